@@ -21,6 +21,7 @@ type Scenario struct {
 	Turns   []Turn
 	Twice   bool // the agent wrote, or the server sent, all of it again
 	Compact bool // the context was replaced by a summary after the first turn
+	Forked  bool // the second turn is in a session of its own, which begins with a copy of the first
 }
 
 // Turn is a prompt and the work on it.
@@ -68,13 +69,14 @@ const (
 	compaction  feature = "compaction"
 	turns       feature = "turns"
 	calls       feature = "calls"
+	forking     feature = "forking"
 	numbering   feature = "numbering" // ids of calls count anew in each turn
 )
 
 // needs are the features of a scenario.
 func (s *Scenario) needs() []feature {
 	f, ids := map[feature]bool{}, map[string]bool{}
-	f[repetition], f[compaction], f[turns] = s.Twice, s.Compact, len(s.Turns) > 1
+	f[repetition], f[compaction], f[forking], f[turns] = s.Twice, s.Compact, s.Forked, len(s.Turns) > 1
 	s.each(func(r *Response, up *Work) {
 		f[retry] = f[retry] || r.Retried
 		f[thoughts] = f[thoughts] || r.Think != ""
@@ -259,6 +261,9 @@ func Scenarios() []Scenario {
 			{At: 90, Prompt: "When was it lowest?", Responses: []Response{{From: 90.2, To: 92, Text: "In August.", Tokens: Tokens{Input: 800, Output: 6}}}},
 		}},
 	}
+	forked := list[slices.IndexFunc(list, func(s Scenario) bool { return s.Name == "turns" })]
+	forked.Name, forked.Forked = "forked", true
+	list = append(list, forked)
 	numbered := Scenario{Name: "numbered"}
 	for i, basin := range []string{"east basin", "west basin"} {
 		from := float64(i) * 60

@@ -8,7 +8,7 @@ import (
 // claudeCode writes the transcripts of a session and of its sub-agents.
 func claudeCode() format {
 	return format{name: "claude-code", write: writeClaudeCode, lens: lens{
-		can:    []feature{calls, parallel, failure, delegation, retry, repetition, thoughts, interrupted, compaction, turns},
+		can:    []feature{calls, parallel, failure, delegation, retry, repetition, thoughts, interrupted, compaction, turns, forking},
 		tokens: unsplit, tool: named("Agent"),
 	}}
 }
@@ -16,7 +16,7 @@ func claudeCode() format {
 func writeClaudeCode(s *Scenario) (out []Stream) {
 	const project = "/home/ada/.claude/projects/-srv-locks/"
 	var tapes []*tape
-	n := 0
+	session, n := s.session(), 0
 	open := func(origin string) *tape {
 		t := &tape{Stream: Stream{Origin: project + origin}, twice: s.Twice}
 		tapes = append(tapes, t)
@@ -24,7 +24,7 @@ func writeClaudeCode(s *Scenario) (out []Stream) {
 	}
 	line := func(t *tape, agent string, seconds float64, o object) {
 		n++
-		o["uuid"], o["parentUuid"], o["sessionId"], o["timestamp"] = id(n), nil, s.session(), stamp(seconds)
+		o["uuid"], o["parentUuid"], o["sessionId"], o["timestamp"] = id(n), nil, session, stamp(seconds)
 		if n > 1 && len(t.Frames) > 0 {
 			o["parentUuid"] = id(n - 1)
 		}
@@ -41,7 +41,17 @@ func writeClaudeCode(s *Scenario) (out []Stream) {
 			r := &rs[i]
 			responses++
 			reply := fmt.Sprintf("msg_01%s%02d", s.session()[4:8], responses)
+			left := len(r.Work)
+			for _, part := range []string{r.Think, r.Text} {
+				if part != "" {
+					left++
+				}
+			}
 			block := func(seconds float64, b object) {
+				output := uint64(1) // of a line that is written while the model goes on
+				if left--; left == 0 {
+					output = r.Tokens.Output + r.Tokens.Reasoning
+				}
 				var stop any
 				switch {
 				case b["type"] == "tool_use":
@@ -51,7 +61,7 @@ func writeClaudeCode(s *Scenario) (out []Stream) {
 				}
 				line(t, agent, seconds, object{"type": "assistant", "requestId": "req_" + reply, "message": object{
 					"id": reply, "type": "message", "role": "assistant", "model": "claude-sonnet-4-5-20250929", "content": list{b}, "stop_reason": stop,
-					"usage": object{"input_tokens": r.Tokens.Input, "output_tokens": r.Tokens.Output + r.Tokens.Reasoning,
+					"usage": object{"input_tokens": r.Tokens.Input, "output_tokens": output,
 						"cache_read_input_tokens": r.Tokens.CacheRead, "cache_creation_input_tokens": r.Tokens.CacheWrite},
 				}})
 			}
@@ -92,6 +102,18 @@ func writeClaudeCode(s *Scenario) (out []Stream) {
 			line(main, "", t.At-2, object{"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "compactMetadata": object{"trigger": "auto", "preTokens": 9120}})
 			line(main, "", t.At-1, object{"type": "user", "isCompactSummary": true, "isVisibleInTranscriptOnly": true,
 				"message": object{"role": "user", "content": "This session is being continued from a previous conversation. The log was read."}})
+		}
+		if s.Forked && i == 1 {
+			origin := main
+			session = id(900)
+			main = open(session + ".jsonl")
+			for _, f := range origin.Frames {
+				var o object
+				decode(f.Data, &o)
+				o["forkedFrom"] = object{"sessionId": o["sessionId"], "messageUuid": o["uuid"]}
+				o["sessionId"] = session
+				main.line(t.At-1, o)
+			}
 		}
 		line(main, "", t.At, object{"type": "user", "message": object{"role": "user", "content": t.Prompt}})
 		work(main, "", t.Responses)
@@ -174,7 +196,7 @@ func codexOutput(w *Work) string {
 // codex writes rollouts, one for each thread.
 func codex() format {
 	return format{name: "codex", write: writeCodex, lens: lens{
-		can:    []feature{calls, parallel, failure, retry, repetition, thoughts, interrupted, compaction, turns},
+		can:    []feature{calls, parallel, failure, retry, repetition, thoughts, interrupted, compaction, turns, forking},
 		tokens: uncharged, result: codexOutput,
 	}}
 }
@@ -184,12 +206,16 @@ func openAIUsage(t Tokens) object {
 	return object{"input_tokens": in, "cached_input_tokens": t.CacheRead, "output_tokens": out, "reasoning_output_tokens": t.Reasoning, "total_tokens": in + out}
 }
 
-func writeCodex(s *Scenario) []Stream {
-	t := &tape{Stream: Stream{Origin: "/home/ada/.codex/sessions/2026/03/04/rollout-2026-03-04T09-00-00-" + s.session() + ".jsonl"}, twice: s.Twice}
+func writeCodex(s *Scenario) (out []Stream) {
+	rollout := func(session string) *tape {
+		return &tape{Stream: Stream{Origin: "/home/ada/.codex/sessions/2026/03/04/rollout-2026-03-04T09-00-00-" + session + ".jsonl"}, twice: s.Twice}
+	}
+	t := rollout(s.session())
 	line := func(seconds float64, typ string, payload object) {
 		t.line(seconds, object{"timestamp": stamp(seconds), "type": typ, "payload": payload})
 	}
-	line(0, "session_meta", object{"id": s.session(), "timestamp": stamp(0), "cwd": "/srv/locks", "originator": "codex_cli_rs", "cli_version": "0.146.0", "source": "cli", "model_provider": "openai"})
+	meta := object{"id": s.session(), "session_id": s.session(), "timestamp": stamp(0), "cwd": "/srv/locks", "originator": "codex_cli_rs", "cli_version": "0.146.0", "source": "cli", "model_provider": "openai"}
+	line(0, "session_meta", meta)
 	n := 0
 	item := func(prefix string) string { n++; return fmt.Sprintf("%s_%s%04d", prefix, s.session()[4:8], n) }
 	var total Tokens
@@ -198,6 +224,18 @@ func writeCodex(s *Scenario) []Stream {
 		if s.Compact && i == 1 {
 			line(turn.At-2, "compacted", object{"message": "The log was read.", "replacement_history": list{object{"type": "message", "role": "user", "content": list{object{"type": "input_text", "text": s.Turns[0].Prompt}}}}})
 			line(turn.At-1, "event_msg", object{"type": "context_compacted"})
+		}
+		if s.Forked && i == 1 {
+			origin := t
+			out, t = append(out, origin.stream()), rollout(id(900))
+			meta["forked_from_id"], meta["id"], meta["session_id"], meta["timestamp"] = meta["id"], id(900), id(900), stamp(turn.At-1)
+			line(turn.At-1, "session_meta", meta)
+			for _, f := range origin.Frames { // written at the time of the fork
+				var o object
+				decode(f.Data, &o)
+				o["timestamp"] = stamp(turn.At - 1)
+				t.line(turn.At-1, o)
+			}
 		}
 		line(turn.At, "event_msg", object{"type": "task_started", "turn_id": turnID, "model_context_window": 258400})
 		line(turn.At, "turn_context", object{"turn_id": turnID, "cwd": "/srv/locks", "approval_policy": "never", "model": "gpt-5.6-luna", "effort": "low", "summary": "auto"})
@@ -231,7 +269,7 @@ func writeCodex(s *Scenario) []Stream {
 			}
 		}
 	}
-	return []Stream{t.stream()}
+	return append(out, t.stream())
 }
 
 // codexExec writes the output of `codex exec --json`.
