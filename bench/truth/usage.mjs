@@ -24,7 +24,7 @@ const counters = {
       "claude-code": ["claude", ".claude/projects"], codex: ["codex", ".codex/sessions"], "gemini-cli": ["gemini", ".gemini"], pi: ["pi", ".pi/agent/sessions"],
     }[format] ?? [];
     if (!source) return null;
-    const found = run("llm-usage", ["monthly", "--json", "--source", source, "--source-dir", `${source}=${join(home, path)}`, "--ignore-pricing-failures"], {});
+    const found = run("llm-usage", ["monthly", "--json", "--source", source, "--source-dir", `${source}=${join(home, path)}`, "--pricing-offline", "--ignore-pricing-failures"], {});
     const t = [found].flat().concat(Object.values(found).flat()).find((r) => r?.rowType === "grand_total" && r.totalTokens);
     if (!t) return null;
     const within = t.totalTokens === t.inputTokens + t.outputTokens + t.cacheReadTokens + t.cacheWriteTokens; // reasoning is part of the output

@@ -206,13 +206,20 @@ func openAIUsage(t Tokens) object {
 	return object{"input_tokens": in, "cached_input_tokens": t.CacheRead, "output_tokens": out, "reasoning_output_tokens": t.Reasoning, "total_tokens": in + out}
 }
 
+// codexLine is a line of a rollout, with its members in the order of Codex: there are readers that depend on it.
+type codexLine struct {
+	Timestamp string `json:"timestamp"`
+	Type      string `json:"type"`
+	Payload   object `json:"payload"`
+}
+
 func writeCodex(s *Scenario) (out []Stream) {
 	rollout := func(session string) *tape {
 		return &tape{Stream: Stream{Origin: "/home/ada/.codex/sessions/2026/03/04/rollout-2026-03-04T09-00-00-" + session + ".jsonl"}, twice: s.Twice}
 	}
 	t := rollout(s.session())
 	line := func(seconds float64, typ string, payload object) {
-		t.line(seconds, object{"timestamp": stamp(seconds), "type": typ, "payload": payload})
+		t.line(seconds, codexLine{stamp(seconds), typ, payload})
 	}
 	meta := object{"id": s.session(), "session_id": s.session(), "timestamp": stamp(0), "cwd": "/srv/locks", "originator": "codex_cli_rs", "cli_version": "0.146.0", "source": "cli", "model_provider": "openai"}
 	line(0, "session_meta", meta)
@@ -231,10 +238,10 @@ func writeCodex(s *Scenario) (out []Stream) {
 			meta["forked_from_id"], meta["id"], meta["session_id"], meta["timestamp"] = meta["id"], id(900), id(900), stamp(turn.At-1)
 			line(turn.At-1, "session_meta", meta)
 			for _, f := range origin.Frames { // written at the time of the fork
-				var o object
-				decode(f.Data, &o)
-				o["timestamp"] = stamp(turn.At - 1)
-				t.line(turn.At-1, o)
+				var copied codexLine
+				decode(f.Data, &copied)
+				copied.Timestamp = stamp(turn.At - 1)
+				t.line(turn.At-1, copied)
 			}
 		}
 		line(turn.At, "event_msg", object{"type": "task_started", "turn_id": turnID, "model_context_window": 258400})
