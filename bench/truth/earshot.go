@@ -13,7 +13,7 @@ import (
 // Stream is a stream of a conversation.
 type Stream struct {
 	Origin string
-	Live   bool // it was heard on a connection
+	Live   bool // read from a connection
 	Frames []frame.Frame
 }
 
@@ -73,7 +73,7 @@ func Rehearse(f decoder.Factory, streams []Stream) (*Conversation, error) {
 	return seen.conversation(), nil
 }
 
-// spanRow and messageRow are what the tables have of a conversation.
+// spanRow and messageRow are the rows of a conversation in the tables.
 type spanRow struct {
 	Trace, ID, Parent, Kind, Tool, Call, Outcome string
 	Start, Duration                              int64 `json:",string"`

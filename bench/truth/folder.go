@@ -51,7 +51,7 @@ func recording(dir string, i int, frames []frame.Frame) (name string, data []byt
 	return filepath.Join(dir, fmt.Sprintf("%02d.frames.jsonl", i)), data, nil
 }
 
-// Observe calls an observer, a command, and returns what it has of the conversation in the folder; nil if it prints
+// Observe calls an observer, a command, and returns its view of the conversation in the folder; nil if it prints
 // nothing, because it does not read the format.
 func Observe(ctx context.Context, command, format, dir string) (*Conversation, error) {
 	words := append(strings.Fields(command), format, dir)

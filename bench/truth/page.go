@@ -15,7 +15,7 @@ type Page struct {
 	notes     strings.Builder
 }
 
-// Add scores what an observer has of a conversation; nil: it does not read it.
+// Add scores an observer's view of a conversation; nil: it does not read it.
 func (p *Page) Add(observer string, r *Recorded, got *Conversation) {
 	if p.scores == nil {
 		p.scores, p.corpus = map[string]map[string]*Score{}, map[string][]string{}

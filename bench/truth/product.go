@@ -22,8 +22,8 @@ import (
 )
 
 // Product observes conversations with the sidecar itself: it reads the files that WriteTo wrote into NNN of the folder,
-// and listens with a tap to live traffic, which a server here answers as it was recorded. What is returned was read from
-// the tables of the embedded store. Traffic whose times are those at which it is heard is not played at its own pace, and
+// and listens with a tap to live traffic, which a server here answers as it was recorded. It returns the contents of
+// the tables of the embedded store. Traffic whose times are those at which it was read is not played at its own pace, and
 // has no times. A nil conversation cannot be played so: its connection is no exchange.
 func Product(ctx context.Context, earshot, dir string, all []Recorded) ([]*Conversation, error) {
 	p := &product{earshot: earshot, config: filepath.Join(dir, "earshot.yaml")}
@@ -56,7 +56,7 @@ func Product(ctx context.Context, earshot, dir string, all []Recorded) ([]*Conve
 // Folder is the name of the folder, and of the source, of a conversation.
 func Folder(i int) string { return fmt.Sprintf("c%03d", i) }
 
-// exchanges reports whether each stream is what one HTTP request brings.
+// exchanges reports whether each stream is one HTTP request with its response.
 func exchanges(streams []Stream) bool {
 	for _, s := range streams {
 		for i, f := range s.Frames {

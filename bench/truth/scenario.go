@@ -55,7 +55,7 @@ type Delegate struct {
 	Responses       []Response
 }
 
-// feature is what a format must be able to express.
+// feature is something that a format must be able to express.
 type feature string
 
 const (
@@ -70,7 +70,7 @@ const (
 	turns       feature = "turns"
 	calls       feature = "calls"
 	forking     feature = "forking"
-	numbering   feature = "numbering" // ids of calls count anew in each turn
+	numbering   feature = "numbering" // ids of calls count from 0 in each turn
 )
 
 // needs are the features of a scenario.
@@ -110,7 +110,7 @@ func (s *Scenario) each(visit func(r *Response, up *Work)) {
 	}
 }
 
-// lens is how much of a scenario the traffic of a format tells, by its protocol.
+// lens is how much of a scenario the traffic of a format has, by its protocol.
 type lens struct {
 	can       []feature
 	noPrompts bool // of people
@@ -119,7 +119,7 @@ type lens struct {
 	noIDs     bool // of calls
 	noTokens  bool
 	noTimes   bool
-	heard     bool // the times of calls are those at which they are heard
+	heard     bool // the times of calls are those at which they are read
 	// calledAt is when a call begins by the traffic, if not at its From; endedAt likewise.
 	calledAt func(r *Response, w *Work) float64
 	endedAt  func(r *Response, w *Work) float64
@@ -128,7 +128,7 @@ type lens struct {
 	result   func(w *Work) string // its result as the model reads it
 }
 
-// truth is what is true of a scenario as far as the traffic tells it.
+// truth is the truth of a scenario as far as the traffic has it.
 func (s *Scenario) truth(l *lens) *Conversation {
 	c := &Conversation{Calls: []Call{}, Links: []Link{}, Texts: []Text{}, Tokens: &Tokens{}}
 	if l.noTokens {

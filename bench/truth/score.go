@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Conversation is what an observer has of a conversation, and what is true of it.
+// Conversation is an observer's view of a conversation, or the truth.
 type Conversation struct {
 	Calls  []Call  `json:"calls"`
 	Links  []Link  `json:"links"`
@@ -29,7 +29,7 @@ type Call struct {
 	End    time.Time `json:"end,omitzero"`
 }
 
-// Link says that something was done in the work that a call handed on.
+// Link means that something was done in the work that a call handed on.
 type Link struct {
 	Call  string `json:"call"`
 	Holds string `json:"holds"` // the id of a call, or "text:" and an answer
@@ -56,7 +56,7 @@ func (t *Tokens) add(u Tokens) {
 	t.CacheRead, t.CacheWrite = t.CacheRead+u.CacheRead, t.CacheWrite+u.CacheWrite
 }
 
-// Text is something that was said.
+// Text is a prompt, an answer or a result.
 type Text struct {
 	Role string `json:"role"`
 	Text string `json:"text"`
@@ -64,14 +64,14 @@ type Text struct {
 
 // Count is how many of a kind are right.
 type Count struct {
-	Scored              bool // the observer says something of the kind
+	Scored              bool // the observer has something of the kind
 	Right, Wrong, Lacks int
 }
 
-// Precision is the share of what was observed that is right; 1 if nothing was.
+// Precision is the share of the observed that is right; 1 if nothing was observed.
 func (c Count) Precision() float64 { return share(c.Right, c.Right+c.Wrong) }
 
-// Recall is the share of what is true that was observed; 1 if nothing is.
+// Recall is the share of the true that was observed; 1 if nothing is true.
 func (c Count) Recall() float64 { return share(c.Right, c.Right+c.Lacks) }
 
 func share(n, of int) float64 {
@@ -90,11 +90,11 @@ func (c *Count) add(d Count) {
 type Score struct {
 	Conversations int
 	Calls, Links  Count
-	Texts         Count // Lacks are missing, Wrong are said once too often
+	Texts         Count // Lacks are missing, Wrong are repeated
 	Times         Count // Lacks are off or not there
 	Tokens        bool  // the observer counts them
 	Error, Sum    uint64
-	Notes         []string // what differs
+	Notes         []string // the differences
 }
 
 // Perfect reports whether nothing differs.
@@ -136,7 +136,7 @@ func match[T any](want, got []T, same func(want, got T) bool) (pairs []int, spar
 // within is how far a time may be off.
 const within = time.Millisecond
 
-// Compare scores what an observer has of a conversation.
+// Compare scores an observer's view of a conversation.
 func Compare(want, got *Conversation) Score {
 	s := Score{Conversations: 1}
 	note := func(format string, what any) { s.Notes = append(s.Notes, fmt.Sprintf(format, what)) }

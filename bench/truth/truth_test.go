@@ -3,6 +3,7 @@ package truth
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,31 @@ func TestEveryScenarioIsWritten(t *testing.T) {
 	for _, s := range Scenarios() {
 		if !slices.ContainsFunc(all, func(r Recorded) bool { return r.Name == s.Name }) {
 			t.Errorf("%s is in no format", s.Name)
+		}
+	}
+}
+
+// TestPage holds docs/truth.md to the scores of the decoders; go run ./bench/cmd/truth writes it.
+func TestPage(t *testing.T) {
+	all, err := Cases(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Page
+	for _, c := range append(Written(), all...) {
+		got, err := Rehearse(plugins.Bundled()[c.Format](), c.Streams)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Add("Earshot's decoders", &c, got)
+	}
+	page, err := os.ReadFile("../../docs/truth.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(p.Text("")) {
+		if strings.HasPrefix(line, "|") && !strings.Contains(string(page), line) {
+			t.Errorf("docs/truth.md is of another build: it has no %s", line)
 		}
 	}
 }

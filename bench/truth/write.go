@@ -25,11 +25,11 @@ func formats() []format {
 	}
 }
 
-// Recorded is a conversation in a format, with what is true of it.
+// Recorded is a conversation in a format, with its truth.
 type Recorded struct {
 	Format, Name string
 	Streams      []Stream
-	Heard        bool // its times are those at which it was heard
+	Heard        bool // its times are those at which it was read
 	Truth        *Conversation
 }
 
@@ -129,6 +129,6 @@ func toolName(w *Work, delegation string) string { return named(delegation)(w) }
 
 func decode(b []byte, into any) {
 	if err := json.Unmarshal(b, into); err != nil {
-		panic(err) // of what encode wrote
+		panic(err) // of the output of encode
 	}
 }

@@ -483,7 +483,7 @@ func writeLegion(s *Scenario) []Stream {
 	return []Stream{t.stream()}
 }
 
-// mcp writes what a client and a server of tools said, as `earshot wrap` records it.
+// mcp writes the messages of a client and a server of tools, as `earshot wrap` records it.
 func mcp() format {
 	return format{name: "mcp", write: writeMCP, lens: lens{
 		can: []feature{calls, parallel, failure, interrupted}, noPrompts: true, noAnswers: true, noTokens: true,

@@ -6,19 +6,19 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// said is a part of the conversation as a request repeats it.
-type said struct {
+// spoken is a part of the conversation as a request repeats it.
+type spoken struct {
 	prompt string
 	answer *Response
 	result *Work
 }
 
-// exchanges writes each request with its response as a stream, as a tap hears them. A request has all that was said
-// before, and comes when the results that it has are there.
-func (s *Scenario) exchanges(origin string, request func(before []said) frame.Frame, refusal object, answer func(t *tape, r *Response, name string)) (out []Stream) {
-	var before []said
+// exchanges writes each request with its response as a stream, as a tap records them. A request has the whole
+// conversation before it, and is made when the results that it has are there.
+func (s *Scenario) exchanges(origin string, request func(before []spoken) frame.Frame, refusal object, answer func(t *tape, r *Response, name string)) (out []Stream) {
+	var before []spoken
 	for i, turn := range s.Turns {
-		before = append(before, said{prompt: turn.Prompt})
+		before = append(before, spoken{prompt: turn.Prompt})
 		from := turn.At
 		for j := range turn.Responses {
 			r := &turn.Responses[j]
@@ -34,9 +34,9 @@ func (s *Scenario) exchanges(origin string, request func(before []said) frame.Fr
 			answer(t, r, fmt.Sprintf("%s%d%d", s.session()[4:8], i, j))
 			t.add(called(r), frame.Frame{Kind: frame.Close})
 			out = append(out, t.stream())
-			before = append(before, said{answer: r})
+			before = append(before, spoken{answer: r})
 			for _, w := range r.Work {
-				before = append(before, said{result: w})
+				before = append(before, spoken{result: w})
 			}
 			from = lastResult(r, nil)
 		}
@@ -62,7 +62,7 @@ func anthropic() format {
 	return format{name: "anthropic-sse", lens: lens{
 		can: []feature{calls, parallel, failure, retry, thoughts, interrupted, turns}, tokens: unsplit, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
-		return s.exchanges("https://api.anthropic.com/v1/messages", func(before []said) frame.Frame {
+		return s.exchanges("https://api.anthropic.com/v1/messages", func(before []spoken) frame.Frame {
 			var messages list
 			for _, b := range before {
 				switch {
@@ -123,7 +123,7 @@ func openAIChat() format {
 	return format{name: "openai-chat", lens: lens{
 		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, tokens: uncharged, calledAt: whole, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
-		return s.exchanges("https://api.openai.com/v1/chat/completions", func(before []said) frame.Frame {
+		return s.exchanges("https://api.openai.com/v1/chat/completions", func(before []spoken) frame.Frame {
 			messages := list{object{"role": "system", "content": "You keep the locks."}}
 			for _, b := range before {
 				switch {
@@ -175,7 +175,7 @@ func openAIResponses() format {
 	return format{name: "openai-responses", lens: lens{
 		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, tokens: uncharged, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
-		return s.exchanges("https://api.openai.com/v1/responses", func(before []said) frame.Frame {
+		return s.exchanges("https://api.openai.com/v1/responses", func(before []spoken) frame.Frame {
 			var in list
 			for _, b := range before {
 				switch {
@@ -231,7 +231,7 @@ func gemini() format {
 	return format{name: "gemini-api", lens: lens{
 		can: []feature{calls, parallel, failure, retry, thoughts, interrupted, turns, numbering}, noIDs: true, tokens: uncharged, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
-		return s.exchanges("https://generativelanguage.googleapis.com", func(before []said) frame.Frame {
+		return s.exchanges("https://generativelanguage.googleapis.com", func(before []spoken) frame.Frame {
 			var contents list
 			for _, b := range before {
 				role, parts := "user", list{}
@@ -290,7 +290,7 @@ func ollama() format {
 	return format{name: "ollama", lens: lens{
 		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, noIDs: true, tokens: func(t Tokens) Tokens { return uncharged(unsplit(t)) }, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
-		return s.exchanges("http://127.0.0.1:11434", func(before []said) frame.Frame {
+		return s.exchanges("http://127.0.0.1:11434", func(before []spoken) frame.Frame {
 			messages := list{object{"role": "system", "content": "You keep the locks."}}
 			for _, b := range before {
 				switch {
