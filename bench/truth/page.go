@@ -9,6 +9,8 @@ import (
 
 // Page collects the scores of observers.
 type Page struct {
+	Formats []string // all that there are; the page names those without a conversation
+
 	observers []string
 	scores    map[string]map[string]*Score // by observer and format
 	corpus    map[string][]string          // the conversations of a format
@@ -88,6 +90,9 @@ func (p *Page) Text(command string) string {
 	b.WriteString("\n## The conversations\n\n| format | conversations |\n|---|---|\n")
 	for _, format := range slices.Sorted(maps.Keys(p.corpus)) {
 		fmt.Fprintf(&b, "| %s | %s |\n", format, strings.Join(p.corpus[format], ", "))
+	}
+	if missing := slices.DeleteFunc(slices.Clone(p.Formats), func(f string) bool { return p.corpus[f] != nil }); len(missing) > 0 {
+		fmt.Fprintf(&b, "\nWithout a conversation: %s.\n", strings.Join(missing, ", "))
 	}
 	return b.String()
 }

@@ -9,8 +9,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/bench/truth"
@@ -64,7 +66,7 @@ func (o *options) run(ctx context.Context) error {
 			return err
 		}
 	}
-	var page truth.Page
+	page := truth.Page{Formats: slices.Sorted(maps.Keys(plugins.Bundled()))}
 	for i := range all {
 		c, err := truth.Rehearse(plugins.Bundled()[all[i].Format](), all[i].Streams)
 		if err != nil {
