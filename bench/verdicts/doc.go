@@ -9,13 +9,13 @@
 //	thread: where it was reported
 //	formats: claude-code opencode        it is one case in each
 //	history: Bash {"command":"make test"} 42 540s 900s     42 calls in the past, of 540 s to 900 s
-//	2s call c1 Bash {"command":"make test"}                what happens, by the time since the beginning
+//	2s call c1 Bash {"command":"make test"}                an event, by the time since the beginning
 //	5s@kid text I look.                                    in a delegate's run
 //	until 30m
-//	expect tool_running Bash 22m30s                        which verdict the facts allow, on what, from when
+//	expect tool_running Bash 22m30s                        the verdict that the facts allow, its subject, from when
 //
-// What happens: user, text, final (the last answer of a turn), call, result, error, delegate
-// (a call whose id names the run), background (likewise, and nobody waits), begin (the delegate's
+// Events: user, text, final (the last answer of a turn), call, result, error, delegate
+// (a call whose id names the run), background (likewise, and no one waits), begin (the delegate's
 // prompt), retry, limit, ask (permission for a call), allow, pause, fail (the run), close (its
 // connection). A line "history of the transcript" makes all before it backlog that is old.
 //

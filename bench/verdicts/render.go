@@ -9,14 +9,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// writer writes steps as the records of a format. It returns false for what the format cannot
+// writer writes steps as the records of a format. It returns false for a step that the format cannot
 // show.
 type writer interface {
 	write(s step, now time.Time) bool
 	heard() []app.Heard
 }
 
-// record collects what a writer has written.
+// record collects the frames of a writer.
 type record struct {
 	list    []app.Heard
 	streams map[string]int

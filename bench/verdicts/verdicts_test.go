@@ -102,7 +102,7 @@ func play(t *testing.T, c *incident, format string) (out []made) {
 		since int64
 	}
 	seen := map[key]bool{} // one that holds is reported again when its session is read again
-	err := app.Rehearse(plugins.Bundled()[format](), heard, began.Add(c.Until), func(now time.Time, v msg.Verdict) {
+	err := app.Rehearse(plugins.Bundled()[format](), heard, began.Add(c.Until), app.Rehearsed{Verdict: func(now time.Time, v msg.Verdict) {
 		if k := (key{v.Span, v.Name, v.Since}); seen[k] {
 			return
 		} else if v.Resolved == 0 {
@@ -112,7 +112,7 @@ func play(t *testing.T, c *incident, format string) (out []made) {
 			return
 		}
 		out = append(out, made{Verdict: v.Name, Subject: cmp.Or(v.Tool, "run"), Evidence: v.Evidence, At: now.Sub(began)})
-	})
+	}})
 	if err != nil {
 		t.Fatalf("%s in %s: %v", c.Name, format, err)
 	}

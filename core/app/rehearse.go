@@ -25,10 +25,16 @@ type Heard struct {
 	Frame   frame.Frame
 }
 
+// Rehearsed receives what comes of a rehearsal; a nil function: it is not wanted.
+type Rehearsed struct {
+	Verdict func(now time.Time, v msg.Verdict) // one that is made or resolved
+	Span    func(*msg.Span)                    // each version, and tombstones
+	Message func(*msg.Message)                 // likewise
+}
+
 // Rehearse passes recorded traffic through a decoder and the assembler, at the times at which it
-// came, and calls out for each verdict that is made or resolved on the way, with the time. No
-// real time passes: the clock is looked at once a second, as the sidecar does.
-func Rehearse(f decoder.Factory, heard []Heard, until time.Time, out func(time.Time, msg.Verdict)) error {
+// came. No real time passes: the clock is looked at once a second, as the sidecar does.
+func Rehearse(f decoder.Factory, heard []Heard, until time.Time, out Rehearsed) error {
 	if len(heard) == 0 {
 		return nil
 	}
@@ -63,7 +69,7 @@ type rehearsal struct {
 	replays   []replayed
 	groups    map[string][]byte
 	now       time.Time
-	out       func(time.Time, msg.Verdict)
+	out       Rehearsed
 }
 
 type rehearsed struct {
@@ -187,6 +193,9 @@ func (r *rehearsal) message(s *rehearsed, m *msg.Message, f *frame.Frame, nth in
 	m.Host = msg.Host{Tenant: "default", Source: "rehearsal", Format: r.format, Seq: uint64(f.Pos + nth), Ver: uint64(f.End), Observed: f.At, Origin: s.origin, Offset: f.Pos}
 	s.sessions[m.Session] = true
 	_, err := to(m, s.id, 1, r.now, pipeline.Alive(m, f, b, r.now))
+	if err == nil {
+		r.Message(*m)
+	}
 	return err
 }
 
@@ -225,10 +234,18 @@ func (r *rehearsal) lastBytes(stream uint64) int64 {
 func (r *rehearsal) Group(key string) ([]byte, error) { return r.groups[key], nil }
 
 // Span implements assemble.Emitter.
-func (r *rehearsal) Span(msg.Span) {}
+func (r *rehearsal) Span(s msg.Span) {
+	if r.out.Span != nil {
+		r.out.Span(&s)
+	}
+}
 
 // Message implements assemble.Emitter.
-func (r *rehearsal) Message(msg.Message) {}
+func (r *rehearsal) Message(m msg.Message) {
+	if r.out.Message != nil {
+		r.out.Message(&m)
+	}
+}
 
 // Finding implements assemble.Emitter.
 func (r *rehearsal) Finding(string, string) {}
@@ -249,4 +266,8 @@ func (r *rehearsal) ReplayChildren(stream uint64, run assemble.RunRef) {
 }
 
 // Verdict implements assemble.Emitter.
-func (r *rehearsal) Verdict(v msg.Verdict) { r.out(r.now, v) }
+func (r *rehearsal) Verdict(v msg.Verdict) {
+	if r.out.Verdict != nil {
+		r.out.Verdict(r.now, v)
+	}
+}

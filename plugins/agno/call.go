@@ -119,7 +119,7 @@ func (t *calls) start(r *run, u use, at conversation.Time) *call {
 
 // describe makes the message one about the call.
 func (c *call) describe(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.protocolID(m.Run)
 	m.Tool.Internal = isInternal(c.Name)
 	m.Hidden = m.Tool.Internal
 }
@@ -234,6 +234,14 @@ func unique(r *run, id string) string {
 		return r.key(id)
 	}
 	return id
+}
+
+// protocolID is the model's id of the call where c.ID has the run before it.
+func (c *call) protocolID(run string) string {
+	if id, cut := strings.CutPrefix(c.ID, run+"/"); cut && !c.Nameless {
+		return id
+	}
+	return ""
 }
 
 // isInternal reports whether a tool is the framework's own machinery.

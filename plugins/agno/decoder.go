@@ -46,7 +46,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "agno",
 		Version:    "1.0.0",
-		Revision:   4,
+		Revision:   5,
 		Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
 		Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
 		Reload:     true,

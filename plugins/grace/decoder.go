@@ -55,7 +55,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "grace",
 		Version:    "1.0.0",
-		Revision:   3,
+		Revision:   4,
 		Summary:    "Runs of Lemon AI and GRACE: streams, logs and database rows.",
 		Transports: []frame.Kind{frame.Event, frame.Text, frame.Line, frame.Body, frame.Request},
 		Reload:     true,

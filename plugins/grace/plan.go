@@ -151,7 +151,7 @@ func (t *task) add(r *record, kind msg.Kind, key string) *msg.Message {
 	m := r.addToTurn(kind, key+child)
 	r.at.Set(m)
 	m.Hidden = true
-	m.Tool.CallID, m.Tool.Name, m.Tool.Internal = child, "task", true
+	m.Tool.CallID, m.Tool.ProtocolID, m.Tool.Name, m.Tool.Internal = child, t.ID, "task", true
 	m.Delegation.To, m.Delegation.ChildRun, m.Delegation.Link = t.name(), child, msg.ByParent
 	m.SetAttr("task_id", t.ID)
 	return m

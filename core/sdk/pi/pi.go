@@ -34,7 +34,7 @@ import (
 // New returns the factory of decoders of the sessions under a name.
 func New(name, summary string, leavesOut []byte) decoder.Factory {
 	return record.Format[state]{
-		Info:      decoder.Info{Name: name, Revision: 1, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		Info:      decoder.Info{Name: name, Revision: 2, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
@@ -197,8 +197,11 @@ func text(v jsonv.Value, files *[]msg.Attachment) msg.Text {
 
 // message decodes a message by its role.
 func (d *stream) message(v jsonv.Value) {
-	at := conversation.TimeOf(v.Get("timestamp"))
-	d.At = at.Or(d.At)
+	if at := conversation.TimeOf(v.Get("timestamp")); v.Get("role").Equal("assistant") {
+		d.At = d.At.Or(at) // at has its beginning: the entry is written when it is complete
+	} else {
+		d.At = at.Or(d.At)
+	}
 	key := cmp.Or(d.id, "message:"+msg.HashKey(d.session(), string(v.Get("timestamp").Peek()), string(v.Get("role").Peek()), string(v.Get("responseId").Peek()),
 		string(v.Get("toolCallId").Peek()), string(v.Get("content").Peek())))
 	if d.id == "" && !d.Seen.Add(key, maxSeen) {
