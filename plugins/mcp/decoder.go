@@ -41,7 +41,7 @@ type factory struct{}
 
 func (factory) Info() decoder.Info {
 	return decoder.Info{
-		Name: "mcp", Version: "1.0.0", Revision: 1, LocalIDs: true,
+		Name: "mcp", Version: "1.0.0", Revision: 2, LocalIDs: true,
 		Summary:    "Model Context Protocol between an agent and a server of tools.",
 		Transports: []frame.Kind{frame.Line, frame.Text, frame.Request, frame.Body, frame.Event},
 	}

@@ -21,7 +21,7 @@ func exchangeOf(run, response string, kind msg.Kind) []msg.Message {
 // claimed returns run, key, parent and response id after the claims.
 func claimed(c *Claims, stream uint64, list []msg.Message) (out []string) {
 	for _, m := range list {
-		c.Claim(&m, stream)
+		c.Claim(&m, stream, func(string, uint64) bool { return false })
 		out = append(out, strings.Join([]string{m.Run, m.Key, m.ParentKey, m.ResponseID}, " "))
 	}
 	return out
@@ -84,7 +84,7 @@ func TestClaims(t *testing.T) {
 func last(t *testing.T, c *Claims, stream uint64, list []msg.Message) (m msg.Message) {
 	t.Helper()
 	for _, m = range list {
-		c.Claim(&m, stream)
+		c.Claim(&m, stream, func(string, uint64) bool { return false })
 	}
 	return m
 }
