@@ -164,3 +164,98 @@ func TestToolCallHops(t *testing.T) {
 		oneTree(t, slices.Concat(list, s.logs()), "mcp", want)
 	}
 }
+
+// TestTextHops: a message to an agent of A2A is below the call of the transcript that had its text as
+// an argument, and the run of the agent's task below the message.
+func TestTextHops(t *testing.T) {
+	s := lampStory()
+	text := "Where will the tide be at noon?"
+	for i, from := range []float64{61, 661} {
+		c := &s.turns[1+2*i].steps[0].calls[0]
+		c.tool, c.args = "mcp__fleet__send_message", fmt.Sprintf(`{"agent":"pilot","message":%q}`, text)
+		c.from, c.to = from, from+3
+	}
+	w := &wire{recording{format: "a2a", origin: "/data/a2a/fleet.jsonl"}, s.start}
+	send := func(rpc int, from, to float64) {
+		context := fmt.Sprintf("c0ffee00-0000-4000-8000-00000000000%d", rpc)
+		w.ask(rpc, from, to, "message/send", object{"message": object{
+			"messageId": fmt.Sprint("tide-", rpc), "contextId": context, "role": "user", "parts": []object{{"kind": "text", "text": text}},
+		}}, object{"kind": "task", "id": fmt.Sprint("task-", rpc), "contextId": context, "status": object{"state": "completed"}, "artifacts": []object{
+			{"artifactId": "a", "parts": []object{{"kind": "text", "text": "High."}}},
+		}})
+	}
+	send(1, 61.5, 63)
+	send(2, 661.5, 663)
+	send(3, 800, 801)
+	oneTree(t, append(s.transcript(), w.recording), "a2a", map[string]string{
+		"hop:tide-1": "toolu_left by prompt 90", "hop:tide-2": "toolu_lonely by prompt 90", "hop:tide-3": "apart",
+		"task-1": "tide-1 by native_id 100", "task-2": "tide-2 by native_id 100", "task-3": "tide-3 by native_id 100",
+	})
+}
+
+// TestTurnHops: the turns of an agent that an ACP client runs are below the turns that the client asked
+// for, in the session that both name.
+func TestTurnHops(t *testing.T) {
+	start := time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC)
+	session := "019cb81c-a538-7000-8000-0000000000e1"
+	w := &wire{recording{format: "acp", origin: "/data/wrap/acp/editor.jsonl"}, start}
+	w.ask(0, 0, 0.5, "session/new", object{"cwd": "/srv"}, object{"sessionId": session})
+	rollout := recording{format: "codex", origin: "/home/ada/.codex/sessions/rollout-" + session + ".jsonl"}
+	record := func(at float64, typ string, payload object) {
+		rollout.frames = append(rollout.frames, frame.Frame{Kind: frame.Line, Data: line(object{
+			"timestamp": start.Add(time.Duration(at * float64(time.Second))).Format("2006-01-02T15:04:05.000Z"), "type": typ, "payload": payload,
+		})})
+	}
+	record(0.25, "session_meta", object{"id": session, "cwd": "/srv", "originator": "codex_acp", "cli_version": "0.146.0", "source": "vscode", "model_provider": "openai"})
+	want := make(map[string]string)
+	turns := make(map[string]string)
+	for i, at := range []float64{10, 700, 720} {
+		id := fmt.Sprintf("019cb81c-a920-7000-8000-00000000000%d", i)
+		text := fmt.Sprintf("Trim the wick, the %d. time.", i)
+		if i < 2 {
+			w.ask(1+i, at, at+9, "session/prompt", object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}}, object{"stopReason": "end_turn"})
+		}
+		record(at+1, "event_msg", object{"type": "task_started", "turn_id": id})
+		record(at+1.25, "response_item", object{"type": "message", "role": "user", "content": []object{{"type": "input_text", "text": text}}, "id": fmt.Sprint("msg_", i)})
+		record(at+8, "response_item", object{"type": "message", "role": "assistant", "content": []object{{"type": "output_text", "text": "Done."}}, "id": fmt.Sprint("msg_a", i)})
+		record(at+8.5, "event_msg", object{"type": "task_complete", "turn_id": id, "last_agent_message": "Done."})
+		want[id], turns[text] = "apart", id
+	}
+	r := newReader(t, []recording{w.recording})
+	for r.next(0) {
+	}
+	r.end()
+	messages, _ := r.valid()
+	for _, m := range messages {
+		if m.Kind == msg.User {
+			want[turns[m.Content.String()]] = m.Run + " by native_id 0"
+		}
+	}
+	oneTree(t, []recording{w.recording, rollout}, "codex", want)
+}
+
+// TestTracedHops: a call that passes a traceparent is below the call whose span it names, without the
+// arguments and whenever it was: the clock of the server is wrong.
+func TestTracedHops(t *testing.T) {
+	s := lampStory()
+	s.turns = s.turns[:2]
+	w := &wire{recording{format: "mcp", origin: "/data/wrap/mcp/lamp-1.jsonl"}, s.start.Add(-time.Hour)}
+	for n := range s.turns {
+		params := object{"name": "wind", "arguments": object{"turns": n}, "_meta": object{
+			"traceparent": fmt.Sprintf("00-%032x-%08x%08x-01", s.start.Unix()*100+int64(n), n+1, 3), // its third span: interaction, llm_request, tool
+		}}
+		w.ask(n, float64(60*n)+1.5, float64(60*n)+2, "tools/call", params, object{"content": []object{}})
+	}
+	want := make(map[string]string)
+	r := newReader(t, []recording{w.recording})
+	for r.next(0) {
+	}
+	r.end()
+	for run := range r.under("mcp") {
+		want[run] = "toolu_first by traceparent 0"
+		if strings.HasPrefix(run, "call:rpc:1") {
+			want[run] = "toolu_left by traceparent 0"
+		}
+	}
+	oneTree(t, append(s.traces(), w.recording), "mcp", want)
+}
