@@ -55,7 +55,7 @@ func (a hops) begin(g *group, m *msg.Message, stream uint64, now time.Time) erro
 				continue
 			}
 		} else {
-			at.Correlation.AddHop(link.Candidate{Format: g.key.Format, Session: g.key.Session, Run: r.ID, Start: r.Start, Inferred: r.Inferred})
+			at.Correlation.AddHop(link.Candidate{Format: g.key.Format, Session: g.key.Session, Run: r.ID, Start: r.Start, Inferred: r.Inferred, Stream: stream})
 		}
 		if err := a.pair(at, g, r.ID, fresh, now); err != nil {
 			return err
@@ -259,6 +259,14 @@ func (a hops) pair(at, g *group, run string, fresh bool, now time.Time) error {
 				up = nil
 			}
 		}
+		below := ""
+		if up != nil {
+			below = up.Session + "\x00" + up.Call + "\x00" + up.Run
+		}
+		if !child.recall(r, below) {
+			continue
+		}
+		r.Below = below
 		if (linker{child}).moveBelow(r.Run, at.key.Session, up, fresh && child == g && r.Run == run) {
 			child.dirty, child.read = true, now
 			if err := a.pairBelow(child, r.Run, now); err != nil {
@@ -267,6 +275,24 @@ func (a hops) pair(at, g *group, run string, fresh bool, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// recall has the place of a hop at hand that was evicted, to put it below another cause than it is. It
+// reports whether the run is known: its stream will be decoded again.
+func (g *group) recall(r *link.Candidate, below string) bool {
+	switch {
+	case g.Runs[r.Run] != nil:
+		return true
+	case below == "" || below == r.Below || len(g.Runs) >= maxRuns:
+		return false
+	}
+	g.Runs[r.Run] = &run{
+		identity: identity{ID: r.Run, Stream: r.Stream}, Place: link.Place{Root: r.Run, Linked: true, Hop: true, Correlates: true},
+		progress: progress{Stub: true, Ended: byCall}, emission: emission{Emitted: true},
+	}
+	g.Order = append(g.Order, r.Run)
+	g.Stubs++
+	return true
 }
 
 // showHop shows the parts of a hop's time, as far as they are known.

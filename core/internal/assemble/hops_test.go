@@ -259,3 +259,41 @@ func TestTracedHops(t *testing.T) {
 	}
 	oneTree(t, append(s.traces(), w.recording), "mcp", want)
 }
+
+// TestManyHops reads a recording of more calls than a session remembers before the transcript: each is
+// below its call, as in the other order.
+func TestManyHops(t *testing.T) {
+	s := &story{session: "5e55aaaa-0000-4000-8000-0000000000d2", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC)}
+	w := &wire{recording{format: "mcp", origin: "/data/wrap/mcp/lamp-1.jsonl"}, s.start}
+	var calls []toolCall
+	for n := range 280 {
+		from := float64(10 + 4*n)
+		calls = append(calls, toolCall{id: fmt.Sprint("toolu_", n), tool: "mcp__lamp__turn", args: fmt.Sprintf(`{"degrees": %d}`, n), result: "ok", from: from, to: from + 3})
+		w.ask(n, from+1, from+2, "tools/call", object{"name": "turn", "arguments": object{"degrees": n}}, object{"content": []object{}})
+	}
+	for i := range calls {
+		s.turns = append(s.turns, turn{prompt: fmt.Sprintf("d00d0000-0000-4000-8000-%012d", i), text: "Turn", at: calls[i].from - 0.5, end: calls[i].to, steps: []step{
+			{request: fmt.Sprint("req_", i), id: fmt.Sprint("msg_", i), from: calls[i].from - 0.5, to: calls[i].from, in: 1, out: 1, calls: calls[i : i+1]},
+		}})
+	}
+	var trees []string
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		r := newReader(t, append(s.transcript(), w.recording))
+		for _, i := range order {
+			for r.next(i) {
+			}
+			r.commit()
+			r.start()
+		}
+		r.end()
+		for run, place := range r.under("mcp") {
+			if !strings.HasSuffix(place, " by prompt 90") {
+				t.Errorf("order %v: %s is %s", order, run, place)
+			}
+		}
+		trees = append(trees, r.tree())
+	}
+	if trees[0] != trees[1] {
+		t.Errorf("the orders differ:\n%.3000s", short(difference(trees[0], trees[1])))
+	}
+}

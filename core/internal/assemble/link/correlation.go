@@ -68,6 +68,9 @@ type Candidate struct {
 	Start    int64  `json:"start"`
 	Inferred bool   `json:"inferred,omitempty"` // the protocol has no time of it
 	From     string `json:"from,omitempty"`     // the agent that asked
+	// Stream and Below are of a hop: where it is read, and the cause that it was put below.
+	Stream uint64 `json:"stream,omitempty"`
+	Below  string `json:"below,omitempty"`
 	// Alias is the name that the run's call has for the agent, while it counts as an alias of
 	// the run's session.
 	Alias string `json:"named,omitempty"`
