@@ -90,8 +90,8 @@ func (a hops) hopNames(g *group, m *msg.Message, stream uint64) (names []link.Ho
 	}
 	switch {
 	case m.Delegation.CorrelationID != "": // the caller has it, too
-	case m.Kind == msg.ToolCall:
-		add(link.ArgumentsHop(m.Tool.Name, m.Tool.Server, m.Tool.Arguments))
+	case m.Kind == msg.ToolCall: // its name is the server's own
+		add(link.ArgumentsHop(m.Tool.Name, "", m.Tool.Arguments))
 	default:
 		add(link.TextHop(m.Delegation.Task))
 	}
