@@ -27,3 +27,20 @@ func reconciled(sources []config.Source) func(family string) bool {
 	}
 	return func(family string) bool { return len(formats[family]) > 1 }
 }
+
+// hops returns the hops that a recording of the format has.
+func hops(format string) (h assemble.Hops) {
+	h.Calls, h.Texts, h.Turns = semconv.Hops(format)
+	return h
+}
+
+// hopsRead returns the hops that the sources read.
+func hopsRead(sources []config.Source) (all assemble.Hops) {
+	for i := range sources {
+		for _, f := range sources[i].Formats() {
+			h := hops(f)
+			all.Calls, all.Texts, all.Turns = all.Calls || h.Calls, all.Texts || h.Texts, all.Turns || h.Turns
+		}
+	}
+	return all
+}

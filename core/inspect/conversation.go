@@ -41,6 +41,7 @@ type Step struct {
 	Model    string        `json:"model,omitempty"`
 	To       string        `json:"to,omitempty"`   // of a delegation
 	Link     string        `json:"link,omitempty"` // how its child was found
+	Hop      *Hop          `json:"hop,omitempty"`  // of a call that another program answered
 	Tokens   Tokens        `json:"tokens,omitzero"`
 	SeenBy   []string      `json:"seen_by,omitempty"`  // formats, where several show the step
 	Conflict string        `json:"conflict,omitempty"` // counts of each, if they differ
@@ -233,7 +234,11 @@ func (p traceOrder) compare(o traceOrder) int {
 // spans reads the session's spans, those that still run among them: they last until
 // now.
 func (b *builder) spans(ctx context.Context, q Querier, id string) error {
-	err := q.Each(ctx, `
+	answered, err := hops(ctx, q, id)
+	if err != nil {
+		return err
+	}
+	err = q.Each(ctx, `
 		SELECT min(toUnixTimestamp64Nano(began)) OVER (PARTITION BY trace) AS first, * FROM (
 			SELECT TraceId AS trace, SpanId AS span, ParentSpanId AS parent, SpanAttributes['gen_ai.operation.name'] AS op, SpanAttributes['earshot.delegate.to'] AS to,
 				toString(AgentName) AS agent, toString(ToolName) AS tool, Timestamp AS began, toInt64(Duration) AS took, toString(StatusCode) AS status,
@@ -265,7 +270,7 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			s.Link, s.Model = r.str(), r.str()
 			delegation, kind := r.str(), r.str()
 			facts := spanColumns{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
-			s.SeenBy, s.Conflict = r.list(), r.str()
+			s.SeenBy, s.Conflict, s.Hop = r.list(), r.str(), answered[span]
 			if r.err != nil {
 				return r.err
 			}

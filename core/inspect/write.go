@@ -150,6 +150,9 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 	}
 	switch s.Kind {
 	case "tool", "delegation":
+		if s.Hop != nil {
+			p.line(pad, p.dim("hop "), p.dim(printable(strings.TrimSpace(s.Hop.Agent+" "+s.Hop.text()))))
+		}
 		p.text(pad, p.dim("in  "), s.Input)
 		p.text(pad, p.dim("out "), s.Output)
 	case "run", "workflow":

@@ -130,6 +130,9 @@ type Span struct {
 	// not seen, or began another run.
 	Pace Pace `json:",omitzero"`
 
+	// Hop is how long a run waited that a call of another program caused, where both are read.
+	Hop Hop `json:",omitzero"`
+
 	Events []SpanEvent `json:",omitzero"`
 	Links  []SpanLink  `json:",omitzero"`
 
@@ -138,6 +141,11 @@ type Span struct {
 	// stream was read live: Unix ns. It is LastSeen unless the sender's clock is wrong.
 	Alive int64 `json:",omitzero"`
 }
+
+// Hop is the time of a call that another program answered, in nanoseconds: from the call to the
+// request on the wire, from there to the answer on the wire, and from there to the result in the
+// caller's own records. A part is zero when it is not known.
+type Hop struct{ Queue, Server, Return int64 }
 
 // Seen is the provenance of a span that several formats show.
 type Seen struct {

@@ -31,6 +31,12 @@ func (a attrs) flag(key string, v bool) {
 	}
 }
 
+func (a attrs) seconds(key string, ns int64) {
+	if ns > 0 {
+		a.add(key, Value{Kind: FloatValue, Float: float64(ns) / 1e9})
+	}
+}
+
 // Attributes calls add for each attribute of the span, in a fixed order, no key
 // twice.
 func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
@@ -88,17 +94,12 @@ func (p *Profile) run(a attrs, s *msg.Span) {
 
 // pace adds the timing of the HTTP response that carried a run.
 func pace(a attrs, p *msg.Pace) {
-	seconds := func(key string, ns int64) {
-		if ns > 0 {
-			a.add(key, Value{Kind: FloatValue, Float: float64(ns) / 1e9})
-		}
-	}
-	seconds(KeyFirstByte, p.FirstByte)
-	seconds(KeyFirstEvent, p.FirstEvent)
-	seconds(KeyDuration, p.Total)
-	seconds(KeyStall, p.LongestStall)
-	seconds(KeyGapP50, p.GapP50)
-	seconds(KeyGapP95, p.GapP95)
+	a.seconds(KeyFirstByte, p.FirstByte)
+	a.seconds(KeyFirstEvent, p.FirstEvent)
+	a.seconds(KeyDuration, p.Total)
+	a.seconds(KeyStall, p.LongestStall)
+	a.seconds(KeyGapP50, p.GapP50)
+	a.seconds(KeyGapP95, p.GapP95)
 	a.some(KeyChunks, uint64(max(p.Chunks, 0)))
 	a.some(KeyEvents, uint64(max(p.Events, 0)))
 	a.some(KeyBytes, uint64(max(p.Bytes, 0)))
@@ -173,6 +174,9 @@ func (p *Profile) delegate(a attrs, s *msg.Span) {
 	a.str(KeyLinkMethod, d.Link.String())
 	a.some(KeyConfidence, uint64(d.Confidence))
 	a.flag(KeyDelegateAsync, d.Async)
+	a.seconds(KeyHopQueue, s.Hop.Queue)
+	a.seconds(KeyHopServer, s.Hop.Server)
+	a.seconds(KeyHopReturn, s.Hop.Return)
 	if p.dev && s.Kind == msg.SpanDelegation {
 		a.str(KeyTransferTarget, d.To)
 		if !d.Async { // neither mode has a word for a caller that continues

@@ -16,6 +16,8 @@ type traits struct {
 	family   string
 	rank     uint8
 	measures bool
+	// calls, texts and turns are hops that it records; see Hops.
+	calls, texts, turns bool
 }
 
 // which of the two models a message names: the configured one, which the agent requests,
@@ -40,15 +42,15 @@ var formats = map[string]traits{
 	"claude-managed-agents": {provider: "anthropic", model: asked},
 	"codex":                 {provider: "openai", model: asked},
 	"codex-exec":            {provider: "openai", model: asked},
-	"a2a":                   {model: asked},
-	"acp":                   {model: asked},
+	"a2a":                   {model: asked, texts: true, turns: true},
+	"acp":                   {model: asked, turns: true},
 	"ag-ui":                 {model: answered},
 	"opencode":              {model: asked},
 	"copilot":               {model: answered},
 	"gemini-api":            {model: answered},
 	"gemini-cli":            {model: answered},
 	"codex-app-server":      {provider: "openai", model: asked},
-	"mcp":                   {model: answered},
+	"mcp":                   {model: answered, calls: true},
 	"cursor":                {model: asked},
 	"goose":                 {model: asked},
 	"hermes":                {model: asked},
@@ -77,6 +79,13 @@ var formats = map[string]traits{
 func View(format string) (family string, rank uint8, measures bool) {
 	t := formats[format]
 	return t.family, t.rank, t.measures
+}
+
+// Hops returns which requests of one program to another the format records: calls of the tools of a server, texts
+// that an agent sends to another, and turns of a session in which another program works.
+func Hops(format string) (calls, texts, turns bool) {
+	t := formats[format]
+	return t.calls, t.texts, t.turns
 }
 
 // RequestModel is gen_ai.request.model: the model that was asked for.

@@ -156,6 +156,7 @@ func (d *connection) call(p jsonv.Value) *call {
 	if name == "" {
 		t.Complete = msg.Partial
 	}
+	t.Delegation.CorrelationID = ident.Of(m.Get("claudecode/toolUseId"))
 	t.SetAttr("client", d.Client)
 	t.SetAttr("rpc_id", d.m.Get("id").Digits())
 	t.SetAttr("progress_token", ident.OrNumber(m.Get("progressToken")))

@@ -38,6 +38,9 @@ type Emitter interface {
 // RunRef names a run.
 type RunRef struct{ Tenant, Format, Session, Run string }
 
+// Named is the run as the stream's decoder names it: the id may have been in use.
+func (r *RunRef) Named(stream uint64) string { return link.Unclaimed(r.Run, stream) }
+
 func (r *RunRef) key() link.Key {
 	return link.Key{Tenant: r.Tenant, Format: r.Format, Session: r.Session}
 }
@@ -64,6 +67,10 @@ type Settings struct {
 	View func(format string) View
 	// Reconciles reports whether a family has several views, which are to be merged.
 	Reconciles func(family string) bool
+	// Hops returns the hops that a recording of the format has; nil: none has any.
+	Hops func(format string) Hops
+	// Read are the hops of all formats that are read: for the others nothing is remembered.
+	Read Hops
 	// Renamed is set by a backfill: the rows of views that were stored before there were
 	// families, and so under other ids, are taken back.
 	Renamed bool
@@ -123,7 +130,7 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 			return 0, err
 		}
 	}
-	if g.local && g.Claims.Claim(m, stream) {
+	if g.local && g.Claims.Claim(m, stream, g.begunBy) {
 		a.out.finding(m.Host.Format, link.ReusedID)
 	}
 	g.foreseen = nil
@@ -168,7 +175,15 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 		h.Parent = msg.NewID(h.Tenant, g.ids.key.Format, m.Session, m.ParentKey)
 	}
 	final := m.Run != "" && !g.flushing // a call whose arguments are cut is not made yet
-	if d := &m.Delegation; final && (d.CorrelationID != "" || d.CorrelationPrompt != "") && ofRun(m) {
+	joins := final && a.settings.Read != (Hops{})
+	var made madeCall
+	if joins {
+		if err := (hops{a}).begin(g, m, stream, now); err != nil {
+			return 0, err
+		}
+		made = callBefore(g, m)
+	}
+	if d := &m.Delegation; final && g.hops == (Hops{}) && (d.CorrelationID != "" || d.CorrelationPrompt != "") && ofRun(m) {
 		fresh := g.Runs[m.Run] == nil // before anything of it is emitted
 		handler{g}.runOf(m, stream).Correlates = true
 		if err := a.correlateRun(g, m, fresh, now); err != nil {
@@ -184,6 +199,11 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 			if err := a.correlateCall(g, m.Run, c, now); err != nil {
 				return 0, err
 			}
+		}
+	}
+	if joins {
+		if err := (hops{a}).causes(g, m, made, now); err != nil {
+			return 0, err
 		}
 	}
 	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
@@ -224,6 +244,9 @@ func (a *Assembler) group(key link.Key) (*group, error) {
 			g.see(a.settings.View(key.Format), len(state) == 0)
 			g.reconciles = g.view.Family != "" && (a.settings.Reconciles == nil || a.settings.Reconciles(g.view.Family))
 		}
+		if a.settings.Hops != nil && key.Format != "" {
+			g.hops = a.settings.Hops(key.Format)
+		}
 		if err := a.learning.load(a.store); err != nil {
 			return nil, err
 		}
@@ -252,8 +275,8 @@ func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
 	return nil
 }
 
-// Awaits reports whether the stream has an orphan that is known to be a child, and no more:
-// the stream has to be decoded again to put it below its call. sessions are those of its
+// Awaits reports whether the stream has a hop without a cause, or an orphan that is known to be a
+// child, and no more: the stream has to be decoded again to put it below its call. sessions are those of its
 // messages.
 func (a *Assembler) Awaits(stream uint64, sessions []RunRef) (bool, error) {
 	for _, s := range sessions {
@@ -262,7 +285,8 @@ func (a *Assembler) Awaits(stream uint64, sessions []RunRef) (bool, error) {
 			return false, err
 		}
 		for _, r := range g.Runs {
-			if r.Stream == stream && !r.Linked && r.Parent == "" && r.Call == "" {
+			orphan := !r.Linked && r.Parent == "" && r.Call == ""
+			if r.Stream == stream && (orphan || r.Hop && r.Remote == nil && g.hops != (Hops{})) {
 				return true, nil
 			}
 		}

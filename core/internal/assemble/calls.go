@@ -26,6 +26,7 @@ type call struct {
 	Named             bool            `json:"named,omitempty"` // the protocol names Child
 	CorrelationID     string          `json:"meet_id,omitempty"`
 	CorrelationPrompt string          `json:"meet_prompt,omitempty"`
+	Hops              []link.HopName  `json:"hops,omitempty"` // the names by which hops are looked for that it causes
 	Start             int64           `json:"start"`
 	Inferred          bool            `json:"inferred,omitempty"` // Start is not the protocol's
 	Last              int64           `json:"last"`

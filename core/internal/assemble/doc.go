@@ -7,7 +7,7 @@
 // message, and depend on each other in this order only:
 //
 //	assemble.go, exchange.go, idle.go   entry points: Apply, Commit, SetResponse, Idle
-//	correlate.go                        linking across sessions
+//	correlate.go, hop.go                linking across sessions
 //	handle.go, chat.go, calls.go,       handlers: they change state and mark the changes
 //	linker.go, names.go, ending.go,
 //	anomalies.go, provisional.go
@@ -40,6 +40,9 @@
 // the same way, with the runs below its own calls. If its stream cannot be decoded again, it
 // stays in a trace of its own, with a link to the call. The stream of a run that is known to
 // be a child is kept for a while after its end (Awaits).
+//
+// A recording of the protocol between two programs is linked to the records of both without a name
+// that they print alike (hop.go): by ids that one passes to the other, or by the arguments and the time.
 //
 // An agent whose messages do not name it has the name that its session states, or that
 // callers and delegates have for it (names.go). A name that becomes known late changes rows

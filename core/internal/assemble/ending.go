@@ -32,7 +32,7 @@ func (g *group) passEnd(r *run) {
 	if r.Call != "" && r.Linked {
 		g.worked(r.Call, r.until())
 	}
-	if r.Remote != nil {
+	if r.Remote != nil && !r.Remote.Hop { // the span of a hop has its times
 		g.ends = append(g.ends, remoteEnd{r.Remote.CallSite, r.until()})
 	}
 }

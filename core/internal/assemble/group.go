@@ -39,6 +39,7 @@ type group struct {
 
 	view       View
 	reconciles bool // with other views
+	hops       Hops // that its format has
 
 	dirty     bool      // changed since the last commit
 	committed int       // the number of the last commit that had it

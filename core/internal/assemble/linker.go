@@ -230,8 +230,10 @@ func (g linker) moveTrace(r *run, root string) {
 	if r.Remote != nil {
 		r.Delegate = r.Remote.Delegate
 	}
-	for _, c := range g.Runs {
-		if c.Root == old {
+	moves := make(map[string]bool) // beside r there may be runs that other calls of that trace caused
+	for id, c := range g.Runs {
+		if c.Root == old && link.Below(g, id, r.ID) {
+			moves[id] = true
 			c.moveTo(root)
 			c.Moves++
 			if c != r && (c.Start != 0 || c.Stub) {
@@ -244,7 +246,7 @@ func (g linker) moveTrace(r *run, root string) {
 		}
 	}
 	for id, d := range g.Done {
-		if d.Root == old {
+		if moves[d.Run] {
 			d.Root = root
 			g.Done[id] = d
 		}

@@ -112,7 +112,7 @@ func (g restorer) foresee(m *msg.Message, stream uint64) error {
 		}
 		g.foreseen = f
 	}
-	g.foreseen.claims.Claim(m, stream)
+	g.foreseen.claims.Claim(m, stream, g.begunBy)
 	return nil
 }
 

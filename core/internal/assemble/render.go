@@ -185,6 +185,9 @@ func (r *run) render(ids *ids) msg.Span {
 	switch {
 	case r.Remote != nil:
 		r.Remote.Apply(ids.key.Tenant, &s)
+		if r.Remote.Hop && r.Ended != running {
+			r.showHop(&s)
+		}
 	case r.Call != "" && r.Linked:
 		s.Parent = ids.of(msg.SpanTool, r.Call)
 	case r.Parent != "" && r.Linked:

@@ -63,13 +63,13 @@ type progress struct {
 	Judged runJudged `json:"judged,omitzero"`
 }
 
-// runJudged is what the verdicts of a run follow from.
+// runJudged has the facts that the verdicts of a run follow from.
 type runJudged struct {
 	verdict.Progress
 	Began int64 `json:"began,omitempty"` // as Alive
 }
 
-// mark is what stays when the run's records are read again.
+// mark is the part that stays when the run's records are read again.
 func (j *runJudged) mark() (kept runJudged) {
 	kept.Mark, kept.Live, kept.Began = j.Mark, j.Live, j.Began
 	return kept
@@ -218,6 +218,12 @@ func (rs *runs) setTurn(stream uint64, run string) {
 func (rs *runs) drop(id string) {
 	delete(rs.Runs, id)
 	rs.Order = slices.DeleteFunc(rs.Order, func(other string) bool { return other == id })
+}
+
+// begunBy reports whether a run is of the stream, which is decoded again.
+func (rs *runs) begunBy(run string, stream uint64) bool {
+	r := rs.Runs[run]
+	return r != nil && r.Stream == stream
 }
 
 // isolated reports whether no other run and no other session depends on the place of r.

@@ -21,7 +21,7 @@ const (
 	saveEvery   = 30 * time.Second
 )
 
-// historyKey is the key of what was learned, which is no session: those have a tenant.
+// historyKey is the key of the history, which is no session: those have a tenant.
 var historyKey = link.Key{Session: "verdict history"}.String()
 
 // learning is the assembler's judge and what it learns from.

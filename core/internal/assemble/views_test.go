@@ -15,14 +15,19 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
+	"github.com/earshot-dev/earshot/plugins/a2a"
+	"github.com/earshot-dev/earshot/plugins/acp"
 	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
 	claudecodeotel "github.com/earshot-dev/earshot/plugins/claude-code-otel"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
+	"github.com/earshot-dev/earshot/plugins/codex"
+	"github.com/earshot-dev/earshot/plugins/mcp"
 )
 
 var decoders = map[string]decoder.Factory{
 	"claude-code": claudecode.New(), "claude-code-otel": claudecodeotel.New(), "anthropic-sse": anthropicsse.New(), "claude-stream": claudestream.New(),
+	"mcp": mcp.New(), "a2a": a2a.New(), "acp": acp.New(), "codex": codex.New(),
 }
 
 // recording is one stream of a view.
@@ -86,6 +91,11 @@ func (r *reader) start() {
 			return v
 		},
 		Reconciles: func(string) bool { return r.several }, Renamed: r.renamed,
+		Hops: func(f string) (h assemble.Hops) {
+			h.Calls, h.Texts, h.Turns = semconv.Hops(f)
+			return h
+		},
+		Read: assemble.Hops{Calls: true, Texts: true, Turns: true},
 	}, r, r)
 	for key, open := range r.open {
 		if open {
@@ -125,7 +135,7 @@ func (r *reader) replay() {
 		}
 		d := r.fresh(again.recording)
 		for i := range again.read {
-			r.frame(again, d, int(p.stream-1), i, p.run.Run)
+			r.frame(again, d, int(p.stream-1), i, p.run.Named(p.stream))
 		}
 	}
 }

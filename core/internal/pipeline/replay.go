@@ -166,7 +166,7 @@ func (c *core) replay() error {
 		if rec.Replay != nil {
 			next = *rec.Replay
 		}
-		next.Runs = append(slices.Clone(next.Runs), r.run.Run)
+		next.Runs = append(slices.Clone(next.Runs), r.run.Named(r.stream))
 		next.Until = max(next.Until, rec.Pos)
 		rec.Replay = &next
 		rec.Pos, rec.SnapPos, rec.Snapshot, rec.Clock, rec.FlushPos = 0, 0, nil, checkpoint.Clock{}, 0

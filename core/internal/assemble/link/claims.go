@@ -95,16 +95,21 @@ func suffixOf(stream uint64) string {
 	return "#" + hex.EncodeToString(b[:])
 }
 
+// Unclaimed is the name of a run without the suffix that Claim has added for the stream.
+func Unclaimed(run string, stream uint64) string { return strings.TrimSuffix(run, suffixOf(stream)) }
+
 // InUse reports whether the session has claims.
 func (c *Claims) InUse() bool { return len(c.Runs.Of) > 0 }
 
 // Claim renames the ids of m that other streams of the session use for something else.
-// It reports whether the message belongs to a response whose id was in use.
-func (c *Claims) Claim(m *msg.Message, stream uint64) (reused bool) {
+// It reports whether the message belongs to a response whose id was in use. begun reports whether a
+// run is one of the stream already, which a stream of several runs that is decoded again begins
+// once more.
+func (c *Claims) Claim(m *msg.Message, stream uint64, begun func(run string, stream uint64) bool) (reused bool) {
 	if m.Run == "" {
 		return false
 	}
-	in := c.join(m, stream)
+	in := c.join(m, stream, begun)
 	suffix, parent := in.Suffix, in.Keys[m.ParentKey]
 	m.Run += in.Suffix
 	switch {
@@ -198,7 +203,7 @@ func (c *Claims) made(call, run string) *madeBy {
 }
 
 // join finds the instance of the run that the stream belongs to.
-func (c *Claims) join(m *msg.Message, stream uint64) *instance {
+func (c *Claims) join(m *msg.Message, stream uint64, begun func(string, uint64) bool) *instance {
 	name := suffixOf(stream)
 	if in := c.Streams.Of[name]; in != nil && in.Run == m.Run {
 		return in
@@ -208,6 +213,10 @@ func (c *Claims) join(m *msg.Message, stream uint64) *instance {
 	begins := m.Kind == msg.System || m.Signal == msg.RunStart || m.ResponseID != ""
 	switch {
 	case !known:
+	case begun(m.Run, stream):
+		in.Answered, begins = true, false
+	case begun(m.Run+name, stream):
+		in.Suffix, in.Answered, begins = name, true, false
 	case !begins:
 		in.Suffix, in.Answered = last.Suffix, last.Answered
 		if made := c.made(m.Tool.CallID, m.Run+last.Suffix); made != nil && m.Tool.CallID != "" && strings.HasPrefix(made.Run, m.Run) {

@@ -21,7 +21,7 @@ func exchangeOf(run, response string, kind msg.Kind) []msg.Message {
 // claimed returns run, key, parent and response id after the claims.
 func claimed(c *Claims, stream uint64, list []msg.Message) (out []string) {
 	for _, m := range list {
-		c.Claim(&m, stream)
+		c.Claim(&m, stream, func(string, uint64) bool { return false })
 		out = append(out, strings.Join([]string{m.Run, m.Key, m.ParentKey, m.ResponseID}, " "))
 	}
 	return out
@@ -84,7 +84,7 @@ func TestClaims(t *testing.T) {
 func last(t *testing.T, c *Claims, stream uint64, list []msg.Message) (m msg.Message) {
 	t.Helper()
 	for _, m = range list {
-		c.Claim(&m, stream)
+		c.Claim(&m, stream, func(string, uint64) bool { return false })
 	}
 	return m
 }
@@ -97,5 +97,32 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 	if n := len(ids.Responses.Of); n != maxClaims || len(ids.Runs.Of) != maxClaims || len(ids.Streams.Of) != maxClaims {
 		t.Errorf("%d responses, %d runs, %d streams", n, len(ids.Runs.Of), len(ids.Streams.Of))
+	}
+}
+
+// TestRunsOfOneStreamKeepTheirNames: a stream of several runs that is decoded again has the names that it
+// had, also the one that another stream had before.
+func TestRunsOfOneStreamKeepTheirNames(t *testing.T) {
+	runs := make(map[string]uint64)
+	var ids Claims
+	read := func(stream uint64) (names []string) {
+		for _, run := range []string{"r", "q", "p"} {
+			for _, m := range exchangeOf(run, fmt.Sprint(run, stream), msg.Assistant) {
+				ids.Claim(&m, stream, func(run string, stream uint64) bool { return runs[run] == stream })
+				runs[m.Run] = stream
+				names = append(names, m.Run)
+			}
+		}
+		ids.Close(stream)
+		return names
+	}
+	one, two := read(1), read(2)
+	for _, again := range [][2][]string{{one, read(1)}, {two, read(2)}, {one, read(1)}} {
+		if got, want := strings.Join(again[1], " "), strings.Join(again[0], " "); got != want {
+			t.Errorf("decoded again: %s, before %s", got, want)
+		}
+	}
+	if two[0] != "r"+suffixOf(2) || Unclaimed(two[0], 2) != "r" {
+		t.Errorf("the second stream has %v", two)
 	}
 }

@@ -34,9 +34,11 @@ type Correlation struct {
 	Link  msg.LinkMethod `json:"link"` // of the edges that it makes
 	Calls []CallSite     `json:"calls,omitempty"`
 	Runs  []Candidate    `json:"runs,omitempty"`
+	// Hops is set if its runs are hops: requests of one program to another. See pairHops.
+	Hops bool `json:"hops,omitempty"`
 }
 
-// CallSite is a call that runs another agent.
+// CallSite is a call that runs another agent. One without a call is a turn.
 type CallSite struct {
 	Format   string `json:"format"`
 	Family   string `json:"family,omitempty"` // in whose place of the format ids are hashed
@@ -50,6 +52,8 @@ type CallSite struct {
 
 	Inferred bool `json:"inferred,omitempty"` // the protocol has no time of it
 	Async    bool `json:"async,omitempty"`
+	// Rank is that of its view of the conversation, of a cause of hops.
+	Rank uint8 `json:"rank,omitempty"`
 	// Alias is the name that the call's run has for the caller, while it counts as an alias
 	// of the caller's session.
 	Alias string `json:"named,omitempty"`
@@ -64,6 +68,9 @@ type Candidate struct {
 	Start    int64  `json:"start"`
 	Inferred bool   `json:"inferred,omitempty"` // the protocol has no time of it
 	From     string `json:"from,omitempty"`     // the agent that asked
+	// Stream and Below are of a hop: where it is read, and the cause that it was put below.
+	Stream uint64 `json:"stream,omitempty"`
+	Below  string `json:"below,omitempty"`
 	// Alias is the name that the run's call has for the agent, while it counts as an alias of
 	// the run's session.
 	Alias string `json:"named,omitempty"`
@@ -78,13 +85,17 @@ type Remote struct {
 	// Apart is set if the run's stream cannot be decoded again: the run stays in its own
 	// trace, with a span link to the call.
 	Apart bool `json:"apart,omitempty"`
+	Hop   bool `json:"hop,omitempty"` // see Correlation.Hops
 }
 
 // Key is the key of the call's session.
 func (c *CallSite) Key(tenant string) Key { return Key{tenant, c.Format, c.Session} }
 
-// Span is the id of the call's span.
+// Span is the id of the call's span, or of the turn's.
 func (c *CallSite) Span(tenant string) msg.SpanID {
+	if c.Call == "" {
+		return msg.NewSpanID(tenant, cmp.Or(c.Family, c.Format), c.Session, msg.SpanRun, c.Run)
+	}
 	return msg.NewSpanID(tenant, cmp.Or(c.Family, c.Format), c.Session, msg.SpanTool, c.Call)
 }
 
@@ -172,6 +183,9 @@ func (p Pair) Sure() bool {
 // and that began in no call's time belongs to the first asynchronous one before it that is
 // left: its agent was busy.
 func (t *Correlation) Pairs() (pairs []Pair) {
+	if t.Hops {
+		return t.pairHops()
+	}
 	taken := make(map[taking]bool)
 	for n, r := range t.Runs {
 		found, fit := -1, 0

@@ -39,6 +39,8 @@ type Place struct {
 	// Correlates is set if a call of another session may have caused the run, or one of its
 	// calls a run there.
 	Correlates bool `json:"meets,omitempty"`
+	// Hop is set if the run has been looked for as a hop, or as a cause of hops.
+	Hop bool `json:"hop,omitempty"`
 	// Delegate is the name by which its call knows the agent, which may have none of its own.
 	Delegate string `json:"to,omitempty"`
 }
@@ -187,7 +189,7 @@ func Resolve(t Tree, run string, p *Place, parent, call string, by msg.LinkMetho
 func Attach(t Tree, run string) (moved []string) {
 	p := t.Place(run)
 	parent, up := ParentOf(t, run, p)
-	if up == nil || !up.Linked || below(t, parent, run) {
+	if up == nil || !up.Linked || Below(t, parent, run) {
 		return nil
 	}
 	c, _ := t.Call(p.Call)
@@ -204,8 +206,8 @@ func Attach(t Tree, run string) (moved []string) {
 	return moved
 }
 
-// below reports whether run is top or below it, so that parents never form a cycle.
-func below(t Tree, run, top string) bool {
+// Below reports whether run is top or below it. Parents never form a cycle.
+func Below(t Tree, run, top string) bool {
 	for range maxDepth {
 		if run == top {
 			return true
