@@ -24,8 +24,8 @@ func (k keeper) Submit(_ context.Context, _ *export.Batch, d checkpoint.Delta, _
 	return k.check.Commit(d)
 }
 
-// heldMost is what a file with a session may hold of memory when it is silent, in bytes: the source's
-// record of it, the stream, its account with the snapshot, and when its session is due.
+// heldMost bounds the memory of a file with a session that is silent, in bytes: the source's record of it,
+// the stream, its account with the snapshot, and when its session is due.
 const heldMost = 3 << 10
 
 // TestSilentSessionsAreSmall: files that were read hold no decoder, no session and no buffer. With all of
