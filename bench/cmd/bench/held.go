@@ -17,7 +17,7 @@ import (
 // heldGoal is the memory of the sidecar and its decoders with 50,000 sessions, each a file of a few lines.
 const heldGoal = 300 << 20
 
-// held measures what Earshot holds of n sessions that were read and may go on: while they are read, and
+// held measures the memory that Earshot holds of n sessions that were read and may go on: while they are read, and
 // when they have been silent for so long that their decoder has ended. The store is a process apart.
 // With profile it leaves the profiles of the sidecar's heap in that directory.
 func held(ctx context.Context, n int, profile string, e *env) (err error) {

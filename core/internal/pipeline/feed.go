@@ -116,8 +116,8 @@ func (f *Feed) laneOf(stream uint64) *lane {
 	return f.format.lanes[stream%uint64(len(f.format.lanes))]
 }
 
-// Known implements source.Sink. The first call finds what an earlier process left. The records of later
-// ones are older than this process's accounts, which a resumed row would set back.
+// Known implements source.Sink. The first call finds the records of an earlier process. Those of later
+// calls are older than this process's accounts, which a resumed row would set back.
 func (f *Feed) Known() []source.Known {
 	first := !f.known.Swap(true)
 	list, err := f.check.Streams(f.source)
