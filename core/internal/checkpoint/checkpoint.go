@@ -162,7 +162,7 @@ func Open(dir string) (*Store, error) {
 			fresh = true
 			return meta.Put([]byte("version"), []byte(version))
 		} else if string(v) != version {
-			return fmt.Errorf("layout %s, this program knows %s", v, version)
+			return fmt.Errorf("layout %s, this program knows %s: %w", v, version, ErrLayout)
 		}
 		return nil
 	})
