@@ -22,6 +22,7 @@ func newSchema() *cobra.Command {
 func newSchemaPrint() *cobra.Command {
 	var file configFile
 	var cluster string
+	var tenants []string
 	var roles, replicated bool
 	c := &cobra.Command{
 		Use:   "print",
@@ -29,9 +30,11 @@ func newSchemaPrint() *cobra.Command {
 		Long: `Print the whole schema as SQL for a ClickHouse client. Nothing is connected to.
 
 With --roles it prints the roles of a writer and a reader instead, for an
-administrator to run once and to make users of.`,
+administrator to run once and to make users of. Each --tenant adds the role of a
+reader of that tenant's rows alone, which row policies hold it to.`,
 		Example: `  earshot schema print
   earshot schema print --roles | clickhouse-client --multiquery
+  earshot schema print --roles --tenant acme | clickhouse-client --multiquery
   earshot schema print --cluster main | clickhouse-client --multiquery`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -40,7 +43,10 @@ administrator to run once and to make users of.`,
 				return err
 			}
 			s, _ := schema(cfg, cluster)
-			s.Replicated = replicated
+			s.Replicated, s.Tenants = replicated, tenants
+			if len(tenants) > 0 && !roles {
+				return usageError{errors.New("--tenant is one of the --roles")}
+			}
 			if roles {
 				return s.PrintRoles(c.OutOrStdout())
 			}
@@ -51,6 +57,7 @@ administrator to run once and to make users of.`,
 	c.Flags().StringVar(&cluster, "cluster", "", "for this `CLUSTER`")
 	c.Flags().BoolVar(&replicated, "replicated", false, "for a database of the engine Replicated, which apply recognizes")
 	c.Flags().BoolVar(&roles, "roles", false, "print the roles instead of the tables")
+	c.Flags().StringSliceVar(&tenants, "tenant", nil, "with --roles: a reader of this `TENANT`; may be repeated")
 	return c
 }
 

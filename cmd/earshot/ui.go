@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/earshot-dev/earshot/core/loopback"
 	"github.com/earshot-dev/earshot/core/ui"
 )
 
@@ -56,8 +57,7 @@ It does not authenticate, so it listens on loopback only.`,
 }
 
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if _, _, err := net.SplitHostPort(address); err != nil || !loopback.Is(address) {
 		return nil, usageError{fmt.Errorf("--listen %q is no loopback address such as 127.0.0.1:8090", address)}
 	}
 	var lc net.ListenConfig

@@ -1,13 +1,12 @@
 package config
 
 import (
-	"net"
-	"net/netip"
 	"regexp"
 	"regexp/syntax"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // Store is the embedded ClickHouse.
@@ -49,12 +48,8 @@ func (s *Store) SetDefaults() {
 }
 
 func (s *Store) validate(c *spec.Check) {
-	if s.Listen != "" && c.Address("listen", s.Listen) {
-		host, _, _ := net.SplitHostPort(s.Listen)
-		ip, err := netip.ParseAddr(host)
-		if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-			c.Report("listen", "the embedded store listens on loopback only, got "+c.Quote("listen", s.Listen), "use 127.0.0.1")
-		}
+	if s.Listen != "" && c.Address("listen", s.Listen) && !loopback.Is(s.Listen) {
+		c.Report("listen", "the embedded store listens on loopback only, got "+c.Quote("listen", s.Listen), "use 127.0.0.1")
 	}
 	c.PositiveSize("max_memory", s.MaxMemory)
 	c.NotNegative("max_age", s.MaxAge)

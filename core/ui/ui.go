@@ -33,13 +33,13 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/loopback"
 	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/core/ui/address"
 	"github.com/earshot-dev/earshot/core/ui/chart"
@@ -115,7 +115,7 @@ func asset(w http.ResponseWriter, r *http.Request) {
 // ServeHTTP implements http.Handler. It refuses requests that were not made to
 // this machine by name, which is how a page from elsewhere would read this one.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !loopback(r.Host) {
+	if !loopback.Is(r.Host) {
 		http.Error(w, "this page is served to this machine only", http.StatusMisdirectedRequest)
 		return
 	}
@@ -125,15 +125,6 @@ func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	u.mux.ServeHTTP(w, r)
-}
-
-func loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 var functions = template.FuncMap{

@@ -7,12 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // The names of compressions on the wire. Auto is LZ4, unless the server is on this
@@ -156,7 +159,7 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	switch s.Compression {
 	case "":
 	case CompressionAuto:
-		if opts.Compression == nil && !local(opts.Addr) {
+		if opts.Compression == nil && slices.ContainsFunc(opts.Addr, func(host string) bool { return !loopback.Is(host) }) {
 			opts.Compression = &chgo.Compression{Method: chgo.CompressionLZ4}
 		}
 	case CompressionNone:
@@ -206,20 +209,6 @@ func unixDSN(rest string) (dsn, socket string, err error) {
 		return "", "", errors.New("http+unix:// wants the path of a socket, with %2F for each /")
 	}
 	return "http://" + user + "@localhost/" + path, socket, nil
-}
-
-// local reports whether all hosts are this machine.
-func local(hosts []string) bool {
-	for _, h := range hosts {
-		name, _, err := net.SplitHostPort(h)
-		if err != nil {
-			name = h
-		}
-		if ip := net.ParseIP(name); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return false
-		}
-	}
-	return true
 }
 
 // describe is the destination without its credentials.

@@ -50,6 +50,8 @@ type Schema struct {
 	Sync bool
 	// StoragePolicy of the tables with rows; the server's default when empty.
 	StoragePolicy string
+	// Tenants have a role of their own each; see Roles.
+	Tenants []string
 
 	// Replicated is for a database of the engine Replicated, which carries every
 	// statement to its replicas and sets the paths of tables. Plan and Apply detect it;

@@ -108,7 +108,7 @@ func (e *env) leftOn(ctx context.Context) (l leftOn, err error) {
 		return l, err
 	}
 	defer p.kill()
-	p.watch.end() // sampling would be a part of what it costs the machine
+	p.watch.end() // sampling would be a part of its cost to the machine
 	p.watch = nil
 	db := &engine{socket: filepath.Join(dir, "data", "store", "http.sock")}
 	db.client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

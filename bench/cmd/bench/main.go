@@ -8,6 +8,7 @@
 //	go run ./bench/cmd/bench -backlog 10e9        a hundredth, a tenth and all of 10 GB, one after the other; takes 15 GB of disk
 //	go run ./bench/cmd/bench -stages              the Go benchmarks of the parts, as one table
 //	go run ./bench/cmd/bench -idle                the cost of Earshot that is left on, beside another build with -vs
+//	go run ./bench/cmd/bench -held 50000          the memory of that many silent sessions; takes six minutes
 //	go run ./bench/cmd/bench -goals               the goals beside the last figures of the other modes
 //
 // The collector is built from bench/peer, once, which takes minutes. The rows are counted, and
@@ -56,6 +57,8 @@ type options struct {
 	stages   bool
 	goals    bool
 	idle     bool
+	held     int
+	profile  string
 	vs       string
 	limit    time.Duration
 }
@@ -84,6 +87,8 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&o.stages, "stages", false, "run the benchmarks of the parts")
 	fs.BoolVar(&o.goals, "goals", false, "write the measured figures beside the goals")
 	fs.BoolVar(&o.idle, "idle", false, "measure Earshot and its store without a reader: idle, and at a line a second; takes nine minutes a build")
+	fs.IntVar(&o.held, "held", 0, "measure the memory that Earshot holds of so many silent sessions")
+	fs.StringVar(&o.profile, "profile", "", "with -held: leave profiles of the sidecar's heap in that directory")
 	fs.StringVar(&o.vs, "vs", "", "with -idle: where earshot and earshot-store of another build are, to be measured as well")
 	fs.DurationVar(&o.limit, "limit", 7*time.Minute, "begin no further round of runs when it would end later; there is always one")
 	_ = fs.Parse(args)
@@ -101,6 +106,8 @@ func run(ctx context.Context, args []string) error {
 		return backlog(ctx, o, e)
 	case o.stages:
 		return stages(ctx, o, e)
+	case o.held > 0:
+		return held(ctx, o.held, o.profile, e)
 	case o.idle:
 		return leaveOn(ctx, o, e)
 	case o.goals:

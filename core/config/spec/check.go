@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // File is the file that a section was read from.
@@ -146,11 +148,7 @@ func (c *Check) Address(key, address string) bool {
 // whether clients prove their identity, allowed whether the section permits the listener without.
 // needs names the missing keys.
 func (c *Check) Exposed(key, address string, proves, allowed bool, needs string) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || proves || allowed || host == "localhost" {
-		return
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+	if _, _, err := net.SplitHostPort(address); err == nil && !proves && !allowed && !loopback.Is(address) {
 		c.Report(key, c.Quote(key, address)+" is reached from other machines, which needs "+needs, "or say allow_insecure: true where the network is closed")
 	}
 }

@@ -22,7 +22,7 @@ const module = "github.com/earshot-dev/earshot/"
 var rooms = []string{
 	".", // the package at the root, which embeds the source of the SDK
 	"core/msg", "core/verdict", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/langchain", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/messages", "core/sdk/otlp", "core/sdk/pi", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/attribution", "core/blame", "core/change", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/langchain", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/messages", "core/sdk/otlp", "core/sdk/pi", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/attribution", "core/blame", "core/change", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/loopback", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/erasure", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
 	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards/internal/measure", "dashboards", "docs", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
@@ -66,7 +66,7 @@ var may = map[string][]string{
 	"core/export":              {"core/msg", "core/config/spec", "core/attribution", "core/price", "core/semconv"},
 	"core/export/exporttest":   {"core/msg", "core/export"},
 	"core/attribution":         {"core/config/spec"},
-	"core/config":              {"core/config/spec", "core/attribution"},
+	"core/config":              {"core/config/spec", "core/attribution", "core/loopback"},
 	"core/semconv":             {"core/msg"},
 	"core/blame":               {"core/msg"},
 	"core/change":              {},
@@ -74,12 +74,13 @@ var may = map[string][]string{
 	"core/inspect":             {"core/msg", "core/blame", "core/change", "core/interchange", "core/price"},
 	"core/price":               {},
 	"core/freeport":            {},
+	"core/loopback":            {},
 	"core/retry":               {},
 	"core/sandbox":             {},
 	"core/discover":            {},
 	"core/attach":              {},
 	"core/wrap":                {},
-	"core/ui":                  {"core/price", "core/blame", "core/change", "core/inspect", "dashboards"},
+	"core/ui":                  {"core/loopback", "core/price", "core/blame", "core/change", "core/inspect", "dashboards"},
 	"core/mcp":                 {"core/price", "core/change", "core/inspect"},
 	"docs":                     {},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
@@ -94,7 +95,7 @@ var may = map[string][]string{
 	"core/internal/telemetry":  {},
 	"core/internal/livetail":   {"core/frame", "core/internal/source"},
 	"core/internal/meter":      {"core/msg", "core/export", "core/semconv", "core/sdk/bounded"},
-	"core/internal/store":      {"core/retry"},
+	"core/internal/store":      {"core/loopback", "core/retry"},
 	"core/internal/deadletter": {"core/export", "core/msg"},
 	"core/internal/erasure":    {"core/export", "core/msg"},
 	"core/internal/spool":      {"core/internal/segment"},
@@ -102,7 +103,7 @@ var may = map[string][]string{
 	"core/internal/delivery":   {"core/export", "core/msg", "core/internal/checkpoint", "core/internal/spool", "core/internal/telemetry", "core/retry"},
 	// The configuration knows no source and no exporter: it gets their types as a list, and they
 	// see only the package that describes types.
-	"core/config/spec":                  {},
+	"core/config/spec":                  {"core/loopback"},
 	"core/config/internal/writeexample": {"core/app", "core/attribution", "core/config", "core/config/spec", "exporters"},
 	"core/internal/bounded":             {},
 	"core/internal/assemble/link": {
@@ -117,7 +118,7 @@ var may = map[string][]string{
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/erasure", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/retry", "core/sandbox",
 	},
 	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/notify", "exporters/otel"},
-	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/attribution", "core/export", "core/semconv", "core/price", "core/retry"},
+	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/attribution", "core/export", "core/loopback", "core/semconv", "core/price", "core/retry"},
 	"exporters/notify":     {"core/msg", "core/attribution", "core/config/spec", "core/export", "core/retry", "core/verdict"},
 	"exporters/otel":       {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/retry"},
 	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonrpc", "core/sdk/jsonv", "core/sdk/langchain", "core/sdk/media", "core/sdk/messages", "core/sdk/openai", "core/sdk/otlp", "core/sdk/pi", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
@@ -126,7 +127,7 @@ var may = map[string][]string{
 	"dashboards/internal/measure": {"dashboards", "exporters/clickhouse"},
 	"cmd/earshot-store":           {"core/sandbox"},
 	"cmd/earshot": {
-		"core/app", "core/attach", "core/discover", "core/wrap", "core/sandbox", "core/replay", "core/freeport", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
+		"core/app", "core/attach", "core/discover", "core/wrap", "core/sandbox", "core/replay", "core/freeport", "core/loopback", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
 		"core/sdk", "core/semconv", "core/blame", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "docs", "exporters", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	// A decoder for the tests of the whole product is a stranger's: it sees the SDK.

@@ -13,6 +13,8 @@ import (
 const (
 	holdEnded = 5 * time.Second
 	holdOpen  = time.Minute
+	// manyHeld is from how many sessions in memory on all are held as those that have ended.
+	manyHeld = 1024
 )
 
 // settled is how long no message of a session must have been read before the session may be
@@ -63,6 +65,10 @@ func (a *Assembler) Idle(now time.Time, uncommitted int) error {
 		a.learning.due, a.learning.saved = a.learning.History.Changed(), now
 	}
 	a.out.views.evict(uncommitted)
+	hold := holdOpen
+	if len(a.groups) > manyHeld {
+		hold = holdEnded
+	}
 	for key, g := range a.groups {
 		unread := now.Sub(g.read)
 		if unread < a.settles() {
@@ -76,7 +82,7 @@ func (a *Assembler) Idle(now time.Time, uncommitted int) error {
 			continue
 		}
 		if next != 0 {
-			if unread < holdOpen {
+			if unread < hold {
 				continue
 			}
 			if g.judgeAt != 0 {

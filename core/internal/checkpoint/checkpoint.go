@@ -162,7 +162,7 @@ func Open(dir string) (*Store, error) {
 			fresh = true
 			return meta.Put([]byte("version"), []byte(version))
 		} else if string(v) != version {
-			return fmt.Errorf("layout %s, this program knows %s", v, version)
+			return fmt.Errorf("layout %s, this program knows %s: %w", v, version, ErrLayout)
 		}
 		return nil
 	})
@@ -305,11 +305,23 @@ func (s *Store) Commit(deltas ...Delta) error {
 		}
 		return nil
 	})
+	if err == nil {
+		err = s.view(func(tx *bbolt.Tx) error {
+			if tx.Size() > mapped {
+				unmap(tx)
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("checkpoint: commit: %w", err)
 	}
 	return nil
 }
+
+// mapped is how large a file may stay in memory from one commit to the next: that of 50,000 sessions
+// has hundreds of megabytes, of which a commit touches a few.
+const mapped = 32 << 20
 
 func (s *Store) apply(tx *bbolt.Tx, d *Delta) error {
 	streams, groups := tx.Bucket(bucketStreams), tx.Bucket(bucketGroups)

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"go.etcd.io/bbolt"
 )
 
 // Whatever happened to the file, opening and reading it is a result or a sentence, and never a panic.
@@ -77,5 +80,29 @@ func TestDamaged(t *testing.T) {
 	}
 	if damaged < 30 { // most bytes are of unused pages, or inside of a value that is not read
 		t.Errorf("%d of 150 were found to be damaged", damaged)
+	}
+}
+
+// TestOtherLayout: a checkpoint of a build with another layout is refused with the remedy, and is as it was.
+func TestOtherLayout(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put([]byte("version"), []byte("3")) }
+	if err := errors.Join(s.update(later), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "checkpoint.db")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); !errors.Is(err, ErrLayout) || !strings.Contains(err.Error(), "layout 3") || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file has changed, or %v", err)
 	}
 }

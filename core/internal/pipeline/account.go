@@ -22,19 +22,19 @@ type account struct {
 	stream        *stream
 	record        checkpoint.Stream
 	generation    int
-	decoded       int64 // up to where its decoder has come
-	sessions      map[assemble.RunRef]struct{}
+	decoded       int64               // up to where its decoder has come
+	others        map[string]struct{} // sessions beside the record's
 	lastSession   string
-	ofErased      bool       // its last message was of an erased session
-	anchored      bool       // its anchor is durable
-	stalled       bool       // its decoder cannot be opened
-	touched       time.Time  // when frames were last decoded
-	flushing      bool       // a flush is under way
-	decoderClosed bool       // its decoder is closed, or being closed
-	ended         bool       // its decoder had emitted everything up to its position when the stream was opened
-	search        search     // for the record that ends its decoder's process
-	marks         []mark     // not reached yet
-	response      msg.Stream // the last row of a response
+	ofErased      bool        // its last message was of an erased session
+	anchored      bool        // its anchor is durable
+	stalled       bool        // its decoder cannot be opened
+	touched       time.Time   // when frames were last decoded
+	flushing      bool        // a flush is under way
+	decoderClosed bool        // its decoder is closed, or being closed
+	ended         bool        // its decoder had emitted everything up to its position when the stream was opened
+	search        search      // for the record that ends its decoder's process
+	marks         []mark      // not reached yet
+	response      *msg.Stream // the last row of a response; nil: there was none
 }
 
 func (a *account) resume() resume {
@@ -53,6 +53,17 @@ func (a *account) replaying(end int64) bool {
 
 func (a *account) runRef(session string) assemble.RunRef {
 	return assemble.RunRef{Tenant: a.stream.feed.tenant, Format: a.stream.feed.format.name, Session: session}
+}
+
+// sessions are those of the stream's messages, as far as this process has read them.
+func (a *account) sessions() (out []assemble.RunRef) {
+	if a.record.Session != "" {
+		out = append(out, a.runRef(a.record.Session))
+	}
+	for s := range a.others {
+		out = append(out, a.runRef(s))
+	}
+	return out
 }
 
 // enqueue queues a command if nothing of the stream is under way and its lane has room.
@@ -280,6 +291,7 @@ func (a *account) identify(m *msg.Message) {
 	a.ofErased = false
 	if rec.Session == "" {
 		rec.Session = strings.Clone(m.Session)
+		delete(a.others, rec.Session)
 	}
 	if rec.Run == "" && m.Run != "" && m.ParentRun == "" && m.ParentCall == "" && m.Session == rec.Session {
 		rec.Run = strings.Clone(m.Run)
@@ -291,9 +303,16 @@ func (a *account) identify(m *msg.Message) {
 	default:
 		rec.Several = true
 	}
-	if a.lastSession != m.Session {
+	switch {
+	case a.lastSession == m.Session:
+	case m.Session == rec.Session:
+		a.lastSession = rec.Session
+	default:
 		a.lastSession = strings.Clone(m.Session)
-		a.sessions[a.runRef(a.lastSession)] = struct{}{}
+		if a.others == nil {
+			a.others = make(map[string]struct{})
+		}
+		a.others[a.lastSession] = struct{}{}
 	}
 }
 

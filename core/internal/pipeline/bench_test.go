@@ -195,6 +195,9 @@ func decodeBatch(factory decoder.Factory, decoders map[uint64]decoder.Decoder, b
 		}
 		r.HasSnapshot = true
 	}
+	if b.Close {
+		delete(decoders, b.Stream)
+	}
 	r.Messages, r.Problems = out.Messages, out.Problems
 	return nil
 }

@@ -2,8 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,6 +127,7 @@ func (d *decode) apply(c *core, a *account, r *wire.Result) error {
 		}
 	}
 	a.touched, a.decoderClosed = time.Now(), false
+	c.accounts.wake(a)
 	return nil
 }
 
@@ -221,7 +220,8 @@ func (f *flush) apply(c *core, a *account, r *wire.Result) error {
 		return err
 	}
 	c.applied(a, f.pos+1, r)
-	a.flushing, a.record.FlushPos = false, a.record.Pos
+	a.flushing, a.decoderClosed, a.record.FlushPos = false, false, a.record.Pos
+	c.accounts.wake(a)
 	c.commits.touch(a)
 	return nil
 }
@@ -315,7 +315,7 @@ func (e *end) finish(c *core, a *account, r *wire.Result) (sessions []assemble.R
 	c.commits.touch(a)
 	c.commits.urgent = c.commits.urgent || !a.stream.feed.journalled // its file may be gone
 	c.accounting.updateResponse(a)
-	sessions = slices.Collect(maps.Keys(a.sessions))
+	sessions = a.sessions()
 	return sessions, c.assembler.CloseStream(a.stream.name, sessions)
 }
 

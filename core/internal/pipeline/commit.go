@@ -181,7 +181,7 @@ func (k *committer) dirty() bool {
 	return !k.empty() || len(k.changed) > 0 || len(k.forgotten) > 0 || k.assembler.Ended()
 }
 
-// justNow is for how long what was flushed is as good as everything: the statements of a page come
+// justNow is for how long a flush is as good as another: the statements of a page come
 // one after the other.
 const justNow = 100 * time.Millisecond
 

@@ -55,16 +55,22 @@ type verdictKey struct {
 type accounts struct {
 	of    map[*stream]*account
 	named map[uint64]*account // by the name for the assembler
+	// awake have a decoder that is open or not flushed. The others cost nothing while they are silent.
+	awake map[*account]struct{}
 }
+
+func (x *accounts) wake(a *account) { x.awake[a] = struct{}{} }
 
 func (x *accounts) add(a *account) {
 	x.of[a.stream], x.named[a.stream.name] = a, a
+	x.wake(a)
 	a.stream.feed.counters.streams.Inc()
 }
 
 func (x *accounts) remove(a *account) {
 	delete(x.of, a.stream)
 	delete(x.named, a.stream.name)
+	delete(x.awake, a)
 	a.stream.feed.counters.streams.Dec()
 }
 
@@ -97,7 +103,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 	c := &core{
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters, alerts: &p.alerts,
-		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
+		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account), make(map[*account]struct{})},
 		awaited:  make(awaited),
 		reported: make(map[string]bool), verdicts: verdictCounts{p.metrics, make(map[verdictKey]bool)},
 	}
@@ -129,6 +135,7 @@ func (c *core) run(ctx context.Context) error {
 	}
 	slow := time.NewTicker(time.Second)
 	defer slow.Stop()
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -145,7 +152,10 @@ func (c *core) run(ctx context.Context) error {
 				err = c.commits.close(ctx, closing{})
 			}
 		case now := <-slow.C:
+			again = c.accounts.rest(now, &c.settings)
 			err = c.idle(now)
+		case now := <-again:
+			again = c.accounts.rest(now, &c.settings)
 		}
 		if err == nil && (c.commits.full() || c.starved()) {
 			err = c.commits.close(ctx, closing{more: c.commits.backlog()})
@@ -225,7 +235,7 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 		return err
 	}
 	r.Format = s.feed.format.name
-	a := &account{stream: s, record: r, sessions: make(map[assemble.RunRef]struct{}), touched: time.Now(), decoderClosed: true}
+	a := &account{stream: s, record: r, touched: time.Now(), decoderClosed: true}
 	if ok {
 		a.record, a.anchored, a.ended = known, true, known.Closed
 		a.record.Origin, a.record.Closed = r.Origin, false
@@ -234,9 +244,6 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 		}
 		if r.State != nil {
 			a.record.State = r.State
-		}
-		if known.Session != "" {
-			a.sessions[a.runRef(known.Session)] = struct{}{}
 		}
 	}
 	a.decoded = a.record.SnapPos
@@ -280,18 +287,49 @@ func (c *core) unreadable(f *Feed, origin, reason, detail string) {
 	})
 }
 
-// idle flushes the decoders of streams without frames for a while, closes those of streams
-// without frames for long, and ends runs by their silence.
-func (c *core) idle(now time.Time) error {
-	for _, a := range c.accounts.of {
-		silent := now.Sub(a.touched)
-		if !a.flushed() && !a.flushing && silent >= c.settings.FlushIdle {
-			a.flushing = a.enqueue(&flush{})
+const (
+	// manyAwake is from how many streams with an open decoder on one is closed as soon as it is flushed:
+	// each takes kilobytes of its process, and of 50,000 files that are read for the first time few go on.
+	manyAwake = 1024
+	// restAgain is when streams are looked at again for whose commands the lanes had no room.
+	restAgain = 50 * time.Millisecond
+)
+
+// rest flushes the decoders of streams without frames for a while, and closes those of streams without
+// frames for long. It returns a channel that is ready when it is to be called again soon.
+func (x *accounts) rest(now time.Time, s *Settings) (again <-chan time.Time) {
+	closeIdle := s.CloseIdle
+	if len(x.awake) > manyAwake {
+		closeIdle = min(closeIdle, s.FlushIdle)
+	}
+	refused := 0
+	for a := range x.awake {
+		if a.flushed() && a.decoderClosed {
+			delete(x.awake, a)
+			continue
 		}
-		if a.flushed() && !a.decoderClosed && silent >= c.settings.CloseIdle && a.record.SnapPos == a.record.Pos {
+		silent, tried, queued := now.Sub(a.touched), false, false
+		if !a.flushed() && !a.flushing && silent >= s.FlushIdle {
+			a.flushing = a.enqueue(&flush{})
+			tried, queued = true, a.flushing
+		} else if a.flushed() && !a.decoderClosed && silent >= closeIdle && a.record.SnapPos == a.record.Pos {
 			a.decoderClosed = a.enqueue(&closeDecoder{})
+			tried, queued = true, a.decoderClosed
+		}
+		if l := a.stream.lane; tried && !queued && len(l.queue) == cap(l.queue) {
+			if refused++; refused == requestCommands {
+				break
+			}
 		}
 	}
+	if refused > 0 {
+		again = time.After(restAgain)
+	}
+	return again
+}
+
+// idle ends runs by their silence.
+func (c *core) idle(now time.Time) error {
 	if c.commits.empty() && c.commits.held.Load() == 0 && now.Sub(c.commits.closed) >= ledgerEvery {
 		c.commits.pool.drop()
 	}

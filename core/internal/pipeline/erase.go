@@ -2,10 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
-	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // Erasing selects the state that Erase drops.
@@ -37,11 +37,9 @@ func (p *Pipeline) StreamsOf(ctx context.Context, sessions func(tenant, session 
 			}
 		}
 		for _, a := range c.accounts.of {
-			all := len(a.sessions) > 0
-			for s := range a.sessions {
-				all = all && sessions(s.Tenant, s.Session)
-			}
-			if all {
+			own := a.sessions()
+			other := func(s assemble.RunRef) bool { return !sessions(s.Tenant, s.Session) }
+			if len(own) > 0 && !slices.ContainsFunc(own, other) {
 				add(a.record.Source, a.record.Key)
 			}
 		}
@@ -185,14 +183,13 @@ func dropState(r *checkpoint.Stream, e *Erasing) bool {
 // erase drops the sessions from the account of a stream, and reports whether it had any. A live
 // recording cannot be read from its beginning: its decoder keeps its state until the connection ends.
 func (a *account) erase(e *Erasing) (changed bool) {
-	sessions := e.Session
-	for s := range a.sessions {
-		if sessions(s.Tenant, s.Session) {
-			delete(a.sessions, s)
+	sessions, tenant := e.Session, a.stream.feed.tenant
+	for s := range a.others {
+		if sessions(tenant, s) {
+			delete(a.others, s)
 			changed = true
 		}
 	}
-	tenant := a.stream.feed.tenant
 	if sessions(tenant, a.lastSession) {
 		a.lastSession, changed = "", true
 	}
@@ -200,8 +197,8 @@ func (a *account) erase(e *Erasing) (changed bool) {
 		forgetSession(&a.record)
 		changed = true
 	}
-	if sessions(tenant, a.response.Session) {
-		a.response = msg.Stream{}
+	if a.response != nil && sessions(tenant, a.response.Session) {
+		a.response = nil
 	}
 	if !a.stream.feed.journalled && (changed || dropState(&a.record, e)) {
 		a.record.SnapPos, a.record.Snapshot, a.record.Erased = 0, nil, true

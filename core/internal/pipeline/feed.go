@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,7 @@ type Feed struct {
 	progress *progress
 	check    Checkpoint
 	log      *slog.Logger
+	known    atomic.Bool // Known was called
 
 	counters counters // of the core
 }
@@ -114,8 +116,10 @@ func (f *Feed) laneOf(stream uint64) *lane {
 	return f.format.lanes[stream%uint64(len(f.format.lanes))]
 }
 
-// Known implements source.Sink.
+// Known implements source.Sink. The first call finds the records of an earlier process. Those of later
+// calls are older than this process's accounts, which a resumed row would set back.
 func (f *Feed) Known() []source.Known {
+	first := !f.known.Swap(true)
 	list, err := f.check.Streams(f.source)
 	if err != nil {
 		f.log.Error("checkpoint", "source", f.source, "error", err)
@@ -124,7 +128,7 @@ func (f *Feed) Known() []source.Known {
 	out := make([]source.Known, 0, len(list))
 	for i := range list {
 		r := &list[i]
-		if r.Format == f.format.name && readBytes(r) > r.Ledgered {
+		if first && r.Format == f.format.name && readBytes(r) > r.Ledgered {
 			f.inbox.post(func(c *core) { c.resumeLedger(f, *r) })
 		}
 		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos, Closed: r.Closed})

@@ -112,6 +112,7 @@ func (c *core) Replayable(stream uint64) bool { return c.accounts.named[stream] 
 func (c *core) Flush(stream uint64) {
 	if a := c.accounts.named[stream]; a != nil {
 		a.record.FlushPos = -1
+		c.accounts.wake(a)
 		c.commits.touch(a)
 	}
 }

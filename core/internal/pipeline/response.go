@@ -39,18 +39,21 @@ func (x *accounting) setResponse(a *account, f *source.ResponseInfo) {
 		return
 	}
 	row.Ver = uint64(max(row.Pace.End(), 0))
-	if a.response.Pace.Start != row.Pace.Start {
+	if a.response == nil || a.response.Pace.Start != row.Pace.Start {
 		x.observe(&row)
 	}
-	a.response = row
+	a.response = &row
 	x.commits.addStream(row)
 }
 
 // updateResponse adds the row of a stream's last response again if only the stream's end
 // has shown the run or the response.
 func (x *accounting) updateResponse(a *account) {
-	row := a.response
-	if row.Ver == 0 || row.Session == a.record.Session && row.Run == a.record.Run && row.Chat == x.chat(a) {
+	if a.response == nil || a.response.Ver == 0 {
+		return
+	}
+	row := *a.response
+	if row.Session == a.record.Session && row.Run == a.record.Run && row.Chat == x.chat(a) {
 		return
 	}
 	row.Session, row.Run, row.Chat = a.record.Session, a.record.Run, x.chat(a)

@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // GatewaySettings are who may reach the store by TCP, and where.
@@ -40,9 +42,9 @@ const tokenFile = "token"
 
 // OpenGateway listens, and answers until Close.
 func (s *Store) OpenGateway(g GatewaySettings) (*Gateway, error) {
-	if host, _, err := net.SplitHostPort(g.Listen); err != nil {
+	if _, _, err := net.SplitHostPort(g.Listen); err != nil {
 		return nil, fmt.Errorf("store: listen: %w", err)
-	} else if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	} else if !loopback.Is(g.Listen) {
 		return nil, fmt.Errorf("store: listen: %s is not a loopback address, and there is no TLS", g.Listen)
 	}
 	if g.Token == "" {
