@@ -63,7 +63,7 @@ func (u *UI) compare(r request) (string, any, error) {
 		}
 	}
 	p.Before, p.Now = stretch(a), stretch(b)
-	p.Changes, err = inspect.Changes(r.Context(), u.q, a, b, nil, r.Now)
+	p.Changes, err = inspect.Changes(r.Context(), u.q, a, b, u.prices, r.Now)
 	return "Compare", &p, err
 }
 
@@ -76,7 +76,7 @@ func stretch(s inspect.Sample) string {
 }
 
 func (u *UI) compareTraces(r request, p *comparePage) (err error) {
-	p.Diff, err = inspect.Diff(r.Context(), u.q, p.A, p.B, nil, r.Now)
+	p.Diff, err = inspect.Diff(r.Context(), u.q, p.A, p.B, u.prices, r.Now)
 	if err != nil {
 		return err
 	}
