@@ -9,7 +9,7 @@ func (u *UI) list() []page {
 		{name: "Slow", pattern: "/slow", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, load: u.slow},
 		{pattern: "/{$}", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, load: u.slow},
 
-		{name: "Conversations", pattern: "/sessions", template: "sessions.html", untimed: true, load: u.sessions},
+		{name: "Conversations", pattern: "/sessions", template: "sessions.html", load: u.sessions},
 		{pattern: "/session/{id...}", template: "session.html", style: "session.css", script: "session.js", untimed: true, load: u.session},
 
 		{pattern: "/trace/{id}", template: "trace.html", style: "trace.css", script: "trace.js", untimed: true, load: u.trace},
@@ -27,7 +27,7 @@ func (u *UI) list() []page {
 
 		{name: "Changes", pattern: "/changes", template: "changes.html", style: "changes.css", since: address.Range{From: "now-7d", To: "now"}, load: u.changes},
 
-		{name: "Now", pattern: "/now", template: "now.html", untimed: true, load: u.now},
+		{name: "Now", pattern: "/now", template: "now.html", since: address.Range{From: "now-1h", To: "now"}, load: u.now},
 
 		{name: "Tools", pattern: "/tools", template: "tools.html", load: u.tools},
 	}

@@ -12,15 +12,33 @@ import (
 const latest = 200
 
 type sessionsPage struct {
-	Search string
-	List   []inspect.Session
-	Full   bool // there may be more
+	Filters filters
+	Search  string
+	Hidden  []address.Pair // of the address, besides the search
+	List    []inspect.Session
+	Full    bool   // there may be more
+	Range   string // empty for all time
 }
 
+// conversations has the columns of inspect.Conversations: one is in every range in which it had messages.
+var conversations = address.Columns{"time": "began", "until": "latest", "agent": "agent", "model": "model", "format": "format", "tenant": "tenant", "project": "project", "user": "user"}
+
 func (u *UI) sessions(r request) (string, any, error) {
-	search := r.FormValue("search")
-	list, err := inspect.Sessions(r.Context(), u.q, inspect.Filter{Search: search, Limit: latest})
-	return "Conversations", sessionsPage{search, list, len(list) == latest}, err
+	p := sessionsPage{Search: r.State.Get("search"), Hidden: r.State.Pairs("search")}
+	if !r.State.Range().All() || r.State.Get("to") != "" {
+		p.Range = r.State.Label()
+	}
+	var err error
+	if p.Filters, err = u.filters(r, inspect.Conversations, conversations); err != nil {
+		return "Conversations", p, err
+	}
+	f := inspect.Filter{Search: p.Search, Limit: latest}
+	if p.Range != "" || len(p.Filters.Picked) > 0 {
+		f.Where.SQL, f.Where.Params = r.State.Where(conversations)
+	}
+	p.List, err = inspect.Sessions(r.Context(), u.q, f)
+	p.Full = len(p.List) == latest
+	return "Conversations", p, err
 }
 
 // Tool is how a tool did.

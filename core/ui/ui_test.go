@@ -118,7 +118,7 @@ func TestPages(t *testing.T) {
 		"/":                     {canned{}, 200, []string{"No delegation yet", "No conversation yet"}},
 		"/sessions?search=tide": {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
 		"/tools":                {canned{}, 200, []string{"No tool call has ended in this range"}},
-		"/now":                  {canned{"v_open_spans": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
+		"/now":                  {canned{"v_open_spans\n\t\tWHERE (leaf": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
 		"/session/x":            {canned{}, 404, []string{"Not Found"}},
 		"/assets/style.css":     {canned{}, 200, []string{"color-scheme: light dark"}},
 		"/assets/keys.js":       {canned{}, 200, []string{"use strict"}},
@@ -135,7 +135,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	if w := get(t, canned{"v_open_spans": open}, local, "/now"); strings.Count(w.Body.String(), ">stuck<") != 1 {
+	if w := get(t, canned{"v_open_spans\n\t\tWHERE (leaf": open}, local, "/now"); strings.Count(w.Body.String(), ">stuck<") != 1 {
 		t.Errorf("what waits for something below it is not stuck:\n%s", w.Body)
 	}
 	if w := get(t, canned{"v_tool_calls": {{}}}, local, "/tools"); w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "the store is down") {
