@@ -150,7 +150,7 @@ func fits(a asked, r result) error {
 		return errors.Join(need("text", "id", "source", "target"), need("number", "mainstat", "thickness"))
 	case "traces":
 		return errors.Join(need("text", "traceID", "spanID", "parentSpanID", "serviceName", "operationName", "statusMessage", "kind"),
-			need("number", "startTime", "duration", "statusCode"), need("list", "tags", "serviceTags"))
+			need("number", "startTime", "duration", "statusCode"), need("list", "tags", "serviceTags", "logs", "references"))
 	case "table":
 		for _, c := range r.columns {
 			if k := class(c.Type); k == "list" || k == "" {
