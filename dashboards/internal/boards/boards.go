@@ -32,8 +32,11 @@ func All() []*grafana.Dashboard {
 // agent names who acts. Some formats never name the agent that a person talks to.
 const agent = "if(agent_name = '', concat('(', format, ')'), agent_name)"
 
+// delegate names who work is handed to.
+const delegate = "if(delegate_to = '', '(unknown)', delegate_to)"
+
 // pair names a delegation's two ends.
-const pair = "concat(" + agent + ", ' → ', if(delegate_to = '', '(unknown)', delegate_to))"
+const pair = "concat(" + agent + ", ' → ', " + delegate + ")"
 
 // inRange is the condition that a row of a view is in the range of time shown.
 const inRange = "$__timeFilter_ms(ts)"
