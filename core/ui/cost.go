@@ -39,14 +39,14 @@ func (u *UI) cost(r request) (string, any, error) {
 	p := &costPage{}
 	var err error
 	if p.Filters, err = u.filters(r, inspect.Usage, costs); err != nil {
-		return "Cost", p, err
+		return "", p, err
 	}
 	for _, add := range []func(*UI, request) error{p.spent, p.toolCosts, p.contexts, p.findings, p.waits} {
 		if err := add(u, r); err != nil {
-			return "Cost", p, err
+			return "", p, err
 		}
 	}
-	return "Cost", p, nil
+	return "", p, nil
 }
 
 // costRows is how many rows a section has.

@@ -48,20 +48,20 @@ func (u *UI) now(r request) (string, any, error) {
 		SELECT ts, agent_name, delegate_to, tool_name, format, tenant FROM v_messages
 		UNION ALL
 		SELECT fromUnixTimestamp64Milli(`+strconv.FormatInt(from.UnixMilli(), 10)+`) AS ts, agent_name, delegate_to, tool_name, format, tenant FROM v_open_spans)`, seen); err != nil {
-		return "Now", p, err
+		return "", p, err
 	}
 	open := maps.Clone(seen)
 	delete(open, "time")
 	var where inspect.Condition
 	where.SQL, where.Params = r.State.Where(open)
 	if p.Open, err = inspect.OpenWorks(r.Context(), u.q, where, false, working); err != nil {
-		return "Now", p, err
+		return "", p, err
 	}
 	for _, o := range p.Open {
 		p.Counts[o.State] = o.Leaves
 	}
 	if p.Sources, err = u.sources(r); err != nil {
-		return "Now", p, err
+		return "", p, err
 	}
 	said, params := r.State.Where(seen)
 	params["limit"] = strconv.Itoa(shown)
@@ -83,5 +83,5 @@ func (u *UI) now(r request) (string, any, error) {
 		p.Latest = append(p.Latest, m)
 		return nil
 	})
-	return "Now", p, err
+	return "", p, err
 }

@@ -30,7 +30,7 @@ func (u *UI) sessions(r request) (string, any, error) {
 	}
 	var err error
 	if p.Filters, err = u.filters(r, inspect.Conversations, conversations); err != nil {
-		return "Conversations", p, err
+		return "", p, err
 	}
 	f := inspect.Filter{Search: p.Search, Limit: latest}
 	if p.Range != "" || len(p.Filters.Picked) > 0 {
@@ -38,7 +38,7 @@ func (u *UI) sessions(r request) (string, any, error) {
 	}
 	p.List, err = inspect.Sessions(r.Context(), u.q, f)
 	p.Full = len(p.List) == latest
-	return "Conversations", p, err
+	return "", p, err
 }
 
 // Tool is how a tool did.
@@ -61,7 +61,7 @@ func (u *UI) tools(r request) (string, any, error) {
 	var p toolsPage
 	var err error
 	if p.Filters, err = u.filters(r, "v_tool_calls", calls); err != nil {
-		return "Tools", p, err
+		return "", p, err
 	}
 	where, params := r.State.Where(calls)
 	var all time.Duration
@@ -90,7 +90,7 @@ func (u *UI) tools(r request) (string, any, error) {
 			p.List[i].Share = int(100 * p.List[i].Together / all)
 		}
 	}
-	return "Tools", p, err
+	return "", p, err
 }
 
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
