@@ -12,11 +12,11 @@
 // A page NAME is
 //
 //   - NAME.go: a method of *UI with the signature of page.load, which reads rows and returns the
-//     title and the data of the template;
+//     data of the template, and the title where that depends on them;
 //   - pages/NAME.html: a template with the block "content". It sees a view: .Data is what load
 //     returned, .State the address. {{template "filters" ...}} and the other blocks of
 //     pages/parts.html are there;
-//   - a line in list.go, with its place in the navigation.
+//   - a line in list.go, with its title and its place in the navigation.
 //
 // Styles that no other page has are in assets/NAME.css, a script in assets/NAME.js; both are named in
 // the line. There are no style attributes and no inline scripts: the policy forbids them. Data for a
