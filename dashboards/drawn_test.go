@@ -26,8 +26,8 @@ var (
 	drawnBucket = regexp.MustCompile(`<title>[^<]*, up to [^<]*: ([^<]*)</title>`)
 )
 
-// TestBothRenderingsHaveTheSameNumbers shows every panel on the page, and compares the numbers in what is
-// drawn with the rows that Grafana gets for the same panel of its file.
+// TestBothRenderingsHaveTheSameNumbers shows every panel on the page, and compares the drawn numbers
+// with the rows that Grafana gets for the same panel of its file.
 func TestBothRenderingsHaveTheSameNumbers(t *testing.T) {
 	w := theWorld(t)
 	c := w.reader(t)

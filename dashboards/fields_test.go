@@ -24,7 +24,7 @@ func fields(t *testing.T) map[string][]string {
 	return out
 }
 
-// TestPanelsHaveFieldsOfGrafana: a field that Grafana does not know is ignored there, and nobody sees why.
+// TestPanelsHaveFieldsOfGrafana: a field that Grafana does not know is ignored there without a word.
 func TestPanelsHaveFieldsOfGrafana(t *testing.T) {
 	known := fields(t)
 	used := make(map[string]bool)

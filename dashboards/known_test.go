@@ -199,7 +199,7 @@ func TestTraceFallsBackToTheLatest(t *testing.T) {
 	}
 }
 
-// TestTraceHasEventsAndLinks: the trace panel has what happened within a span, and the spans of other traces that it
+// TestTraceHasEventsAndLinks: the trace panel has the events of a span, and the spans of other traces that it
 // points to, in the names that it reads.
 func TestTraceHasEventsAndLinks(t *testing.T) {
 	a := newAlarms(t)

@@ -19,7 +19,7 @@ var (
 	addressUsed = regexp.MustCompile(`https://\S+`)
 )
 
-// TestAlertsAreReadable fills in the texts of every alert as Grafana does: the summary says who, what and how much in
+// TestAlertsAreReadable fills in the texts of every alert as Grafana does: the summary has the labels and the value in
 // a sentence, the description leads to a dashboard that has the panel and the variables.
 func TestAlertsAreReadable(t *testing.T) {
 	functions := template.FuncMap{

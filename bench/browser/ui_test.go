@@ -83,7 +83,7 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 				if pale := eval[[]string](t, b, lowContrast); len(pale) > 0 {
 					t.Errorf("%s: hard to read: %q", name, pale)
 				}
-				if p.name != "many-steps" && p.name != "many-steps-further" && size[0] > 1000 { // these have what the others have, 500 times
+				if p.name != "many-steps" && p.name != "many-steps-further" && size[0] > 1000 { // these have the same elements, 500 times
 					if bad := b.violations(t, rules); len(bad) > 0 {
 						t.Errorf("%s: %q", name, bad)
 					}
@@ -157,7 +157,7 @@ func byKeyboard(t *testing.T, w *world, b *tab) {
 	}
 }
 
-// themeButton changes the colors and comes back to the same page.
+// themeButton changes the colors and leads back to the same page.
 func themeButton(t *testing.T, w *world, b *tab) {
 	b.setAppearance(t, "light", 1280, 900)
 	b.open(t, w.url+"/tools?from=now-1d&to=now")

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/ui/address"
 )
 
-// costPage is what work cost, and what made it cost that.
+// costPage is the cost of work, and the reasons for it.
 type costPage struct {
 	Filters  filters
 	Total    inspect.Spending
@@ -23,7 +23,7 @@ type section struct {
 	Rows               []costRow
 }
 
-// costRow is a row of a section: what it is of, and its numbers.
+// costRow is a row of a section: a name, and its numbers.
 type costRow struct {
 	Name  string
 	Href  string

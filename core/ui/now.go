@@ -35,15 +35,15 @@ const (
 	shown   = 100 // messages that are shown
 )
 
-// seen has the columns of messages, and of open spans but for their time: what is open now is shown in every range.
+// seen has the columns of messages, and of open spans but for their time: open work is shown in every range.
 var seen = address.Columns{"time": "ts", "agent": "agent_name", "delegate": "delegate_to", "tool": "tool_name", "format": "format", "tenant": "tenant"}
 
-// now shows what is open, and the messages of the range: an hour unless another was picked, so that the tables'
+// now shows the open work, and the messages of the range: an hour unless another was picked, so that the tables'
 // order by hour serves, however much there is.
 func (u *UI) now(r request) (string, any, error) {
 	p := nowPage{Counts: make(map[string]uint64), Range: r.State.Label()}
 	var err error
-	from, _ := r.State.Times() // in the range, as what is open is in every one
+	from, _ := r.State.Times() // in the range, as open work is in every one
 	if p.Filters, err = u.filters(r, `(
 		SELECT ts, agent_name, delegate_to, tool_name, format, tenant FROM v_messages
 		UNION ALL

@@ -78,7 +78,7 @@ type place struct {
 // invalid is an error of the address, which asking again does not mend.
 type invalid struct{ error }
 
-// early sends the head of a page whose data takes long, so that a person sees at once what is being loaded.
+// early sends the head of a page whose data takes long, so that a person sees at once which page is being loaded.
 type early struct {
 	mu          sync.Mutex
 	begun, over bool
@@ -171,7 +171,7 @@ func failure(err error) int {
 	return http.StatusBadGateway
 }
 
-// view returns the page without its data, and what is asked for. The head of the page is there with an error, too.
+// view returns the page without its data, and the request of it. The head of the page is there with an error, too.
 func (u *UI) view(p page, r *http.Request) (view, request, error) {
 	now := time.Now()
 	state, err := address.Parse(r.URL, now)

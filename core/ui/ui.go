@@ -24,7 +24,7 @@
 //
 // The range of time and the filters are in the address, and package address parses them. A page's
 // query takes its conditions from State.Where, and its links are State.With (this page with something
-// else) and State.To (another page). Whatever a person can set is in the address; no page keeps
+// else) and State.To (another page). All that a person can set is in the address; no page keeps
 // state elsewhere but the theme, which is a cookie.
 package ui
 

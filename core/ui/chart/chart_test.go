@@ -115,7 +115,7 @@ func TestWaterfallsAreTrees(t *testing.T) {
 	}
 }
 
-// TestChange: the change is a share of what was before, and its color says whether it is better.
+// TestChange: the change is a share of the number before, and its color is green where it is better.
 func TestChange(t *testing.T) {
 	for _, c := range []struct {
 		before, now float64

@@ -19,8 +19,8 @@ const runbook = "https://github.com/earshot-dev/earshot/blob/main/docs/runbook.m
 // rule is an alert: a query with one number per row, and texts that name it.
 type rule struct {
 	uid, title, severity string
-	summary              string  // who, what and how much; without $, which provisioning takes for the environment's
-	means                string  // what it says about the work, and what to look for
+	summary              string  // the agent or source, its number and the limit; without $, which provisioning takes for the environment's
+	means                string  // the meaning for the work, and the contents of the dashboard
 	board, panel, pick   string  // where: the dashboard, its panel, and the variables that the address sets
 	window               int     // seconds that the query looks back
 	above                float64 // the number at which it begins

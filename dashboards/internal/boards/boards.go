@@ -55,7 +55,7 @@ func picked(names ...string) string {
 	return b.String()
 }
 
-// What a variable holds is text of agents, or of whoever made a link. Grafana escapes quotes in it and no
+// A variable holds text of agents, or of the author of a link. Grafana escapes quotes in it and no
 // backslashes, which are special to ClickHouse: so it is put between quotes with all but letters,
 // digits and -_.~ encoded, and decoded in SQL.
 
