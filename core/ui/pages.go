@@ -18,13 +18,14 @@ type sessionsPage struct {
 	List    []inspect.Session
 	Full    bool   // there may be more
 	Range   string // empty for all time
+	All     address.State
 }
 
 // conversations has the columns of inspect.Conversations: one is in every range in which it had messages.
 var conversations = address.Columns{"time": "began", "until": "latest", "agent": "agent", "model": "model", "format": "format", "tenant": "tenant", "project": "project", "user": "user"}
 
 func (u *UI) sessions(r request) (string, any, error) {
-	p := sessionsPage{Search: r.State.Get("search"), Hidden: r.State.Pairs("search")}
+	p := sessionsPage{Search: r.State.Get("search"), Hidden: r.State.Pairs("search"), All: r.State.In(address.Range{From: "all"})}
 	if !r.State.Range().All() || r.State.Get("to") != "" {
 		p.Range = r.State.Label()
 	}

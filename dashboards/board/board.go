@@ -65,7 +65,7 @@ type Panel struct {
 	Empty              string // the meaning of a query without rows
 	Stacked            bool   // a series of bars, one upon the other, instead of lines
 	Steps              []Step
-	Compared           bool             // a stat has two rows: the number of the period before, NaN for none, and that of the range
+	Compared           bool             // a stat has two rows: the number of the period before, infinite for none, and that of the range
 	Better             int              // which way a compared number gets better: 1 up, -1 down, 0 neither
 	Fields             map[string]Field // by the name of the column
 

@@ -23,13 +23,13 @@ var periodBefore = strings.NewReplacer(
 const beforeFrom = "fromUnixTimestamp64Milli(2 * toUnixTimestamp64Milli($__fromTime_ms) - toUnixTimestamp64Milli($__toTime_ms))"
 
 // Compared shows how a stat has changed since the period before. Its query then returns two rows: the number of that
-// period, then that of the range. The first is NaN where there is no change to show, which Grafana leaves out: it shows
-// a null as 0 %, and a change from 0 as infinite.
+// period, then that of the range. The first is infinite where there is no change to show: the change from it is no
+// number, which Grafana leaves out. A null or NaN it skips, and shows 0 %; a change from 0 it shows as infinite.
 func (p *Panel) Compared(better Better) *Panel {
 	t := &p.Targets[0]
 	t.RawSQL = "WITH (\n" + periodBefore.Replace(t.RawSQL) + "\n) AS before, (\n" + t.RawSQL + `
 ) AS current
-SELECT arrayJoin([if(isNull(current) OR ifNull(before, 0) = 0, nan, assumeNotNull(toFloat64(before))), toFloat64(current)]) AS value`
+SELECT arrayJoin([if(isNull(current) OR ifNull(before, 0) = 0, inf, assumeNotNull(toFloat64(before))), toFloat64(current)]) AS value`
 	options := p.Options.(map[string]any)
 	options["reduceOptions"] = map[string]any{"calcs": []string{"last"}, "fields": "", "values": false}
 	options["showPercentChange"], options["percentChangeColorMode"] = true, string(better)
