@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
 )
@@ -42,30 +44,25 @@ var seen = address.Columns{"time": "ts", "agent": "agent_name", "delegate": "del
 // order by hour serves, however much there is.
 func (u *UI) now(r request) (string, any, error) {
 	p := nowPage{Counts: make(map[string]uint64), Range: r.State.Label()}
-	var err error
 	from, _ := r.State.Times() // in the range, as open work is in every one
-	if p.Filters, err = u.filters(r, `(
-		SELECT ts, agent_name, delegate_to, tool_name, format, tenant FROM v_messages
-		UNION ALL
-		SELECT fromUnixTimestamp64Milli(`+strconv.FormatInt(from.UnixMilli(), 10)+`) AS ts, agent_name, delegate_to, tool_name, format, tenant FROM v_open_spans)`, seen); err != nil {
-		return "", p, err
-	}
 	open := maps.Clone(seen)
 	delete(open, "time")
 	var where inspect.Condition
 	where.SQL, where.Params = r.State.Where(open)
-	if p.Open, err = inspect.OpenWorks(r.Context(), u.q, where, false, working); err != nil {
-		return "", p, err
-	}
-	for _, o := range p.Open {
-		p.Counts[o.State] = o.Leaves
-	}
-	if p.Sources, err = u.sources(r); err != nil {
-		return "", p, err
-	}
 	said, params := r.State.Where(seen)
 	params["limit"] = strconv.Itoa(shown)
-	err = u.q.Each(r.Context(), `
+	group, ctx := errgroup.WithContext(r.Context())
+	group.Go(func() (err error) {
+		p.Filters, err = u.filters(r, `(
+		SELECT ts, agent_name, delegate_to, tool_name, format, tenant FROM v_messages
+		UNION ALL
+		SELECT fromUnixTimestamp64Milli(`+strconv.FormatInt(from.UnixMilli(), 10)+`) AS ts, agent_name, delegate_to, tool_name, format, tenant FROM v_open_spans)`, seen)
+		return err
+	})
+	group.Go(func() (err error) { p.Open, err = inspect.OpenWorks(ctx, u.q, where, false, working); return err })
+	group.Go(func() (err error) { p.Sources, err = u.sources(r); return err })
+	group.Go(func() error {
+		return u.q.Each(ctx, `
 		SELECT ts, session_id, toString(agent_name), toString(kind),
 			multiIf(kind = 'delegation' AND delegate_task != '', concat('→ ', delegate_to, ' ', substringUTF8(delegate_task, 1, 300)),
 				kind IN ('tool_call', 'delegation'), concat(tool_name, ' ', substringUTF8(tool_arguments, 1, 300)), substringUTF8(content, 1, 300)) AS text,
@@ -74,14 +71,19 @@ func (u *UI) now(r request) (string, any, error) {
 		WHERE `+said+` AND NOT hidden AND text != ''
 		ORDER BY ts DESC, seq DESC
 		LIMIT {limit:UInt32}`, params, func(v []any) error {
-		m := Message{}
-		var failed uint8
-		if err := scan(v, &m.At, &m.Session, &m.Agent, &m.Kind, &m.Text, &failed); err != nil {
-			return err
-		}
-		m.Error = failed == 1
-		p.Latest = append(p.Latest, m)
-		return nil
+			m := Message{}
+			var failed uint8
+			if err := scan(v, &m.At, &m.Session, &m.Agent, &m.Kind, &m.Text, &failed); err != nil {
+				return err
+			}
+			m.Error = failed == 1
+			p.Latest = append(p.Latest, m)
+			return nil
+		})
 	})
+	err := group.Wait()
+	for _, o := range p.Open {
+		p.Counts[o.State] = o.Leaves
+	}
 	return "", p, err
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
 )
@@ -29,15 +31,14 @@ func (u *UI) sessions(r request) (string, any, error) {
 	if !r.State.Range().All() || r.State.Get("to") != "" {
 		p.Range = r.State.Label()
 	}
-	var err error
-	if p.Filters, err = u.filters(r, inspect.Conversations, conversations); err != nil {
-		return "", p, err
-	}
 	f := inspect.Filter{Search: p.Search, Limit: latest}
-	if p.Range != "" || len(p.Filters.Picked) > 0 {
+	if p.Range != "" || len(r.State.Picked()) > 0 {
 		f.Where.SQL, f.Where.Params = r.State.Where(conversations)
 	}
-	p.List, err = inspect.Sessions(r.Context(), u.q, f)
+	group, ctx := errgroup.WithContext(r.Context())
+	group.Go(func() (err error) { p.Filters, err = u.filters(r, inspect.Conversations, conversations); return err })
+	group.Go(func() (err error) { p.List, err = inspect.Sessions(ctx, u.q, f); return err })
+	err := group.Wait()
 	p.Full = len(p.List) == latest
 	return "", p, err
 }
