@@ -97,6 +97,8 @@ func queries(t *testing.T) []asked {
 
 type alertRule struct {
 	UID, Title, Condition, For string
+	DashboardUID               string `yaml:"dashboardUid"`
+	PanelID                    int    `yaml:"panelId"`
 	NoDataState                string `yaml:"noDataState"`
 	ExecErrState               string `yaml:"execErrState"`
 	Annotations, Labels        map[string]string

@@ -3,6 +3,7 @@ package dashboards
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -25,8 +26,8 @@ var (
 	drawnBucket = regexp.MustCompile(`<title>[^<]*, up to [^<]*: ([^<]*)</title>`)
 )
 
-// TestBothRenderingsHaveTheSameNumbers shows every panel on the page, and compares the numbers in what is
-// drawn with the rows that Grafana gets for the same panel of its file.
+// TestBothRenderingsHaveTheSameNumbers shows every panel on the page, and compares the drawn numbers
+// with the rows that Grafana gets for the same panel of its file.
 func TestBothRenderingsHaveTheSameNumbers(t *testing.T) {
 	w := theWorld(t)
 	c := w.reader(t)
@@ -85,6 +86,72 @@ func TestBothRenderingsHaveTheSameNumbers(t *testing.T) {
 	}
 }
 
+// halves are the two queries of a stat that is compared with the period before.
+func halves(sql string) (before, current string, compared bool) {
+	before, current, compared = strings.Cut(strings.TrimPrefix(sql, "WITH (\n"), "\n) AS before, (\n")
+	current, _, _ = strings.Cut(current, "\n) AS current\n")
+	return before, current, compared
+}
+
+// TestComparedWithThePeriodBefore: the number that a stat is compared with is the one that it shows in that period,
+// and both renderings have it.
+func TestComparedWithThePeriodBefore(t *testing.T) {
+	w := theWorld(t)
+	c := w.reader(t)
+	pages, err := ui.New(rowsOf{c}, &price.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(pages)
+	defer server.Close()
+	from, to := w.began.Add(-50*time.Minute), w.began.Add(5*time.Minute)
+	stats, changes := 0, 0
+	for name, d := range boardFiles(t) {
+		for _, p := range d.Panels {
+			if p.Type == "row" {
+				continue
+			}
+			_, alone, compared := halves(p.Targets[0].RawSQL)
+			if !compared {
+				continue
+			}
+			stats++
+			where := name + " / " + p.Title
+			ask := func(sql string, from, to time.Time) result {
+				q := w.all(asked{board: name, title: p.Title, kind: p.Type, least: time.Second})
+				q.From, q.To = from, to
+				expanded, err := q.Expand(sql)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := run(t, c, expanded)
+				if err != nil {
+					t.Fatalf("%s: %v", where, err)
+				}
+				return r
+			}
+			both, want := ask(p.Targets[0].RawSQL, from, to), ask(alone, from.Add(-to.Sub(from)), from)
+			got, before := number(both.rows[0][0]), math.NaN()
+			if len(want.rows) > 0 {
+				before = number(want.rows[0][0])
+			}
+			if changed := !math.IsInf(got, 0); changed {
+				changes++
+				if got != before || got == 0 {
+					t.Errorf("%s: is compared with %v, and was %v", where, got, before)
+				}
+			} else if before == before && before != 0 && !isNull(both.rows[1][0]) {
+				t.Errorf("%s: is not compared with %v", where, before)
+			}
+			page := getPage(t, fmt.Sprintf("%s/boards/%s/%d?from=%d&to=%d", server.URL, strings.TrimSuffix(name, ".json"), p.ID, from.UnixMilli(), to.UnixMilli()))
+			sameNumbers(t, where, p.Type, 0, sectionOf(t, page, p.ID), both)
+		}
+	}
+	if t.Logf("%d stats are compared, %d have a change", stats, changes); stats < 20 || changes < 10 {
+		t.Errorf("%d stats are compared, %d have a change", stats, changes)
+	}
+}
+
 // sectionOf is the part of a page that has the panel.
 func sectionOf(t *testing.T, page string, id int) string {
 	t.Helper()
@@ -118,7 +185,7 @@ func sameNumbers(t *testing.T, where, kind string, query int, section string, wa
 				if err != nil {
 					t.Errorf("%s: %v", where, err)
 				}
-				if n == n {
+				if n == n && !math.IsInf(n, 0) {
 					numbers = append(numbers, n)
 				}
 			}

@@ -17,7 +17,7 @@ var hostile = []string{
 
 var reference = regexp.MustCompile(`\$\{\w+(:\w+)?\}|\$[A-Za-z]\w*`)
 
-// Whatever a variable holds, a query asks what it asked before: every panel's runs with it, and
+// With any value of a variable a query asks the same as before: every panel's runs with it, and
 // the engine reads the value as the text that it is.
 func TestVariablesStayText(t *testing.T) {
 	w := theWorld(t)

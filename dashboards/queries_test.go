@@ -118,10 +118,14 @@ func fits(a asked, r result) error {
 		}
 		return need("time", "time")
 	case "stat":
-		if len(r.rows) != 1 || len(r.columns) != 1 || numbers() != 1 {
-			return fmt.Errorf("want one number, got %d rows of %v", len(r.rows), r.columns)
+		want := 1
+		if _, _, compared := halves(a.sql); compared {
+			want = 2 // the number of the period before, and that of the range
 		}
-		if isNull(r.rows[0][0]) {
+		if len(r.rows) != want || len(r.columns) != 1 || numbers() != 1 {
+			return fmt.Errorf("want %d rows with a number, got %d rows of %v", want, len(r.rows), r.columns)
+		}
+		if isNull(r.rows[want-1][0]) {
 			return errors.New("the number is null")
 		}
 	case "bargauge":
@@ -150,7 +154,7 @@ func fits(a asked, r result) error {
 		return errors.Join(need("text", "id", "source", "target"), need("number", "mainstat", "thickness"))
 	case "traces":
 		return errors.Join(need("text", "traceID", "spanID", "parentSpanID", "serviceName", "operationName", "statusMessage", "kind"),
-			need("number", "startTime", "duration", "statusCode"), need("list", "tags", "serviceTags"))
+			need("number", "startTime", "duration", "statusCode"), need("list", "tags", "serviceTags", "logs", "references"))
 	case "table":
 		for _, c := range r.columns {
 			if k := class(c.Type); k == "list" || k == "" {

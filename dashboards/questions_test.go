@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// answers has, for a question of docs/questions.md, a query over its result and what that returns in
+// answers has, for a question of docs/questions.md, a query over its result and the answer of that in
 // the data of the tests: the transcripts of writeTranscripts, of which the conversation has six turns,
 // each with a Read, a delegation that takes 10 n + 2 seconds, and a Bash below it.
 var answers = map[string]struct{ sql, want string }{

@@ -58,7 +58,13 @@ func TestPagesShowTheSame(t *testing.T) {
 		"/session/" + lighthouse:                        {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ <b>surveyor</b>", "56s", "count-lamps 3", `<li class="tool critical"`},
 		"/session/tides":                                {"running", "tide reader"},
 		"/tools":                                        {"Bash", `class="share"`},
-		"/now":                                          {"Sources", "unaccounted", "2 stuck", "tide reader", "On pier 6 the keeper"},
+		"/sessions?from=now-1h&to=now&format=claude-code&agent=surveyor&project=%2Fsrv%2Flighthouse": {lighthouse, "agent: surveyor", "Last hour"},
+		"/sessions?agent=surveyor&search=pier":                                                       {lighthouse, `name="agent" value="surveyor"`},
+		"/sessions?agent=surveyor&format=legion":                                                     {"has all of these filters"},
+		"/sessions?from=now-9d&to=now-8d":                                                            {"No conversation had messages in the range"},
+		"/now?from=now-2h&to=now&agent=surveyor":                                                     {"Last 2 hours", "agent: surveyor", "that has all of these filters is running"},
+		"/now?from=now-9d&to=now-8d":                                                                 {"2 stuck", "No message is in this range", `<option value="tide reader">`},
+		"/now":                                                                                       {"Sources", "unaccounted", "2 stuck", "tide reader", "On pier 6 the keeper"},
 	} {
 		w := httptest.NewRecorder()
 		pages.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1"+path, nil))

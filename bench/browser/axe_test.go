@@ -48,7 +48,7 @@ func axe(t *testing.T) string {
 	}
 }
 
-// violations returns what a page has against the rules: the rule, and the elements.
+// violations returns the rules that a page breaks, with the elements.
 func (b *tab) violations(t *testing.T, source string) []string {
 	t.Helper()
 	eval[any](t, b, source+";undefined")

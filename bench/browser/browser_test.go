@@ -173,6 +173,13 @@ func (b *tab) setAppearance(t *testing.T, scheme string, width, height int64) {
 	}
 }
 
+// firstPaint is when the page showed something first and when its answer had begun, in milliseconds since it was asked for.
+func (b *tab) firstPaint(t *testing.T) []float64 {
+	t.Helper()
+	b.until(t, `performance.getEntriesByName("first-contentful-paint").length`)
+	return eval[[]float64](t, b, `[performance.getEntriesByName("first-contentful-paint")[0].startTime, performance.getEntriesByType("navigation")[0].responseStart]`)
+}
+
 // shot saves a screenshot if SHOTS names a directory.
 func (b *tab) shot(t *testing.T, name string) {
 	t.Helper()

@@ -39,6 +39,8 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 		{"search", "/search?q=checkout", "Files in the arguments of calls"},
 		{"search-none", "/search?q=zzzz", "No message has"},
 		{"conversations", "/sessions", "Flaky checkout test"},
+		{"conversations-filtered", "/sessions?from=now-1d&to=now&format=claude-code&agent=claude-code", "agent: claude-code"},
+		{"conversations-none", "/sessions?from=now-9d&to=now-8d", "No conversation had messages in the range"},
 		{"found", "/sessions?search=quay", "Weigh every crate"},
 		{"nothing-found", "/sessions?search=zzzz", "No conversation has"},
 		{"conversation", "/session/" + demoSession, "behind the scenes"},
@@ -50,7 +52,9 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 		{"tools-filtered", "/tools?tool=Bash&from=now-1d&to=now", "tool: Bash"},
 		{"boards", "/boards", "Who delegates to whom"},
 		{"panel", "/boards/delegations/7", "Rows"},
+		{"board-compared", "/boards/delegations?from=now-3h&to=now", "before:"},
 		{"now", "/now", "1 stuck"},
+		{"now-filtered", "/now?from=now-6h&to=now&tool=Bash", "tool: Bash"},
 		{"cost", "/cost", "By project"},
 		{"changes", "/changes", "Nothing changed"},
 		{"compare", "/compare", "Durations of work that has ended"},
@@ -62,13 +66,13 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 		for _, size := range [][2]int64{{1440, 900}, {820, 1180}, {390, 844}} {
 			b.setAppearance(t, scheme, size[0], size[1])
 			for n, p := range pages {
-				if size[0] == 820 && n >= 9 {
+				if size[0] == 820 && n >= 11 {
 					break
 				}
 				name := fmt.Sprintf("%s-%s-%d", p.name, scheme, size[0])
 				began := time.Now()
 				b.open(t, w.url+p.path)
-				took := time.Since(began)
+				took, paint := time.Since(began), b.firstPaint(t)
 				b.unfold(t)
 				b.shot(t, name)
 				// A turn has no text before the frame that follows the load (content-visibility: auto).
@@ -79,7 +83,7 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 				if pale := eval[[]string](t, b, lowContrast); len(pale) > 0 {
 					t.Errorf("%s: hard to read: %q", name, pale)
 				}
-				if p.name != "many-steps" && p.name != "many-steps-further" && size[0] > 1000 { // these have what the others have, 500 times
+				if p.name != "many-steps" && p.name != "many-steps-further" && size[0] > 1000 { // these have the same elements, 500 times
 					if bad := b.violations(t, rules); len(bad) > 0 {
 						t.Errorf("%s: %q", name, bad)
 					}
@@ -90,7 +94,7 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 				if limit := 15 * time.Second; took > limit { // about one on an idle machine
 					t.Errorf("%s: took %s, want %s", name, took, limit)
 				}
-				t.Logf("%-28s %s", name, took.Round(time.Millisecond))
+				t.Logf("%-28s first paint %4.0f ms, answer %4.0f ms, all %s", name, paint[0], paint[1], took.Round(time.Millisecond))
 			}
 		}
 	}
@@ -153,7 +157,7 @@ func byKeyboard(t *testing.T, w *world, b *tab) {
 	}
 }
 
-// themeButton changes the colors and comes back to the same page.
+// themeButton changes the colors and leads back to the same page.
 func themeButton(t *testing.T, w *world, b *tab) {
 	b.setAppearance(t, "light", 1280, 900)
 	b.open(t, w.url+"/tools?from=now-1d&to=now")

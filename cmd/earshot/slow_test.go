@@ -415,6 +415,7 @@ func TestCostIsOfTheTree(t *testing.T) {
 	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "It took 33k tokens for $0.091+ (7 tokens have no price).") && !strings.Contains(words, "It took 34k tokens for $0.091+ (7 tokens have no price).") {
 		t.Errorf("explanation:\n%s", text)
 	}
+	h.site().has("/compare?a="+list[0].TraceID+"&b="+list[0].TraceID, "<td>$0.091&#43;</td><td>$0.091&#43;</td>")
 	if err := os.WriteFile(prices, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}

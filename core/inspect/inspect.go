@@ -48,32 +48,44 @@ type Filter struct {
 	Search string        // in id, agents, title, project, branch; case does not matter
 	ID     string        // only this one
 	Format string
-	Limit  int // 50 when zero
+	Limit  int       // 50 when zero
+	Where  Condition // of the rows of Conversations
 }
+
+// Conversations has a row for each agent and model of each conversation, with its times, format, project
+// and user, for conditions on them.
+const Conversations = `(
+	SELECT t.tenant AS tenant, t.session_id AS session_id, t.began AS began, t.latest AS latest, t.formats AS formats, arrayJoin(t.formats) AS format,
+		arrayJoin(if(empty(t.agents), [''], t.agents)) AS agent, arrayJoin(if(empty(t.models), [''], t.models)) AS model, f.project AS project, f.user AS user
+	FROM v_session_times AS t LEFT JOIN v_session_facts AS f ON f.tenant = t.tenant AND f.session_id = t.session_id)`
 
 // Sessions returns sessions, the one with the latest message first.
 func Sessions(ctx context.Context, q Querier, f Filter) ([]Session, error) {
 	if f.Limit <= 0 {
 		f.Limit = 50
 	}
-	if f.Search == "" && f.ID == "" {
-		return latest(ctx, q, f)
+	from := "v_session_times"
+	if f.Where.SQL != "" {
+		from = Conversations
 	}
-	return sessions(ctx, q, f, "TRUE")
-}
-
-// latest reads the messages of those sessions only that were the latest, of which
-// some may have nothing that is shown.
-func latest(ctx context.Context, q Querier, f Filter) ([]Session, error) {
-	return sessions(ctx, q, f, `(tenant, session_id) IN (
-			SELECT tenant, session_id FROM v_session_times
-			WHERE ({format:String} = '' OR has(formats, {format:String})) AND ({since:Int64} = 0 OR latest >= now() - toIntervalSecond({since:Int64}))
+	among := `(tenant, session_id) IN (
+			SELECT tenant, session_id FROM ` + from + `
+			WHERE ` + f.Where.sql()
+	switch {
+	case f.ID != "" || f.Search != "" && f.Where.SQL == "":
+		return sessions(ctx, q, f, "TRUE")
+	case f.Search != "":
+		return sessions(ctx, q, f, among+")")
+	}
+	// Only the messages of those are read that were the latest, of which some may have nothing that is shown.
+	return sessions(ctx, q, f, among+` AND ({format:String} = '' OR has(formats, {format:String})) AND ({since:Int64} = 0 OR latest >= now() - toIntervalSecond({since:Int64}))
 			ORDER BY latest DESC, session_id
+			LIMIT 1 BY tenant, session_id
 			LIMIT {limit:UInt32} * 4)`)
 }
 
 func sessions(ctx context.Context, q Querier, f Filter, among string) ([]Session, error) {
-	params := map[string]string{"id": f.ID, "limit": strconv.Itoa(f.Limit), "search": f.Search, "format": f.Format, "since": strconv.FormatInt(int64(f.Since/time.Second), 10)}
+	params := f.Where.with(map[string]string{"id": f.ID, "limit": strconv.Itoa(f.Limit), "search": f.Search, "format": f.Format, "since": strconv.FormatInt(int64(f.Since/time.Second), 10)})
 	var out []Session
 	err := q.Each(ctx, `
 		SELECT s.* EXCEPT (title), if(f.title != '', f.title, s.title) AS title, f.project, f.branch, f.agent_version, f.host, f.user

@@ -76,18 +76,18 @@ const (
 	Stuck   = "stuck"
 )
 
-// OpenWorks returns the open spans, or only the leaves: at most limit in each state,
-// running first, then silent, waiting and stuck, and within each the latest activity
-// first.
-func OpenWorks(ctx context.Context, q Querier, leaves bool, limit int) ([]OpenWork, error) {
+// OpenWorks returns the open spans for which the condition on v_open_spans is true, or only the leaves:
+// at most limit in each state, running first, then silent, waiting and stuck, and within each the latest
+// activity first.
+func OpenWorks(ctx context.Context, q Querier, where Condition, leaves bool, limit int) ([]OpenWork, error) {
 	var out []OpenWork
 	err := q.Each(ctx, `
 		SELECT state, trace_id, toString(span_id), session_id, toString(kind), toString(name), toString(agent_name), toInt64(age_ms), toInt64(silent_ms), toBool(leaf),
 			countIf(leaf) OVER (PARTITION BY state), toString(verdict), toString(evidence)
 		FROM v_open_spans
-		WHERE leaf OR NOT {leaves:Bool}
+		WHERE (leaf OR NOT {leaves:Bool}) AND `+where.sql()+`
 		ORDER BY indexOf(['running', 'silent', 'waiting', 'stuck'], state), silent_ms, span_id
-		LIMIT {limit:UInt32} BY state`, map[string]string{"leaves": strconv.FormatBool(leaves), "limit": strconv.Itoa(limit)}, func(v []any) error {
+		LIMIT {limit:UInt32} BY state`, where.with(map[string]string{"leaves": strconv.FormatBool(leaves), "limit": strconv.Itoa(limit)}), func(v []any) error {
 		r := reader{values: v}
 		out = append(out, OpenWork{
 			State: r.str(), TraceID: r.str(), SpanID: r.str(), SessionID: r.str(), Kind: r.str(), Name: r.str(), AgentName: r.str(),
@@ -133,7 +133,7 @@ func LoadTop(ctx context.Context, q Querier, before *Top, limit int, now time.Ti
 	if err != nil {
 		return nil, fmt.Errorf("top: open spans: %w", err)
 	}
-	works, err := OpenWorks(ctx, q, true, limit)
+	works, err := OpenWorks(ctx, q, Condition{}, true, limit)
 	if err != nil {
 		return nil, fmt.Errorf("top: %w", err)
 	}

@@ -37,7 +37,7 @@ func (u *UI) boards(r request) (string, any, error) {
 	for _, b := range board.All() {
 		p.Boards = append(p.Boards, boardLink{b, r.State.To("/boards/" + b.Name).String()})
 	}
-	return "Boards", p, nil
+	return "", p, nil
 }
 
 // boardPage is a board, or one of its panels.
@@ -344,6 +344,10 @@ func newDrawing(p board.Panel, frames []chart.Frame, look board.Look, width time
 			steps = append(steps, chart.Step{From: s.From, Color: s.Color})
 		}
 		s, ok := chart.NewStat(f, p.Unit, steps)
+		if before, there := f.Number(0); ok && there && p.Compared {
+			now, _ := f.Number(len(f.Rows) - 1)
+			s.Change = chart.NewChange(before, now, p.Unit, p.Better)
+		}
 		d.Stat, d.Empty = &s, !ok
 	case board.Series:
 		s := chart.NewSeries(f, look.From, look.To, width, p.Unit, p.Stacked)

@@ -25,8 +25,8 @@ func (u *UI) changes(r request) (string, any, error) {
 	}
 	found, err := inspect.WhatChanged(r.Context(), u.q, inspect.ChangedFilter{Since: min(longestChanges, max(time.Minute, to.Sub(from))), Now: to, Agent: p.Agent, Prices: u.prices})
 	if err != nil {
-		return "Changes", p, err
+		return "", p, err
 	}
 	p.Changed = found
-	return "Changes", p, nil
+	return "", p, nil
 }

@@ -41,14 +41,14 @@ func (r diffRow) Indent() int { return min(r.Depth, maxIndent) }
 func (u *UI) compare(r request) (string, any, error) {
 	p := comparePage{State: r.State, A: r.State.Get("a"), B: r.State.Get("b"), VA: r.State.Get("va"), VB: r.State.Get("vb")}
 	if p.A != "" && p.B != "" {
-		return "Compare", &p, u.compareTraces(r, &p)
+		return "", &p, u.compareTraces(r, &p)
 	}
 	err := u.q.Each(r.Context(), "SELECT agent_version FROM v_tool_calls WHERE agent_version != '' GROUP BY agent_version ORDER BY max(ts) DESC LIMIT 50", nil, func(v []any) error {
 		p.Versions = append(p.Versions, "")
 		return scan(v, &p.Versions[len(p.Versions)-1])
 	})
 	if err != nil {
-		return "Compare", &p, err
+		return "", &p, err
 	}
 	from, to := r.State.Times()
 	b := inspect.Sample{From: from, To: to, Version: p.VB}
@@ -59,12 +59,12 @@ func (u *UI) compare(r request) (string, any, error) {
 		a = inspect.Sample{From: from.Add(-to.Sub(from)), To: from}
 		b.Version = ""
 		if r.State.Range().All() {
-			return "Compare", &p, nil
+			return "", &p, nil
 		}
 	}
 	p.Before, p.Now = stretch(a), stretch(b)
-	p.Changes, err = inspect.Changes(r.Context(), u.q, a, b, nil, r.Now)
-	return "Compare", &p, err
+	p.Changes, err = inspect.Changes(r.Context(), u.q, a, b, u.prices, r.Now)
+	return "", &p, err
 }
 
 // stretch names the work of a sample.
@@ -76,7 +76,7 @@ func stretch(s inspect.Sample) string {
 }
 
 func (u *UI) compareTraces(r request, p *comparePage) (err error) {
-	p.Diff, err = inspect.Diff(r.Context(), u.q, p.A, p.B, nil, r.Now)
+	p.Diff, err = inspect.Diff(r.Context(), u.q, p.A, p.B, u.prices, r.Now)
 	if err != nil {
 		return err
 	}

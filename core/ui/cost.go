@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/ui/address"
 )
 
-// costPage is what work cost, and what made it cost that.
+// costPage is the cost of work, and the reasons for it.
 type costPage struct {
 	Filters  filters
 	Total    inspect.Spending
@@ -23,7 +23,7 @@ type section struct {
 	Rows               []costRow
 }
 
-// costRow is a row of a section: what it is of, and its numbers.
+// costRow is a row of a section: a name, and its numbers.
 type costRow struct {
 	Name  string
 	Href  string
@@ -39,14 +39,14 @@ func (u *UI) cost(r request) (string, any, error) {
 	p := &costPage{}
 	var err error
 	if p.Filters, err = u.filters(r, inspect.Usage, costs); err != nil {
-		return "Cost", p, err
+		return "", p, err
 	}
 	for _, add := range []func(*UI, request) error{p.spent, p.toolCosts, p.contexts, p.findings, p.waits} {
 		if err := add(u, r); err != nil {
-			return "Cost", p, err
+			return "", p, err
 		}
 	}
-	return "Cost", p, nil
+	return "", p, nil
 }
 
 // costRows is how many rows a section has.

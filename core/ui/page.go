@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/inspect"
@@ -18,6 +19,7 @@ import (
 type page struct {
 	name     string // in the navigation; empty: it is not there
 	pattern  string // of its address, as net/http has it
+	title    string // where it does not depend on the data: the head is sent before data that takes long
 	template string // in pages
 	style    string // files of its own in assets, separated by spaces
 	script   string // the same
@@ -28,7 +30,7 @@ type page struct {
 	// untimed pages show the same in every range of time, and offer none.
 	untimed bool
 
-	// load returns the title of the page, and the data of its template.
+	// load returns the title of the page, where that depends on the data, and the data of its template.
 	load func(request) (title string, data any, err error)
 }
 
@@ -54,6 +56,7 @@ type view struct {
 	Styles  []string
 	Scripts []string
 	Zone    string
+	Version string // of the assets
 
 	flush func()
 }
@@ -75,14 +78,55 @@ type place struct {
 // invalid is an error of the address, which asking again does not mend.
 type invalid struct{ error }
 
-// serve loads and renders a page; it sends nothing before the whole page is rendered, unless the page is
-// streamed.
+// early sends the head of a page whose data takes long, so that a person sees at once which page is being loaded.
+type early struct {
+	mu          sync.Mutex
+	begun, over bool
+}
+
+// send sends the head, unless the data is there by now.
+func (e *early) send(w http.ResponseWriter, t *template.Template, v view) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var b bytes.Buffer
+	if e.over || t.ExecuteTemplate(&b, "head", v) != nil {
+		return
+	}
+	e.begun = true
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b.Bytes()) // the browser has gone away
+	_ = http.NewResponseController(w).Flush()
+}
+
+// end reports whether the head was sent; later it is not.
+func (e *early) end() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.over = true
+	return e.begun
+}
+
+// serve loads and renders a page; it sends nothing before the whole page is rendered, unless the page is streamed
+// or its data takes long. An error of the latter has the status of success, for that was sent.
 func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context()) // ends the queries that a page does not wait for
 		defer cancel()
 		r = r.WithContext(ctx)
-		v, err := u.load(p, r)
+		v, asked, err := u.view(p, r)
+		var head early
+		if err == nil {
+			if v.Title = p.title; v.Title != "" {
+				bare := v
+				timer := time.AfterFunc(u.soon, func() { head.send(w, t, bare) })
+				defer timer.Stop()
+			}
+			var title string
+			if title, v.Data, err = p.load(asked); title != "" {
+				v.Title = title
+			}
+		}
+		begun := head.end()
 		status, t := http.StatusOK, t
 		if err == nil && p.streamed {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -97,8 +141,17 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), err.Error(), nil, nil
 		}
 		var b bytes.Buffer
-		if err := t.ExecuteTemplate(&b, "shell", v); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+		for _, part := range []string{"head", "content", "foot"} {
+			if part == "head" && begun {
+				continue
+			}
+			if err := t.ExecuteTemplate(&b, part, v); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+		if begun {
+			_, _ = w.Write(b.Bytes()) // the browser has gone away
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -118,8 +171,8 @@ func failure(err error) int {
 	return http.StatusBadGateway
 }
 
-// load returns the data of the page's template. The head of the page is there with an error, too.
-func (u *UI) load(p page, r *http.Request) (view, error) {
+// view returns the page without its data, and the request of it. The head of the page is there with an error, too.
+func (u *UI) view(p page, r *http.Request) (view, request, error) {
 	now := time.Now()
 	state, err := address.Parse(r.URL, now)
 	if err != nil {
@@ -127,7 +180,7 @@ func (u *UI) load(p page, r *http.Request) (view, error) {
 	}
 	state = state.Or(p.since)
 	v := view{
-		State: state, Timed: !p.untimed, Theme: themeOf(r), Styles: strings.Fields(p.style), Scripts: strings.Fields(p.script), Zone: now.Local().Format("MST"),
+		State: state, Timed: !p.untimed, Theme: themeOf(r), Styles: strings.Fields(p.style), Scripts: strings.Fields(p.script), Zone: now.Local().Format("MST"), Version: u.version,
 	}
 	for _, other := range u.pages {
 		if other.pattern == "/search" {
@@ -139,10 +192,9 @@ func (u *UI) load(p page, r *http.Request) (view, error) {
 		}
 	}
 	if err != nil {
-		return v, invalid{err}
+		return v, request{}, invalid{err}
 	}
-	v.Title, v.Data, err = p.load(request{r, state, now})
-	return v, err
+	return v, request{r, state, now}, nil
 }
 
 // carried is the address of another page with the range of time that a person picked: a page's own default

@@ -1,9 +1,13 @@
 package ui
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,6 +57,72 @@ func TestThemeIsKept(t *testing.T) {
 		w = httptest.NewRecorder()
 		if u.ServeHTTP(w, r); !strings.Contains(w.Body.String(), c.wantTheme) {
 			t.Errorf("%+v: no %s", c, c.wantTheme)
+		}
+	}
+}
+
+// gate answers no query before it is opened, and then with an error.
+type gate struct {
+	canned
+	open chan struct{}
+}
+
+func (g gate) Each(ctx context.Context, _ string, _ map[string]string, _ func([]any) error) error {
+	select {
+	case <-g.open:
+		return errors.New("the store is down")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestAPageShowsItsHeadFirst: while the data is being loaded a person sees where they are, and afterwards why
+// it cannot be loaded.
+func TestAPageShowsItsHeadFirst(t *testing.T) {
+	g := gate{open: make(chan struct{})}
+	u, err := New(g, &price.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(u)
+	defer s.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	for _, p := range u.pages {
+		if p.title == "" || p.template == "boards.html" || p.template == "search.html" || strings.HasSuffix(p.pattern, "$}") { // the former two ask nothing
+			continue
+		}
+		g.open = make(chan struct{})
+		u.q = g
+		r, err := http.Get(s.URL + p.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body strings.Builder
+		buffer := make([]byte, 4096)
+		for !strings.Contains(body.String(), "<h1>"+p.title+"</h1>") {
+			n, err := r.Body.Read(buffer)
+			if body.Write(buffer[:n]); err != nil {
+				t.Fatalf("%s: %v after\n%s", p.pattern, err, &body)
+			}
+		}
+		close(g.open)
+		rest, err := io.ReadAll(r.Body)
+		if err != nil || r.Body.Close() != nil {
+			t.Error(err)
+		}
+		body.Write(rest)
+		if got := body.String(); !strings.Contains(string(rest), "the store is down") || !strings.HasSuffix(strings.TrimSpace(got), "</html>") || strings.Count(got, "<h1>") != 1 {
+			t.Errorf("%s:\n%s", p.pattern, got)
+		}
+	}
+}
+
+// TestAssetsAreKept: a browser asks for them again when they have changed, and not before.
+func TestAssetsAreKept(t *testing.T) {
+	address := regexp.MustCompile(`/assets/style\.css\?v=\w{16}`).FindString(get(t, canned{}, local, "/tools").Body.String())
+	for path, want := range map[string]string{address: "max-age=31536000, immutable", "/assets/style.css": "no-store", "/assets/style.css?v=other": "no-store", "/tools": "no-store"} {
+		if w := get(t, canned{}, local, path); w.Code != http.StatusOK || w.Header().Get("Cache-Control") != want {
+			t.Errorf("%s: %d, kept %q, want %q", path, w.Code, w.Header().Get("Cache-Control"), want)
 		}
 	}
 }

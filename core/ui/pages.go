@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
 )
@@ -12,15 +14,33 @@ import (
 const latest = 200
 
 type sessionsPage struct {
-	Search string
-	List   []inspect.Session
-	Full   bool // there may be more
+	Filters filters
+	Search  string
+	Hidden  []address.Pair // of the address, besides the search
+	List    []inspect.Session
+	Full    bool   // there may be more
+	Range   string // empty for all time
+	All     address.State
 }
 
+// conversations has the columns of inspect.Conversations: one is in every range in which it had messages.
+var conversations = address.Columns{"time": "began", "until": "latest", "agent": "agent", "model": "model", "format": "format", "tenant": "tenant", "project": "project", "user": "user"}
+
 func (u *UI) sessions(r request) (string, any, error) {
-	search := r.FormValue("search")
-	list, err := inspect.Sessions(r.Context(), u.q, inspect.Filter{Search: search, Limit: latest})
-	return "Conversations", sessionsPage{search, list, len(list) == latest}, err
+	p := sessionsPage{Search: r.State.Get("search"), Hidden: r.State.Pairs("search"), All: r.State.In(address.Range{From: "all"})}
+	if !r.State.Range().All() || r.State.Get("to") != "" {
+		p.Range = r.State.Label()
+	}
+	f := inspect.Filter{Search: p.Search, Limit: latest}
+	if p.Range != "" || len(r.State.Picked()) > 0 {
+		f.Where.SQL, f.Where.Params = r.State.Where(conversations)
+	}
+	group, ctx := errgroup.WithContext(r.Context())
+	group.Go(func() (err error) { p.Filters, err = u.filters(r, inspect.Conversations, conversations); return err })
+	group.Go(func() (err error) { p.List, err = inspect.Sessions(ctx, u.q, f); return err })
+	err := group.Wait()
+	p.Full = len(p.List) == latest
+	return "", p, err
 }
 
 // Tool is how a tool did.
@@ -43,7 +63,7 @@ func (u *UI) tools(r request) (string, any, error) {
 	var p toolsPage
 	var err error
 	if p.Filters, err = u.filters(r, "v_tool_calls", calls); err != nil {
-		return "Tools", p, err
+		return "", p, err
 	}
 	where, params := r.State.Where(calls)
 	var all time.Duration
@@ -72,7 +92,7 @@ func (u *UI) tools(r request) (string, any, error) {
 			p.List[i].Share = int(100 * p.List[i].Together / all)
 		}
 	}
-	return "Tools", p, err
+	return "", p, err
 }
 
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

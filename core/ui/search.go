@@ -37,11 +37,11 @@ func (u *UI) search(r request) (string, any, error) {
 	var err error
 	p.Result, err = inspect.Search(r.Context(), u.q, q)
 	if err != nil {
-		return "Search", p, err
+		return "", p, err
 	}
 	p.Earlier = r.State.With("from", "", "to", p.Result.From.UTC().Format(time.RFC3339Nano))
 	p.Widen = r.State.In(address.Range{})
-	return "Search", p, nil
+	return "", p, nil
 }
 
 // Names are the conversations, traces, agents, tools and files that have the text in their id or name.

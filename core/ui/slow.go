@@ -70,15 +70,14 @@ var bucketWords = map[blame.Bucket]string{
 }
 
 func (u *UI) slow(r request) (string, any, error) {
-	const title = "Slow delegations"
 	p, err := u.slowIn(r)
 	if err != nil || len(p.Rows)+len(p.Background) > 0 || p.Latest.IsZero() || len(p.Filters.Picked) > 0 || r.FormValue("from") != "" || r.FormValue("to") != "" {
-		return title, p, err
+		return "", p, err
 	}
 	r.State = r.State.In(address.Range{})
 	p, err = u.slowIn(r)
 	p.Widened = true
-	return title, p, err
+	return "", p, err
 }
 
 // slowIn shows the delegations of the range.

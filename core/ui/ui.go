@@ -12,11 +12,11 @@
 // A page NAME is
 //
 //   - NAME.go: a method of *UI with the signature of page.load, which reads rows and returns the
-//     title and the data of the template;
+//     data of the template, and the title where that depends on them;
 //   - pages/NAME.html: a template with the block "content". It sees a view: .Data is what load
 //     returned, .State the address. {{template "filters" ...}} and the other blocks of
 //     pages/parts.html are there;
-//   - a line in list.go, with its place in the navigation.
+//   - a line in list.go, with its title and its place in the navigation.
 //
 // Styles that no other page has are in assets/NAME.css, a script in assets/NAME.js; both are named in
 // the line. There are no style attributes and no inline scripts: the policy forbids them. Data for a
@@ -24,13 +24,15 @@
 //
 // The range of time and the filters are in the address, and package address parses them. A page's
 // query takes its conditions from State.Where, and its links are State.With (this page with something
-// else) and State.To (another page). Whatever a person can set is in the address; no page keeps
+// else) and State.To (another page). All that a person can set is in the address; no page keeps
 // state elsewhere but the theme, which is a cookie.
 package ui
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -51,6 +53,9 @@ var pages embed.FS
 //go:embed assets
 var assets embed.FS
 
+// headWait is short, so that a page shows something within a tenth of a second.
+const headWait = 25 * time.Millisecond
+
 // Querier reads the tables.
 type Querier interface {
 	inspect.Querier
@@ -66,14 +71,21 @@ type UI struct {
 	traces traces
 	slots  chan struct{} // of panels whose queries run
 	wait   time.Duration // how long a board waits for its panels
+	soon   time.Duration // how long a page waits for its data before its head is sent
 	pages  []page
 	fails  *template.Template // the page of an error
 	mux    *http.ServeMux
+
+	version string // of the assets, in their addresses: a browser keeps them until they change
 }
 
 // New returns the pages over the tables that q reads; costs are by the prices.
 func New(q Querier, prices *price.Table) (*UI, error) {
-	u := &UI{q: q, prices: prices, slots: make(chan struct{}, panelsAtOnce), wait: panelsWait, mux: http.NewServeMux()}
+	u := &UI{q: q, prices: prices, slots: make(chan struct{}, panelsAtOnce), wait: panelsWait, soon: headWait, mux: http.NewServeMux()}
+	var err error
+	if u.version, err = version(); err != nil {
+		return nil, err
+	}
 	u.pages = u.list()
 	shell, err := template.New("").Funcs(functions).ParseFS(pages, "pages/shell.html", "pages/parts.html", "pages/body.html")
 	if err != nil {
@@ -92,7 +104,12 @@ func New(q Querier, prices *price.Table) (*UI, error) {
 	u.mux.HandleFunc("GET /trace/{id}/rows", u.traceRows)
 	u.mux.HandleFunc("GET /live/{id...}", u.live)
 	u.mux.HandleFunc("POST /theme", setTheme)
-	u.mux.Handle("GET /assets/{name}", http.HandlerFunc(asset))
+	u.mux.HandleFunc("GET /assets/{name}", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("v") == u.version {
+			w.Header().Set("Cache-Control", "max-age=31536000, immutable")
+		}
+		http.ServeFileFS(w, r, assets, "assets/"+r.PathValue("name"))
+	})
 	return u, nil
 }
 
@@ -108,8 +125,21 @@ func parse(shell *template.Template, name string) (*template.Template, error) {
 	return t, nil
 }
 
-func asset(w http.ResponseWriter, r *http.Request) {
-	http.ServeFileFS(w, r, assets, "assets/"+r.PathValue("name"))
+// version is a hash of all assets.
+func version() (string, error) {
+	h := sha256.New()
+	files, err := assets.ReadDir("assets")
+	for _, f := range files {
+		var b []byte
+		if b, err = assets.ReadFile("assets/" + f.Name()); err != nil {
+			break
+		}
+		_, _ = fmt.Fprintf(h, "%s %d\n%s", f.Name(), len(b), b) // a hash takes everything
+	}
+	if err != nil {
+		return "", fmt.Errorf("ui: assets: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
 // ServeHTTP implements http.Handler. It refuses requests that were not made to

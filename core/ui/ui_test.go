@@ -45,6 +45,7 @@ func get(t *testing.T, q Querier, host, path string) *httptest.ResponseRecorder 
 	if err != nil {
 		t.Fatal(err)
 	}
+	u.soon = time.Hour // each answer has its status
 	r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
 	w := httptest.NewRecorder()
 	u.ServeHTTP(w, r)
@@ -81,6 +82,7 @@ func TestAPageRecovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	u.soon = time.Hour
 	for n, want := range []int{http.StatusBadGateway, http.StatusOK, http.StatusOK} {
 		w := httptest.NewRecorder()
 		u.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+local+"/tools", nil))
@@ -118,7 +120,7 @@ func TestPages(t *testing.T) {
 		"/":                     {canned{}, 200, []string{"No delegation yet", "No conversation yet"}},
 		"/sessions?search=tide": {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
 		"/tools":                {canned{}, 200, []string{"No tool call has ended in this range"}},
-		"/now":                  {canned{"v_open_spans": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
+		"/now":                  {canned{"v_open_spans\n\t\tWHERE (leaf": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
 		"/session/x":            {canned{}, 404, []string{"Not Found"}},
 		"/assets/style.css":     {canned{}, 200, []string{"color-scheme: light dark"}},
 		"/assets/keys.js":       {canned{}, 200, []string{"use strict"}},
@@ -135,7 +137,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	if w := get(t, canned{"v_open_spans": open}, local, "/now"); strings.Count(w.Body.String(), ">stuck<") != 1 {
+	if w := get(t, canned{"v_open_spans\n\t\tWHERE (leaf": open}, local, "/now"); strings.Count(w.Body.String(), ">stuck<") != 1 {
 		t.Errorf("what waits for something below it is not stuck:\n%s", w.Body)
 	}
 	if w := get(t, canned{"v_tool_calls": {{}}}, local, "/tools"); w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "the store is down") {

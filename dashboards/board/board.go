@@ -65,6 +65,8 @@ type Panel struct {
 	Empty              string // the meaning of a query without rows
 	Stacked            bool   // a series of bars, one upon the other, instead of lines
 	Steps              []Step
+	Compared           bool             // a stat has two rows: the number of the period before, infinite for none, and that of the range
+	Better             int              // which way a compared number gets better: 1 up, -1 down, 0 neither
 	Fields             map[string]Field // by the name of the column
 
 	least time.Duration
@@ -136,6 +138,10 @@ func newPanel(p *grafana.Panel) Panel {
 	set := p.FieldConfig.Defaults
 	out.Unit, out.Empty = set.Unit, set.NoValue
 	out.Stacked = set.Custom["drawStyle"] == "bars"
+	if options, ok := p.Options.(map[string]any); ok {
+		out.Compared = options["showPercentChange"] == true
+		out.Better = map[any]int{string(grafana.Higher): 1, string(grafana.Lower): -1}[options["percentChangeColorMode"]]
+	}
 	if set.Thresholds != nil {
 		for _, s := range set.Thresholds.Steps {
 			step := Step{Color: s.Color}

@@ -150,8 +150,9 @@ func (s State) Picked() []Pair {
 	return out
 }
 
-// Columns are the SQL expressions of a query for the names of filters, and its time for "time". That of
-// "waiting" is a condition, which waiting=yes and waiting=no pick; the others are texts.
+// Columns are the SQL expressions of a query for the names of filters, and its time for "time"; where a row lasts, its
+// end is "until", and a row is in a range that it overlaps. That of "waiting" is a condition, which waiting=yes and
+// waiting=no pick; the others are texts.
 type Columns map[string]string
 
 // Where is the condition for the rows of the range that the filters pick, and its parameters. A
@@ -161,9 +162,13 @@ func (s State) Where(columns Columns) (sql string, params map[string]string) {
 	var and []string
 	if column := columns["time"]; column != "" {
 		from, to := s.Times()
+		until := columns["until"]
+		if until == "" {
+			until = column
+		}
 		if !s.Range().All() {
 			params["from_ms"] = strconv.FormatInt(from.UnixMilli(), 10)
-			and = append(and, column+" >= fromUnixTimestamp64Milli({from_ms:Int64})")
+			and = append(and, until+" >= fromUnixTimestamp64Milli({from_ms:Int64})")
 		}
 		if s.values.Has("to") {
 			params["to_ms"] = strconv.FormatInt(to.UnixMilli(), 10)

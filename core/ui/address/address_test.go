@@ -100,6 +100,10 @@ func TestValuesAreBound(t *testing.T) {
 	if !maps.Equal(params, wantParams) {
 		t.Errorf("%v, want %v", params, wantParams)
 	}
+	sql, _ = s.Where(Columns{"time": "began", "until": "ended"})
+	if want := "ended >= fromUnixTimestamp64Milli({from_ms:Int64}) AND began <= fromUnixTimestamp64Milli({to_ms:Int64})"; sql != want {
+		t.Errorf("%s\nwant\n%s", sql, want)
+	}
 	if got := s.Unused(columns); len(got) != 1 || got[0] != (Pair{"project", "p"}) {
 		t.Errorf("unused: %v", got)
 	}

@@ -114,3 +114,23 @@ func TestWaterfallsAreTrees(t *testing.T) {
 		t.Errorf("%d of %d", len(w.Spans), w.All)
 	}
 }
+
+// TestChange: the change is a share of the number before, and its color is green where it is better.
+func TestChange(t *testing.T) {
+	for _, c := range []struct {
+		before, now float64
+		better      int
+		want        Change
+	}{
+		{10_000, 12_000, -1, Change{"+20 %", "10s", "10000", "red"}},
+		{10_000, 5_000, -1, Change{"-50 %", "10s", "10000", "green"}},
+		{10_000, 12_000, 1, Change{"+20 %", "10s", "10000", "green"}},
+		{10_000, 12_000, 0, Change{"+20 %", "10s", "10000", ""}},
+		{10_000, 10_000, -1, Change{"0 %", "10s", "10000", ""}},
+		{3_000, 4_000, 0, Change{"+33.3 %", "3.0s", "3000", ""}},
+	} {
+		if got := *NewChange(c.before, c.now, "ms", c.better); got != c.want {
+			t.Errorf("%v to %v: %+v, want %+v", c.before, c.now, got, c.want)
+		}
+	}
+}

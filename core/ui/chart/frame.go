@@ -58,6 +58,15 @@ func (f Frame) number(row []any, name string) float64 {
 	return 0
 }
 
+// Number is the first value of a row; false if it is none.
+func (f Frame) Number(row int) (float64, bool) {
+	if len(f.Rows[row]) == 0 {
+		return 0, false
+	}
+	n, ok := f.Rows[row][0].(float64)
+	return n, ok
+}
+
 // plain returns a driver's value without its pointer, a number as a float64.
 func plain(v any) any {
 	switch v := v.(type) {

@@ -97,6 +97,29 @@ func (s Style) value(v any, most float64, number bool) Value {
 type Stat struct {
 	Text, Exact string
 	Color       string // green, orange, red, or empty
+	Change      *Change
+}
+
+// Change is how a number has changed since the period before.
+type Change struct {
+	Percent     string
+	Text, Exact string // the number of that period
+	Color       string // green for better, red for worse, or empty
+}
+
+// NewChange compares two numbers, of which more is better (1), worse (-1) or neither (0).
+func NewChange(before, now float64, unit string, better int) *Change {
+	percent := (now - before) / before * 100
+	c := &Change{Percent: digits(percent) + " %", Text: Format(unit, before), Exact: Exact(before)}
+	if percent > 0 {
+		c.Percent = "+" + c.Percent
+	} else {
+		better = -better
+	}
+	if percent != 0 && better != 0 {
+		c.Color = map[bool]string{true: "green", false: "red"}[better > 0]
+	}
+	return c
 }
 
 // Step is the color of values from a number on, the least first.
@@ -105,12 +128,12 @@ type Step struct {
 	Color string
 }
 
-// NewStat reads the first number of a frame; false if there is none.
+// NewStat reads the number of the last row of a frame; false if there is none.
 func NewStat(f Frame, unit string, steps []Step) (Stat, bool) {
-	if len(f.Rows) == 0 || len(f.Rows[0]) == 0 {
+	if len(f.Rows) == 0 {
 		return Stat{}, false
 	}
-	n, ok := f.Rows[0][0].(float64)
+	n, ok := f.Number(len(f.Rows) - 1)
 	if !ok {
 		return Stat{}, false
 	}

@@ -32,8 +32,11 @@ func All() []*grafana.Dashboard {
 // agent names who acts. Some formats never name the agent that a person talks to.
 const agent = "if(agent_name = '', concat('(', format, ')'), agent_name)"
 
+// delegate names who work is handed to.
+const delegate = "if(delegate_to = '', '(unknown)', delegate_to)"
+
 // pair names a delegation's two ends.
-const pair = "concat(" + agent + ", ' → ', if(delegate_to = '', '(unknown)', delegate_to))"
+const pair = "concat(" + agent + ", ' → ', " + delegate + ")"
 
 // inRange is the condition that a row of a view is in the range of time shown.
 const inRange = "$__timeFilter_ms(ts)"
@@ -52,7 +55,7 @@ func picked(names ...string) string {
 	return b.String()
 }
 
-// What a variable holds is text of agents, or of whoever made a link. Grafana escapes quotes in it and no
+// A variable holds text of agents, or of the author of a link. Grafana escapes quotes in it and no
 // backslashes, which are special to ClickHouse: so it is put between quotes with all but letters,
 // digits and -_.~ encoded, and decoded in SQL.
 

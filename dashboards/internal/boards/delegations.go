@@ -17,19 +17,19 @@ func delegations() *grafana.Dashboard {
 		grafana.Stat("Delegations", "Delegations that began in this range.", "short", sql(`
 SELECT count() AS delegations
 FROM v_delegations
-`+chosen)).Empty("none"),
+`+chosen)).Compared(grafana.Neither).Empty("none"),
 		grafana.Stat("Failed", "Share of the finished delegations that ended in an error. Cancelled ones are no errors.", "percentunit", sql(`
 SELECT countIf(status = 'error') / nullIf(count(), 0) AS failed
 FROM v_delegations
-`+done)).Warn(0.02, 0.1).Empty("no delegations"),
+`+done)).Warn(0.02, 0.1).Compared(grafana.Lower).Empty("no delegations"),
 		grafana.Stat("p50", "Half of the finished delegations took no longer.", "ms", sql(`
 SELECT quantileExactOrNull(0.5)(duration_ms) AS p50
 FROM v_delegations
-`+done)).Empty("no delegations"),
+`+done)).Compared(grafana.Lower).Empty("no delegations"),
 		grafana.Stat("p95", "Nineteen of twenty finished delegations took no longer.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(duration_ms) AS p95
 FROM v_delegations
-`+done)).Empty("no delegations"),
+`+done)).Compared(grafana.Lower).Empty("no delegations"),
 		grafana.Stat("In flight", "Running delegations, independent of the time range.", "short", sql(`
 SELECT count() AS running
 FROM v_open_spans

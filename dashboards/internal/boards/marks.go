@@ -5,8 +5,8 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 // mostMarks is how many marks of a sort a chart has: more hide it.
 const mostMarks = "50"
 
-// marks are what may explain a change in the charts: new versions of agents, starts of Earshot itself, and
-// what was found in runs.
+// marks are moments that may explain a change in the charts: new versions of agents, starts of Earshot itself, and
+// findings in runs.
 func marks() []grafana.Annotation {
 	return []grafana.Annotation{
 		// A version is new that no run of the thirty days before had.

@@ -34,15 +34,15 @@ WHERE 1`+picked("format"))).Warn(1, 1e6).Empty("0"),
 		grafana.Stat("Dead letters", "Set aside in this range.", "short", sql(`
 SELECT count() AS letters
 FROM v_dead_letters
-`+chosen)).Warn(1, 100).Empty("0"),
+`+chosen)).Warn(1, 100).Compared(grafana.Lower).Empty("0"),
 		grafana.Stat("Unknown", "Messages in this range of types that their decoder does not know. They are kept raw.", "short", sql(`
 SELECT sumIf(messages, kind = 'unknown') AS unknown
 FROM `+countedMessages.in(false, "format", "kind", "messages")+`
-WHERE 1`+picked("format"))).Warn(1, 1000).Empty("0"),
+WHERE 1`+picked("format"))).Warn(1, 1000).Compared(grafana.Lower).Empty("0"),
 		grafana.Stat("Lag, p95", "From when a message was written to when it could be queried, for those stored in this range that were written while the sidecar ran: older content is no lag. Rows of the embedded store wait up to a minute for a reader.", "ms", sql(listening+`
 SELECT quantileExactOrNull(0.95)(dateDiff('millisecond', ts, ingest_ts)) AS lag
 FROM messages FINAL
-WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+sinceStart+` OR ingest_ts < since[source])`+picked("format"))).Warn(75000, 150000).Empty("nothing new"),
+WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+sinceStart+` OR ingest_ts < since[source])`+picked("format"))).Warn(75000, 150000).Compared(grafana.Lower).Empty("nothing new"),
 		grafana.Stat("Latest message", "How long ago anything was stored.", "s", sql(`
 SELECT dateDiff('second', max(seen), now()) AS ago
 FROM sessions

@@ -64,20 +64,20 @@ func streaming() *grafana.Dashboard {
 		grafana.Stat("First token, p50", "From the request to the first token.", "ms", sql(`
 SELECT quantileExactOrNull(0.5)(first_token_ms) AS p50
 FROM v_span_facts
-`+first)).Empty("unknown").Width(6),
+`+first)).Compared(grafana.Lower).Empty("unknown").Width(6),
 		grafana.Stat("First token, p95", "From the request to the first token.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(first_token_ms) AS p95
 FROM v_span_facts
-`+first)).Empty("unknown").Width(6),
+`+first)).Compared(grafana.Lower).Empty("unknown").Width(6),
 		grafana.Stat("Speed, p50", "Tokens a second between the first token and the end of a response.", "short", sql(`
 SELECT quantileExactOrNull(0.5)((output_tokens + reasoning_tokens) * 1000 / (duration_ms - first_token_ms)) AS p50
 FROM v_span_facts
 `+first+`
-  AND output_tokens + reasoning_tokens > 0 AND duration_ms > first_token_ms`)).Empty("unknown").Width(6),
+  AND output_tokens + reasoning_tokens > 0 AND duration_ms > first_token_ms`)).Compared(grafana.Higher).Empty("unknown").Width(6),
 		grafana.Stat("Longest wait for a model", "The longest pause before a message of a model, in this range.", "ms", sql(`
 SELECT max(longest_us) / 1000 AS wait
 FROM `+pauses(false)+`
-WHERE 1`+vars)).Empty("unknown").Width(6),
+WHERE 1`+vars)).Compared(grafana.Lower).Empty("unknown").Width(6),
 	)
 	d.Row(8,
 		grafana.Series("First token, p95 by model", "From the request to the first token.", "ms", sql(`
@@ -115,20 +115,20 @@ ORDER BY time`)).Every("5m").Empty("No message of a model in this range"),
 		grafana.Stat("First byte, p95", "From the request to the head of the response, as a tap or a client measures it.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(first_byte_ms) AS p95
 FROM v_streams
-`+filter)).Empty("unknown").Width(6),
+`+filter)).Compared(grafana.Lower).Empty("unknown").Width(6),
 		grafana.Stat("Gap between chunks, p95", "Of the responses: the pause that 95 % of the pauses in 95 % of them do not exceed.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(gap_p95_ms) AS p95
 FROM v_streams
 `+filter+`
-  AND chunks > 1`)).Empty("unknown").Width(6),
+  AND chunks > 1`)).Compared(grafana.Lower).Empty("unknown").Width(6),
 		grafana.Stat("Longest stall", "The longest pause inside of one response.", "ms", sql(`
 SELECT maxOrNull(longest_stall_ms) AS stall
 FROM v_streams
-`+filter)).Empty("unknown").Width(6),
+`+filter)).Compared(grafana.Lower).Empty("unknown").Width(6),
 		grafana.Stat("Buffered", "Slow responses whose events came all at once at their end: something between the agent and us seems to hold them back, such as a proxy that buffers or compresses.", "short", sql(`
 SELECT countIf(buffered) AS responses
 FROM v_streams
-`+filter)).Empty("unknown").Width(6),
+`+filter)).Compared(grafana.Lower).Empty("unknown").Width(6),
 	)
 	d.Row(8,
 		grafana.Series("Longest stall of a response, p95 by source", "Pauses inside of a response, while its connection is open.", "ms", sql(`

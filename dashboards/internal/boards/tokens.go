@@ -13,27 +13,27 @@ func tokens() *grafana.Dashboard {
 		grafana.Stat("Cost", "Of the models that have a price.", "currencyUSD", sql(`
 SELECT sum(cost_picodollars) / 1e12 AS cost
 FROM v_usage
-`+chosen)).Empty("unknown"),
+`+chosen)).Compared(grafana.Lower).Empty("unknown"),
 		grafana.Stat("Tokens", "All classes together.", "short", sql(`
 SELECT sum(tokens) AS tokens
 FROM v_usage
-`+chosen)).Empty("none"),
+`+chosen)).Compared(grafana.Neither).Empty("none"),
 		grafana.Stat("Answered", "Output and reasoning.", "short", sql(`
 SELECT sum(output_tokens + reasoning_tokens) AS answered
 FROM v_usage
-`+chosen)).Empty("none"),
+`+chosen)).Compared(grafana.Neither).Empty("none"),
 		grafana.Stat("Read from caches", "Share of the input that was read from a cache.", "percentunit", sql(`
 SELECT sum(cache_read_tokens) / nullIf(sum(input_tokens + cache_read_tokens + cache_write_tokens), 0) AS cached
 FROM v_usage
-`+chosen)).Empty("unknown"),
+`+chosen)).Compared(grafana.Higher).Empty("unknown"),
 		grafana.Stat("Cost per conversation", "Mean over the conversations with a model that has a price.", "currencyUSD", sql(`
 SELECT sum(cost_picodollars) / 1e12 / nullIf(uniqExactIf(session_id, has_price), 0) AS mean
 FROM v_usage
-`+chosen)).Empty("unknown"),
+`+chosen)).Compared(grafana.Lower).Empty("unknown"),
 		grafana.Stat("Tokens without a price", "They are missing in every cost here. The table below names their models; insert prices into model_prices.", "short", sql(`
 SELECT sumIf(tokens, NOT has_price) AS unpriced
 FROM v_usage
-`+chosen)).Warn(1, 1e6).Empty("0"),
+`+chosen)).Warn(1, 1e6).Compared(grafana.Lower).Empty("0"),
 	)
 	d.Row(8,
 		grafana.Bars("Tokens", "By class.", "short", sql(`

@@ -41,19 +41,19 @@ func tools() *grafana.Dashboard {
 	d.Row(4,
 		grafana.Stat("Calls", "Calls that began in this range, without delegations and the framework's own.", "short", sql(`
 SELECT sum(calls) AS calls
-FROM `+begun(false, "tool_name"))).Empty("none"),
+FROM `+begun(false, "tool_name"))).Compared(grafana.Neither).Empty("none"),
 		grafana.Stat("Failed", "Share of the finished calls that ended in an error. Denied and cancelled ones are no errors.", "percentunit", sql(`
 SELECT sum(errors) / nullIf(sum(calls), 0) AS failed
-FROM `+calls(false, "errors", "calls"))).Warn(0.05, 0.2).Empty("no calls"),
+FROM `+calls(false, "errors", "calls"))).Warn(0.05, 0.2).Compared(grafana.Lower).Empty("no calls"),
 		grafana.Stat("p95", "Nineteen of twenty finished calls took no longer. The time in which a person was waited for is not a tool's.", "ms", sql(`
 SELECT quantileExactOrNullArray(0.95)(times) / 1e6 AS p95
-FROM `+calls(false, "times"))).Empty("no calls"),
+FROM `+calls(false, "times"))).Compared(grafana.Lower).Empty("no calls"),
 		grafana.Stat("Time in tools", "Durations of all finished calls, added up, without the time in which a person was waited for.", "ms", sql(`
 SELECT sum(together) / 1e6 AS together
-FROM `+calls(false, "together"))).Empty("none"),
+FROM `+calls(false, "together"))).Compared(grafana.Neither).Empty("none"),
 		grafana.Stat("Brought back", "Size of all results.", "bytes", sql(`
 SELECT sum(results) AS results
-FROM `+calls(false, "results"))).Empty("none"),
+FROM `+calls(false, "results"))).Compared(grafana.Neither).Empty("none"),
 		grafana.Stat("Running", "Running tool calls, independent of the time range.", "short", sql(`
 SELECT count() AS running
 FROM v_open_spans

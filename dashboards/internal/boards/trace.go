@@ -26,6 +26,12 @@ var inTrace = `trace_id = shown AND ts >= began AND ts <= ended`
 // span ends; the table knows only when it begins.
 var saidInTrace = `trace_id = shown AND ts >= began AND ts <= ended + INTERVAL 7 DAY`
 
+// The types of a span's events and links, whose names are those of the trace panel. It takes times in milliseconds.
+const (
+	events     = "Array(Tuple(name String, timestamp Float64, fields Array(Map(String, String))))"
+	references = `Array(Tuple("traceID" String, "spanID" String, tags Array(Map(String, String))))`
+)
+
 func trace() *grafana.Dashboard {
 	d := grafana.New("earshot-trace", "Earshot / Trace", "One turn: its waterfall, where its time was spent, and its messages.")
 	d.Templating.List = append(choices(), grafana.Text("trace_id", "Trace", "A trace id; the latest turn of the range when empty"))
@@ -63,7 +69,9 @@ SELECT TraceId AS traceID, SpanId AS spanID, ParentSpanId AS parentSpanID, if(Ag
   SpanName AS operationName, toUnixTimestamp64Micro(Timestamp) / 1000 AS startTime, Duration / 1e6 AS duration,
   arrayMap(k -> map('key', k, 'value', SpanAttributes[k]), mapKeys(SpanAttributes)) AS tags,
   arrayMap(k -> map('key', k, 'value', ResourceAttributes[k]), mapKeys(ResourceAttributes)) AS serviceTags,
-  if(StatusCode = 'Error', 2, 0) AS statusCode, StatusMessage AS statusMessage, lower(SpanKind) AS kind
+  if(StatusCode = 'Error', 2, 0) AS statusCode, StatusMessage AS statusMessage, lower(SpanKind) AS kind,
+  arrayMap((name, at, of) -> (name, toUnixTimestamp64Micro(toDateTime64(at, 6)) / 1000, arrayMap(k -> map('key', k, 'value', of[k]), mapKeys(of))), Events.Name, Events.Timestamp, Events.Attributes)::`+events+` AS logs,
+  arrayMap((trace, span, of) -> (trace, span, arrayMap(k -> map('key', k, 'value', of[k]), mapKeys(of))), Links.TraceId, Links.SpanId, Links.Attributes)::`+references+` AS references
 FROM otel_traces FINAL
 WHERE TraceId = shown AND Timestamp >= began AND Timestamp <= ended
 UNION ALL
@@ -71,7 +79,7 @@ SELECT trace_id AS traceID, toString(span_id) AS spanID, parent_span_id AS paren
   concat(name, ' (running)') AS operationName, toUnixTimestamp64Micro(ts) / 1000 AS startTime, toFloat64(age_ms) AS duration,
   [map('key', 'earshot.span.state', 'value', 'open'), map('key', 'silent_ms', 'value', toString(silent_ms))] AS tags,
   [map('key', 'service.name', 'value', toString(source))] AS serviceTags,
-  0 AS statusCode, '' AS statusMessage, 'internal' AS kind
+  0 AS statusCode, '' AS statusMessage, 'internal' AS kind, []::`+events+` AS logs, []::`+references+` AS references
 FROM v_open_spans
 WHERE trace_id = shown
 ORDER BY startTime, spanID

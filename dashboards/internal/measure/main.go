@@ -131,7 +131,7 @@ func (s *settings) seed(ctx context.Context) error {
 	return s.command(ctx, filepath.Join(s.root, "bin", "earshot"), "run", "-c", s.config(), "--until-idle", "3s")
 }
 
-// settle has the schema of this program, computes what is computed and merges what is over.
+// settle has the schema of this program, computes the slots and merges the days that are over.
 func (s *settings) settle(ctx context.Context, db *database) error {
 	began := time.Now()
 	if err := s.command(ctx, filepath.Join(s.root, "bin", "earshot"), "schema", "apply", "-c", s.config()); err != nil {
