@@ -75,6 +75,7 @@ const (
 	Result
 	Delegate
 	Task
+	ChildRun
 	ErrorType
 	ErrorMessage
 	System
@@ -239,6 +240,8 @@ func (s *Span) text(r *reader, f Field) *string {
 		return &s.Server
 	case Delegate:
 		return &s.To
+	case ChildRun:
+		return &s.Child
 	case ErrorType:
 		return &s.ErrorType
 	case EventName:
