@@ -302,13 +302,16 @@ func (d *stream) log(v jsonv.Value, out *decoder.Output, grown []*trace) []*trac
 			s.Attr("body", text)
 		}
 	}
-	if s.ID != "" && s.Trace != "" && !d.profile.Direct && s.Kind != Note {
-		s.Stub = true
-		return d.hold(s, grown)
-	}
 	id := s.hash()
 	for _, a := range s.Attrs {
 		id = msg.HashKey(id, a.Key, a.Value)
+	}
+	if !d.Seen.Add("="+msg.HashKey(s.Trace, s.ID, id)[:16], maxSeen) {
+		return grown // a client repeats an export whose answer it has not seen
+	}
+	if s.ID != "" && s.Trace != "" && !d.profile.Direct && s.Kind != Note {
+		s.Stub = true
+		return d.hold(s, grown)
 	}
 	s.ID, s.Trace = id[:16], ""
 	d.seenSession = cmp.Or(d.seenSession, s.Session)

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// relayed are facts that a tree has on both sides of OTLP.
+var relayed = []string{
+	"SELECT session_id, run_id, parent_run_id, kind, tool_call_id, tool_name, start_ts, end_ts, input_tokens, output_tokens, cache_read_tokens FROM v_spans WHERE state != 'open' ORDER BY ALL",
+	"SELECT session_id, run_id, kind, tool_call_id, hex(MD5(content)) FROM messages FINAL WHERE kind IN ('user', 'assistant', 'reasoning', 'tool_result', 'delegation_result') AND content != '' ORDER BY ALL",
+}
+
+// TestRelay: a sidecar sends transcripts to another one, whose store has the same tree, texts and tokens; a second
+// receiver gets its signal, and a third one that is down delays neither.
+func TestRelay(t *testing.T) {
+	first, second := newHome(t), newHome(t)
+	address := freeAddress(t)
+	second.configure("sources:", fmt.Sprintf("  - {name: otel, type: otlp, grpc: {listen: \"\"}, http: {listen: %q}}", address))
+	second.startRunning()
+	var traces, others atomic.Int64
+	vendor := first.agent(func(_ http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/v1/traces" && q.Header.Get("X-Vendor") == "v0" {
+			traces.Add(1)
+		} else {
+			others.Add(1)
+		}
+	})
+	for _, c := range []string{"inline_sidechain", "thinking", "parallel_tools"} {
+		b, err := os.ReadFile(fixture(t, "claude-code/testdata/"+c+"/in.jsonl"))
+		first.must(err)
+		first.write("projects/"+c+"/s.jsonl", string(b))
+	}
+	first.configure("sources:", files("claude-code", "projects/*/*.jsonl"), "exporters:",
+		fmt.Sprintf("  otlp: {endpoint: \"http://%s\", content: true, metrics_interval: 0s}", address),
+		fmt.Sprintf("  otlp-vendor: {endpoint: %q, headers: {x-vendor: v0}, signals: [traces], content: true, metrics_interval: 100ms}", vendor),
+		fmt.Sprintf("  otlp-down: {endpoint: \"http://%s\", metrics_interval: 0s}", freeAddress(t)))
+	first.startRunning()
+	first.until("the rows", func() bool { return len(first.tryQuery(relayed[1])) > 10 })
+	for _, sql := range relayed {
+		var want, got []string
+		for end := time.Now().Add(time.Minute); time.Now().Before(end) && (len(got) < 5 || !slices.Equal(want, got)); time.Sleep(100 * time.Millisecond) {
+			want, got = first.tryQuery(sql), second.tryQuery(sql)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-first +second):\n%s", strings.Fields(sql)[1], tail(d))
+		}
+	}
+	if traces.Load() == 0 || others.Load() != 0 {
+		t.Errorf("the vendor got %d requests of traces and %d others", traces.Load(), others.Load())
+	}
+}
