@@ -34,12 +34,12 @@ func TestRelay(t *testing.T) {
 			others.Add(1)
 		}
 	})
-	for _, c := range []string{"inline_sidechain", "thinking", "parallel_tools"} {
-		b, err := os.ReadFile(fixture(t, "claude-code/testdata/"+c+"/in.jsonl"))
+	for _, c := range []string{"claude-code/parallel_tools", "codex/spawn_v2", "codex/spawned", "codex/two_turns"} { // their runs end
+		b, err := os.ReadFile(fixture(t, strings.Replace(c, "/", "/testdata/", 1)+"/in.jsonl"))
 		first.must(err)
-		first.write("projects/"+c+"/s.jsonl", string(b))
+		first.write(c+".jsonl", string(b))
 	}
-	first.configure("sources:", files("claude-code", "projects/*/*.jsonl"), "exporters:",
+	first.configure("sources:", files("claude-code", "claude-code/*.jsonl"), files("codex", "codex/*.jsonl"), "exporters:",
 		fmt.Sprintf("  otlp: {endpoint: \"http://%s\", content: true, metrics_interval: 0s}", address),
 		fmt.Sprintf("  otlp-vendor: {endpoint: %q, headers: {x-vendor: v0}, signals: [traces], content: true, metrics_interval: 100ms}", vendor),
 		fmt.Sprintf("  otlp-down: {endpoint: \"http://%s\", metrics_interval: 0s}", freeAddress(t)))

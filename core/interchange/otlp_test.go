@@ -121,7 +121,7 @@ func received(t *testing.T, b *export.Batch) (frames []frame.Frame) {
 	return frames
 }
 
-// spanFacts are what a tree of spans has: by kind, agent, tool and call, its parent's, its times and tokens.
+// spanFacts are the facts of a tree of spans: by kind, agent, tool and call, its parent's, its times and tokens.
 func spanFacts(b *export.Batch) map[string]int {
 	last := make(map[msg.SpanID]*msg.Span)
 	for i := range b.Spans {

@@ -104,7 +104,7 @@ func span(session, turn, call string) msg.Span {
 
 func failed(s msg.Span) msg.Span { s.Outcome = msg.OutcomeError; return s }
 
-// want holds what was sent to a list of spans, each of them once.
+// want holds the sent spans to a list, each of them once.
 func (t *trial) want(spans ...msg.Span) {
 	t.Helper()
 	want := make(map[msg.SpanID]int)

@@ -207,7 +207,7 @@ func (d *stream) span(v jsonv.Value, grown []*trace) []*trace {
 	return d.hold(s, grown)
 }
 
-// hash is a name of what was read of a span or a record that has no id.
+// hash is a name by the fields of a span or a record that has no id.
 func (s *Span) hash() string {
 	list := []string{s.Name, strconv.FormatInt(s.Start, 10), strconv.FormatInt(s.End, 10), s.Session, s.Run, s.Op, s.AgentID, s.Asked, s.Model, s.Response, s.Call, s.Tool, s.Args, s.Result, s.Message}
 	for _, p := range append(s.In, s.Out...) {
