@@ -69,8 +69,10 @@ func backfill(c *cobra.Command, cfg *config.Config, sources []string, letter fun
 	defer p.end()
 	err = app.Backfill(c.Context(), app.Settings{
 		Config: cfg, Decoders: decoders(), Logger: log,
-		Progress:  func(n app.Progress) { last = n; p.show(n) },
-		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return newExporters(ctx, cfg, dsn, log) },
+		Progress: func(n app.Progress) { last = n; p.show(n) },
+		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) {
+			return newExportersBeside(ctx, cfg, dsn, log, false)
+		},
 	}, sources, letter)
 	return last, err
 }
@@ -86,7 +88,7 @@ func writers(ctx context.Context, cfg *config.Config, f func([]app.Exporter) err
 		}
 		defer stop()
 	}
-	list, err := newExporters(ctx, cfg, dsn, log)
+	list, err := newExportersBeside(ctx, cfg, dsn, log, true)
 	if err != nil {
 		return err
 	}

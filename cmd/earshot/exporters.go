@@ -32,21 +32,41 @@ func newExporters(ctx context.Context, c *config.Config, dsn string, log *slog.L
 		return nil, err
 	}
 	env.StoreDSN = dsn
-	var out []app.Exporter
+	return exportersIn(ctx, c, env)
+}
+
+// newExportersBeside is newExporters of a process that may run beside the sidecar: files of the
+// sidecar's exporters are not touched. chosen: the records were to be sent before.
+func newExportersBeside(ctx context.Context, c *config.Config, dsn string, log *slog.Logger, chosen bool) ([]app.Exporter, error) {
+	env, err := exporterEnv(c, log)
+	if err != nil {
+		return nil, err
+	}
+	env.StoreDSN, env.StateDir, env.Chosen = dsn, "", chosen
+	return exportersIn(ctx, c, env)
+}
+
+func exportersIn(ctx context.Context, c *config.Config, env export.Env) (out []app.Exporter, err error) {
 	for _, t := range exporters.Types() {
-		section := c.Exporters.Sections[t.Name]
-		if section == nil && t.Name == config.StoreExporter {
-			section = &clickhouse.Config{}
+		names := c.Exporters.Of(t)
+		if names == nil && t.Name == config.StoreExporter {
+			names = []string{t.Name}
 		}
-		x, ok := section.(export.Config)
-		if !ok {
-			continue // the file does not have it
+		for _, env.Name = range names {
+			section := c.Exporters.Sections[env.Name]
+			if section == nil {
+				section = &clickhouse.Config{}
+			}
+			x, ok := section.(export.Config)
+			if !ok {
+				return nil, fmt.Errorf("exporters.%s: has no constructor", env.Name)
+			}
+			made, err := x.NewExporter(ctx, env)
+			if err != nil {
+				return nil, fmt.Errorf("exporters.%s: %w", env.Name, err)
+			}
+			out = append(out, app.Exporter{Name: env.Name, Exporter: made})
 		}
-		made, err := x.NewExporter(ctx, env)
-		if err != nil {
-			return nil, fmt.Errorf("exporters.%s: %w", t.Name, err)
-		}
-		out = append(out, app.Exporter{Name: t.Name, Exporter: made})
 	}
 	return out, nil
 }
@@ -78,7 +98,7 @@ func newReaders(ctx context.Context, c *config.Config, log *slog.Logger) ([]sdkm
 
 func exporterEnv(c *config.Config, log *slog.Logger) (env export.Env, err error) {
 	env = export.Env{Dimensions: c.Dimensions, Budgets: c.Budgets, SilentAfter: time.Duration(c.Now.SilentAfter), StoreMaxAge: time.Duration(c.Store.MaxAge), StoreMaxSize: int64(c.Store.MaxSize),
-		StateDir: filepath.Join(c.DataDir, "notify"), TempDir: filepath.Join(c.DataDir, "tmp"), Logger: log}
+		StateDir: c.DataDir, TempDir: filepath.Join(c.DataDir, "tmp"), Logger: log}
 	if env.Profile, err = semconv.New(c.Exporters.Semconv); err != nil {
 		return env, err
 	}

@@ -249,6 +249,11 @@ func (e *eraser) seek(ctx context.Context, req *Erasure) error {
 // eraseFrom erases from an exporter. Its spool is empty before: records of the sessions in it would
 // be stored afterwards.
 func (e *eraser) eraseFrom(ctx context.Context, x Exporter, req *Erasure, result *Erased) error {
+	if s, ok := x.Exporter.(export.Sampler); ok {
+		if err := s.Rewrite(func(b *export.Batch) bool { return erasure.Strip(b, req.Erased) }); err != nil {
+			return fmt.Errorf("exporter %s: %w", x.Name, err)
+		}
+	}
 	erasable, ok := x.Exporter.(export.Erasable)
 	if !ok {
 		result.Notes = append(result.Notes, "exporter "+x.Name+": the records that it was sent are not here, and are not erased there")

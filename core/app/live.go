@@ -87,7 +87,7 @@ func (r *runner) openJournal() error {
 		}
 	})
 	watch := func(name, help string, value func(journal.Stats) int64) {
-		r.metrics.Watch("journal_"+name, help, func() float64 { return float64(value(j.Stats())) })
+		r.metrics.Watch("journal_"+name, help, nil, func() float64 { return float64(value(j.Stats())) })
 	}
 	watch("bytes", "Bytes of the journal on disk.", func(s journal.Stats) int64 { return s.Bytes })
 	watch("pending_bytes", "Bytes that are not on disk yet.", func(s journal.Stats) int64 { return s.Pending })
@@ -166,7 +166,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 // countTap exports the counts of a tap as metrics.
 func countTap(m *telemetry.Metrics, source string, t *tap.Tap) {
 	count := func(name, help string, of func(tap.Counts) int64) {
-		m.Count("tap_"+name+"_total", help, source, func() int64 { return of(t.Counts()) })
+		m.Count("tap_"+name+"_total", help, map[string]string{"source": source}, func() int64 { return of(t.Counts()) })
 	}
 	count("requests", "Requests that a tap passed on.", func(c tap.Counts) int64 { return c.Requests })
 	count("recorded", "Requests whose response a tap recorded.", func(c tap.Counts) int64 { return c.Recorded })

@@ -9,11 +9,27 @@ import (
 	"syscall"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
 // metricsFile is where a sidecar notes the address of its metrics.
 const metricsFile = "metrics.addr"
+
+// countSampled counts the spans of an exporter that sends a part of the conversations.
+func countSampled(m *telemetry.Metrics, e Exporter) {
+	s, ok := e.Exporter.(export.Sampler)
+	if !ok {
+		return
+	}
+	for fate, of := range map[string]func(export.Sampling) int64{
+		"kept":    func(n export.Sampling) int64 { return n.Kept },
+		"dropped": func(n export.Sampling) int64 { return n.Dropped },
+	} {
+		m.Count("sampled_spans_total", "Spans of decided conversations.", map[string]string{"exporter": e.Name, "fate": fate}, func() int64 { return of(s.Sampled()) })
+	}
+	m.Watch("sample_held_spans", "Spans of undecided conversations.", map[string]string{"exporter": e.Name}, func() float64 { return float64(s.Sampled().Held) })
+}
 
 // listenMetrics opens telemetry.listen, before anything that takes long. The default is also
 // that of every other program with OpenTelemetry's Prometheus exporter, so where the

@@ -191,6 +191,7 @@ func (r *runner) newDelivery(ctx context.Context) error {
 		if r.backfill != nil {
 			wrapped = r.backfill.wrap(wrapped)
 		}
+		countSampled(r.metrics, e)
 		targets = append(targets, delivery.Target{Name: e.Name, Exporter: wrapped})
 	}
 	count, err := r.meter(ctx)

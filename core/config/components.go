@@ -119,7 +119,7 @@ func (l *loader) exporters(path string, n *yaml.Node, e *Exporters) {
 			l.value(at, p.value, v.Field(f.index))
 			continue
 		}
-		i := slices.IndexFunc(l.types.Exporters, func(t spec.Type) bool { return t.Name == p.key })
+		i := slices.IndexFunc(l.types.Exporters, func(t spec.Type) bool { return isOf(p.key, t) })
 		if i < 0 {
 			l.problem(p.keyNode, at, "unknown key", spec.DidYouMean(p.key, append(keys(common), names(l.types.Exporters)...)))
 			continue
@@ -134,6 +134,12 @@ func (l *loader) exporters(path string, n *yaml.Node, e *Exporters) {
 		}
 		e.Sections[p.key] = section
 	}
+}
+
+// isOf reports whether the key is an exporter of the type.
+func isOf(key string, t spec.Type) bool {
+	name, more := strings.CutPrefix(key, t.Name+"-")
+	return key == t.Name || more && t.Several && sourceName.MatchString(name)
 }
 
 // validateSource checks a source that could be read.

@@ -310,8 +310,18 @@ type Exporters struct {
 	// else "1.41".
 	Semconv string `yaml:"semconv"`
 
-	// The exporters that the file has, by type; each type is a key.
+	// The exporters that the file has, by name: the type, or the type with more behind a -.
 	Sections map[string]spec.Section
+}
+
+// Of returns the names of the exporters of a type, sorted.
+func (e *Exporters) Of(t spec.Type) (names []string) {
+	for name := range sorted(e.Sections) {
+		if isOf(name, t) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Versions of the GenAI conventions; the names are those of the package semconv.

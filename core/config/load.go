@@ -246,6 +246,7 @@ func (l *loader) list(path string, n *yaml.Node, v reflect.Value) {
 		l.problem(n, path, "expected a list, got "+l.got(path, n), hint)
 		return
 	}
+	v.SetZero() // a list takes the place of the default
 	for i, item := range n.Content {
 		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 		e := v.Index(i)

@@ -119,6 +119,27 @@ func otlp(c *config.Config) *otel.Config {
 	return x
 }
 
+// TestSeveralReceivers: exporters.otlp-NAME is another exporter of the type, and no other type has more.
+func TestSeveralReceivers(t *testing.T) {
+	c := mustParse(t, "exporters:\n  otlp: {endpoint: 'http://a:4317'}\n  otlp-b_2: {endpoint: 'http://b:4318', signals: [traces], sample: {share: 0.1, slow: 30s}}\n"+oneSource)
+	b := c.Exporters.Sections["otlp-b_2"].(*otel.Config)
+	if b.Protocol != "http" || b.Sample == nil || b.Sample.Share != 0.1 || !b.Sample.Errors || !b.Sample.Stuck || otlp(c).Sample != nil || len(otlp(c).Signals) != 3 {
+		t.Errorf("%+v %+v", b, b.Sample)
+	}
+	if got := c.Exporters.Of(otel.Type()); !slices.Equal(got, []string{"otlp", "otlp-b_2"}) {
+		t.Errorf("%q", got)
+	}
+	for text, want := range map[string]string{
+		"otlp-: {endpoint: 'http://a'}": "unknown key", "otlp-A: {endpoint: 'http://a'}": "unknown key", "clickhouse-2: {dsn: 'clickhouse://h'}": "unknown key",
+		"otlp-b: {endpoint: 'http://a', sample: {share: 2}}": "a share from 0 to 1", "otlp-b: {endpoint: 'http://a', signals: [logs]}": "logs need content",
+		"otlp-b: {endpoint: 'http://a', signals: [spans]}": "expected traces, metrics or logs", "otlp-b: {endpoint: 'http://a', sample: {errors: false, stuck: false}}": "chooses nothing",
+	} {
+		if _, err := types.Parse("earshot.yaml", []byte("exporters: {"+text+"}\n"+oneSource), config.Environment); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func files(c *config.Config) *file.Config { return c.Sources[0].Section.(*file.Config) }
 
 const oneSource = "sources: [{name: a, type: file, format: legion, paths: [x]}]\n"

@@ -19,6 +19,7 @@ type Config interface {
 
 // Env is what an exporter gets from the sidecar beside its own configuration.
 type Env struct {
+	Name         string           // of the exporter in the configuration
 	StoreDSN     string           // of the embedded store; empty when none runs
 	Profile      *semconv.Profile // names the spans
 	Prices       *price.Table
@@ -27,7 +28,8 @@ type Env struct {
 	SilentAfter  time.Duration // see config.Now
 	StoreMaxAge  time.Duration // of the rows of the embedded store
 	StoreMaxSize int64         // bytes of its tables
-	StateDir     string        // for files that stay: what an exporter has to remember
+	StateDir     string        // has a folder for each type of exporter that keeps files; empty: none are kept
+	Chosen       bool          // the records were chosen before: an exporter that samples sends all
 	TempDir      string        // for files that end with the process; empty: none
 	Logger       *slog.Logger
 }

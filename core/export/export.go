@@ -78,6 +78,17 @@ type Selector interface {
 	Select(b *Batch) *Batch
 }
 
+// Sampler is an exporter that sends a part of the conversations, and holds the records of those
+// that are undecided. Any goroutine may ask.
+type Sampler interface {
+	Sampled() Sampling
+	// Rewrite replaces each held batch that strip has changed.
+	Rewrite(strip func(*Batch) bool) error
+}
+
+// Sampling counts spans: sent, not sent, and undecided now.
+type Sampling struct{ Kept, Dropped, Held int64 }
+
 // Rows are rows of one table in the encoding of an exporter's destination. Only the exporter
 // that gathered them can read them.
 type Rows struct {

@@ -18,6 +18,7 @@ type Exporter struct {
 //   - Copilot: github-copilot is the CLI, copilot-chat VS Code, vs-copilot Visual Studio.
 func Telemetry() []Exporter {
 	return []Exporter{
+		{Scope: Scope, Format: "otel-genai"}, // another sidecar; service.name is its source
 		{Scope: "com.anthropic.claude_code*", Format: "claude-code-otel"},
 		{Service: "claude-code*", Format: "claude-code-otel"},
 		{Scope: "codex_*", Format: "codex-otel"},

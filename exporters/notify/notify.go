@@ -112,7 +112,10 @@ func open(name string, r Rules, s sender, env export.Env) (*Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Exporter{name: name, rules: r, quiet: q, sender: s, log: env.Logger, now: time.Now, file: filepath.Join(env.StateDir, name+".json")}
+	x := &Exporter{name: name, rules: r, quiet: q, sender: s, log: env.Logger, now: time.Now}
+	if env.StateDir != "" {
+		x.file = filepath.Join(env.StateDir, "notify", name+".json")
+	}
 	x.state = state{Sent: map[string]time.Time{}, Held: map[string]msg.Verdict{}}
 	b, err := os.ReadFile(x.file)
 	switch {
@@ -267,7 +270,9 @@ func (x *Exporter) share() {
 
 // save replaces the file of the state.
 func (x *Exporter) save() error {
-	x.share()
+	if x.share(); x.file == "" {
+		return nil
+	}
 	b, err := json.Marshal(&x.state)
 	if err != nil {
 		return fmt.Errorf("notify: state: %w", err)

@@ -3,6 +3,9 @@ package otel
 import (
 	"context"
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -25,10 +28,16 @@ type Config struct {
 	Timeout spec.Duration `yaml:"timeout"`
 	// Largest request. By default receivers refuse more than 4MiB.
 	MaxBatchBytes spec.Size `yaml:"max_batch_bytes"`
+	// Signals to send: traces, metrics, logs. Logs are the event of each response, and
+	// need content.
+	Signals []string `yaml:"signals"`
 	// Put contents on the spans, and send them as the log event
 	// gen_ai.client.inference.operation.details of each response as well. Without it
 	// spans carry a reference and a hash.
 	Content bool `yaml:"content"`
+	// Conversations whose spans and events are sent, chosen by how they went. Leave it out
+	// for all. The store and the metrics have all of them anyway.
+	Sample *Sample `yaml:"sample"`
 	// How often the metrics are sent. 0s sends none.
 	MetricsInterval spec.Duration `yaml:"metrics_interval"`
 	// Resource attributes to add to every span and metric.
@@ -37,14 +46,54 @@ type Config struct {
 	TLS *spec.ClientTLS `yaml:"tls"`
 }
 
+// Sample is which conversations are sent: those of which one of errors, slow, stuck and share is
+// true.
+type Sample struct {
+	// With a span that failed.
+	Errors bool `yaml:"errors"`
+	// With a span that took longer. 0s: the time does not count.
+	Slow spec.Duration `yaml:"slow"`
+	// With a verdict that work hangs; see docs/verdicts.md. A wait for a person is none.
+	Stuck bool `yaml:"stuck"`
+	// Share of the others, by a hash of the conversation's id: the same ones in every receiver.
+	Share spec.Share `yaml:"share"`
+	// How long a conversation is quiet before it is dropped.
+	Wait spec.Duration `yaml:"wait"`
+	// Most bytes that undecided conversations may take, in memory and as a file in data_dir.
+	// Beyond it the one that was quiet for longest is dropped.
+	MaxSize spec.Size `yaml:"max_size"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (s *Sample) SetDefaults() {
+	*s = Sample{Errors: true, Stuck: true, Wait: spec.Duration(10 * time.Minute), MaxSize: 64 << 20}
+}
+
+func (s *Sample) validate(check *spec.Check) {
+	check.NotNegative("slow", s.Slow)
+	check.Positive("wait", s.Wait)
+	check.PositiveSize("max_size", s.MaxSize)
+	if !s.Errors && !s.Stuck && s.Slow == 0 && s.Share == 0 {
+		check.Report("", "chooses nothing", "set errors, slow, stuck or share")
+	}
+}
+
+// The signals.
+const (
+	signalTraces  = "traces"
+	signalMetrics = "metrics"
+	signalLogs    = "logs"
+)
+
 // Type is the exporter otlp.
 func Type() spec.Type {
 	return spec.Type{
-		Name: "otlp",
+		Name: "otlp", Several: true,
 		Doc: `OTLP for spans and metrics. Leave it out for none; spans are in ClickHouse and
-metrics at /metrics anyway.`,
+metrics at /metrics anyway. otlp-NAME, for any name, is another receiver with the
+same keys; each has a queue of its own.`,
 		New: func() spec.Section {
-			return &Config{Compression: CompressionGzip, Timeout: spec.Duration(10 * time.Second), MaxBatchBytes: 3 << 20, MetricsInterval: spec.Duration(time.Minute)}
+			return &Config{Signals: []string{signalTraces, signalMetrics, signalLogs}, Compression: CompressionGzip, Timeout: spec.Duration(10 * time.Second), MaxBatchBytes: 3 << 20, MetricsInterval: spec.Duration(time.Minute)}
 		},
 		Example: spec.Example{On: func(s spec.Section) {
 			c := s.(*Config)
@@ -52,6 +101,9 @@ metrics at /metrics anyway.`,
 			c.Headers = spec.ExampleHeaders()
 			c.Resource = map[string]string{"deployment.environment.name": "production"}
 			c.TLS = &spec.ClientTLS{CAFile: "tls/collector.crt"}
+			c.Sample = &Sample{}
+			c.Sample.SetDefaults()
+			c.Sample.Slow, c.Sample.Share = spec.Duration(30*time.Second), 0.1
 		}},
 	}
 }
@@ -80,6 +132,18 @@ func (c *Config) Validate(check *spec.Check) {
 	check.Positive("timeout", c.Timeout)
 	check.PositiveSize("max_batch_bytes", c.MaxBatchBytes)
 	check.NotNegative("metrics_interval", c.MetricsInterval)
+	for i, s := range c.Signals {
+		check.OneOf(spec.Index("signals", i), s, signalTraces, signalMetrics, signalLogs)
+	}
+	switch {
+	case len(c.Signals) == 0:
+		check.Report("signals", "names none", "")
+	case len(c.Signals) == 1 && c.Signals[0] == signalLogs && !c.Content:
+		check.Report("signals", "logs need content", "set content: true")
+	}
+	if c.Sample != nil {
+		c.Sample.validate(check.In("sample"))
+	}
 	c.TLS.Validate(check.In("tls"), "endpoint", c.Endpoint)
 }
 
@@ -87,7 +151,7 @@ func (c *Config) settings(env export.Env) (Settings, error) {
 	tls, err := c.TLS.Load()
 	return Settings{
 		Endpoint: c.Endpoint, Protocol: c.Protocol, Headers: c.Headers.Reveal(), TLS: tls, Compression: c.Compression, Timeout: time.Duration(c.Timeout),
-		MaxBytes: int(c.MaxBatchBytes), Content: c.Content, Resource: c.Resource, Profile: env.Profile, Logger: env.Logger,
+		MaxBytes: int(c.MaxBatchBytes), Content: c.Content, NoTraces: !slices.Contains(c.Signals, signalTraces), NoLogs: !slices.Contains(c.Signals, signalLogs), Resource: c.Resource, Profile: env.Profile, Logger: env.Logger,
 	}, err
 }
 
@@ -97,12 +161,26 @@ func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Export
 	if err != nil {
 		return nil, err
 	}
-	return New(ctx, s)
+	x, err := New(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	file := ""
+	if env.StateDir != "" {
+		file = filepath.Join(env.StateDir, "sample", env.Name+".jsonl")
+	}
+	if c.Sample == nil || env.Chosen {
+		if file != "" && os.Remove(file) == nil {
+			env.Logger.Warn("otel: conversations that were undecided are not sent, because sample is gone", "exporter", env.Name)
+		}
+		return x, nil
+	}
+	return newSampler(x, *c.Sample, file, c.Content, env.Logger)
 }
 
 // NewReader returns the reader that sends the metrics; nil when none are to be sent.
 func (c *Config) NewReader(ctx context.Context, env export.Env) (sdkmetric.Reader, error) {
-	if c.MetricsInterval == 0 {
+	if c.MetricsInterval == 0 || !slices.Contains(c.Signals, signalMetrics) {
 		return nil, nil
 	}
 	s, err := c.settings(env)

@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"testing"
 
@@ -31,17 +32,35 @@ func TestContract(t *testing.T) {
 				}
 				return x
 			},
-			Takes: func(b *export.Batch) [][]string {
-				var out [][]string
-				for i := range b.Spans {
-					if exportable(&b.Spans[i]) {
-						out = append(out, []string{b.Spans[i].ID.String()})
-					}
-				}
-				return out
-			},
+			Takes: takes,
 		})
 	})
+}
+
+// TestContractOfASampler is TestContract of an exporter that samples, and keeps all.
+func TestContractOfASampler(t *testing.T) {
+	exporttest.Check(t, exporttest.Subject{
+		New: func(t *testing.T, far *exporttest.Destination) export.Exporter {
+			r := &receiver{http: func(w http.ResponseWriter, q *http.Request, r received) { answerHTTP(w, q, far, r) }}
+			c := Type().New().(*Config)
+			c.Endpoint, c.Sample, c.MaxBatchBytes = r.overHTTP(t), &Sample{Share: 1}, 4<<10
+			x, err := c.NewExporter(t.Context(), export.Env{Name: "otlp", StateDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return x
+		},
+		Takes: takes,
+	})
+}
+
+func takes(b *export.Batch) (out [][]string) {
+	for i := range b.Spans {
+		if exportable(&b.Spans[i]) {
+			out = append(out, []string{b.Spans[i].ID.String()})
+		}
+	}
+	return out
 }
 
 func answerHTTP(w http.ResponseWriter, q *http.Request, far *exporttest.Destination, r received) {

@@ -42,6 +42,8 @@
 // one request for each source. A receiver that rejects a request loses only the
 // resolution in time.
 //
+// With sample, the sampler decides which conversations are sent (sample.go); the metrics are of all.
+//
 // # How
 //
 // Spans are built as OTLP protobufs and uploaded synchronously. Nothing is queued and

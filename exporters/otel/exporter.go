@@ -152,13 +152,15 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	}
 	n := 0 // uploads of this batch, in an order that is the same each time
 	for r := range x.requests(b.Spans) {
-		if n++; n > x.accepted {
-			if err := x.upload(ctx, r.spans, func() error { return x.client.UploadTraces(ctx, r.resources) }); err != nil {
-				return fmt.Errorf("otel: upload %d spans: %w", r.spans, err)
+		if !x.settings.NoTraces {
+			if n++; n > x.accepted {
+				if err := x.upload(ctx, r.spans, func() error { return x.client.UploadTraces(ctx, r.resources) }); err != nil {
+					return fmt.Errorf("otel: upload %d spans: %w", r.spans, err)
+				}
+				x.stats.sent.Add(int64(r.spans))
 			}
-			x.stats.sent.Add(int64(r.spans))
 		}
-		if !x.settings.Content {
+		if !x.settings.Content || x.settings.NoLogs {
 			continue
 		}
 		for _, q := range x.records(r.resources) {

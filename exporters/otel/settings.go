@@ -40,6 +40,8 @@ type Settings struct {
 	MaxBytes int
 	// Content puts messages, arguments and results on the spans.
 	Content bool
+	// NoTraces and NoLogs leave out a signal; logs are only sent with Content.
+	NoTraces, NoLogs bool
 	// Resource attributes of every span; service.name replaces the source's.
 	Resource map[string]string
 	Profile  *semconv.Profile // the default one when nil

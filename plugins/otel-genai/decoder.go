@@ -28,7 +28,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 1,
+		Name: "otel-genai", Revision: 2,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{
@@ -40,7 +40,13 @@ func New() decoder.Factory {
 
 // names are the attributes, the newest first.
 var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
-	otlp.Session:         {"session.id", "ai.telemetry.metadata.sessionId", "traceloop.association.properties.session_id", "langfuse.session.id"},
+	otlp.Session:         {"session.id", "ai.telemetry.metadata.sessionId", "traceloop.association.properties.session_id", "langfuse.session.id", "earshot.session.id"},
+	otlp.Run:             {"earshot.run.id"},
+	otlp.ParentAgent:     {"earshot.parent_run.id"},
+	otlp.AgentID:         {"earshot.agent.id"},
+	otlp.ToolServer:      {"earshot.mcp.server"},
+	otlp.ChildRun:        {"earshot.child_run.id"},
+	otlp.Delegate:        {"earshot.delegate.to"},
 	otlp.Operation:       {"openinference.span.kind", "traceloop.span.kind", "ai.operationId"},
 	otlp.AgentName:       {"agent.name", "gen_ai.workflow.name", "ai.telemetry.functionId", "traceloop.entity.name", "traceloop.workflow.name"},
 	otlp.ModelField:      {"llm.response.model_name", "ai.response.model"},

@@ -36,6 +36,8 @@ type Type struct {
 	Doc string
 	// New returns a section with the defaults.
 	New func() Section
+	// Several means that the key NAME-x is another exporter of the type, for every x.
+	Several bool
 	// Example is the type in config.example.yaml.
 	Example Example
 }

@@ -59,6 +59,27 @@ func (d Duration) String() string {
 // MarshalText encodes String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
+// Share is a part of a whole, from 0 to 1.
+type Share float64
+
+// Expected describes the values of the type.
+func (Share) Expected() string { return `a share from 0 to 1, like "0.1"` }
+
+// UnmarshalText parses a share.
+func (s *Share) UnmarshalText(text []byte) error {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		return errors.New("expected " + Share(0).Expected())
+	}
+	*s = Share(f)
+	return nil
+}
+
+func (s Share) String() string { return strconv.FormatFloat(float64(s), 'g', -1, 64) }
+
+// MarshalText encodes String.
+func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Size is a number of bytes, written with its unit: "64MiB", "10GB", "1.5GiB",
 // "512B", or a plain 0. KiB, MiB, GiB and TiB are powers of 1024; KB, MB, GB and
 // TB of 1000. It prints in the unit that needs the fewest.

@@ -106,16 +106,14 @@ func New() *Metrics {
 }
 
 // Watch adds a gauge whose value is computed when the metrics are read.
-func (m *Metrics) Watch(name, help string, value func() float64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, value))
+func (m *Metrics) Watch(name, help string, labels map[string]string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help, ConstLabels: labels}, value))
 }
 
-// Count adds a counter of one source whose value is computed when the metrics are read. It
-// replaces the counter of the source's former configuration.
-func (m *Metrics) Count(name, help, source string, value func() int64) {
-	c := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: "earshot", Name: name, Help: help, ConstLabels: prometheus.Labels{"source": source},
-	}, func() float64 { return float64(value()) })
+// Count adds a counter with labels whose value is computed when the metrics are read. It
+// replaces the counter of a source's former configuration.
+func (m *Metrics) Count(name, help string, labels map[string]string, value func() int64) {
+	c := prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "earshot", Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(value()) })
 	m.registry.Unregister(c)
 	m.registry.MustRegister(c)
 }

@@ -12,9 +12,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // is beside those of others.
 func TestCountOfASource(t *testing.T) {
 	m := New()
-	m.Count("tap_requests_total", "Requests.", "a", func() int64 { return 7 })
-	m.Count("tap_requests_total", "Requests.", "b", func() int64 { return 2 })
-	m.Count("tap_requests_total", "Requests.", "a", func() int64 { return 3 })
+	m.Count("tap_requests_total", "Requests.", map[string]string{"source": "a"}, func() int64 { return 7 })
+	m.Count("tap_requests_total", "Requests.", map[string]string{"source": "b"}, func() int64 { return 2 })
+	m.Count("tap_requests_total", "Requests.", map[string]string{"source": "a"}, func() int64 { return 3 })
 	families, err := m.Registry().Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -188,7 +188,7 @@ func (d *stream) span(v jsonv.Value, grown []*trace) []*trace {
 	return d.hold(s, grown)
 }
 
-// hash is a name of what was read of a span or a record that has no id.
+// hash is a name by the fields of a span or a record that has no id.
 func (s *Span) hash() string {
 	list := []string{s.Name, strconv.FormatInt(s.Start, 10), strconv.FormatInt(s.End, 10), s.Session, s.Run, s.Op, s.AgentID, s.Asked, s.Model, s.Response, s.Call, s.Tool, s.Args, s.Result, s.Message}
 	for _, p := range append(s.In, s.Out...) {
@@ -283,13 +283,16 @@ func (d *stream) log(v jsonv.Value, out *decoder.Output, grown []*trace) []*trac
 			s.Attr("body", text)
 		}
 	}
-	if s.ID != "" && s.Trace != "" && !d.profile.Direct && s.Kind != Note {
-		s.Stub = true
-		return d.hold(s, grown)
-	}
 	id := s.hash()
 	for _, a := range s.Attrs {
 		id = msg.HashKey(id, a.Key, a.Value)
+	}
+	if !d.Seen.Add("="+msg.HashKey(s.Trace, s.ID, id)[:16], maxSeen) {
+		return grown // a client repeats an export whose answer it has not seen
+	}
+	if s.ID != "" && s.Trace != "" && !d.profile.Direct && s.Kind != Note {
+		s.Stub = true
+		return d.hold(s, grown)
 	}
 	s.ID, s.Trace = id[:16], ""
 	d.seenSession = cmp.Or(d.seenSession, s.Session)

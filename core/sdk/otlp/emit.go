@@ -132,7 +132,7 @@ func (e *emitter) all(spans []*Span) {
 		}
 		if s.Counted {
 			for at, n := e.tree.nodes[k.Parent], 0; at != nil && n < maxDepth; at, n = e.tree.nodes[at.Parent], n+1 {
-				counts[at.ID] = true
+				counts[at.ID] = counts[at.ID] || s.Run == "" || s.Run == at.Run // an agent that names its run counts its own tokens
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func (e *emitter) delegations(spans []*Span, tools map[string]*Span) {
 		if _, call := e.tree.cause(k); call != "" {
 			if t := tools[call]; t != nil && e.tree.nodes[t.ID].Run != k.Run {
 				t.To = cmp.Or(s.Agent, t.To, s.AgentID, "agent")
-				t.child = k.Run
+				t.Child = cmp.Or(t.Child, k.Run)
 			}
 		}
 	}
@@ -306,6 +306,9 @@ func (e *emitter) begin(s *Span, k *known, p place) {
 	}
 	m.Hidden, m.Signal = true, msg.RunStart
 	m.Agent.Name, m.Agent.ID = s.Agent, s.AgentID
+	if s.Op == "invoke_workflow" {
+		m.Agent.Kind = msg.KindWorkflow
+	}
 	m.SetAttr("type", "run")
 	if k.rebuilt {
 		m.SetAttr("rebuilt", "parent span "+cmp.Or(k.Parent, "unknown"))
@@ -525,8 +528,8 @@ func (e *emitter) tool(s *Span, p place) {
 		}
 		if s.To != "" {
 			m.Kind = msg.Delegation
-			m.Delegation = msg.Delegate{To: s.To, Task: msg.Plain(s.Task), ChildRun: s.child}
-			if s.child != "" {
+			m.Delegation = msg.Delegate{To: s.To, Task: msg.Plain(s.Task), ChildRun: s.Child}
+			if s.Child != "" {
 				m.Delegation.Link = msg.ByTrace
 			}
 		}

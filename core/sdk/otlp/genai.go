@@ -51,7 +51,7 @@ func With(names, more map[Field][]string) map[Field][]string {
 	return out
 }
 
-// GenAIRules finds what a span of the conventions is of, by its operation; Other, if it has none of theirs.
+// GenAIRules finds the kind of a span of the conventions by its operation; Other, if it has none of theirs.
 func GenAIRules(s *Span) {
 	switch s.Op {
 	case "chat", "generate_content", "text_completion", "streamText", "generateText", "completion", "responses":

@@ -74,6 +74,7 @@ const (
 	Result
 	Delegate
 	Task
+	ChildRun
 	ErrorType
 	ErrorMessage
 	System
@@ -234,6 +235,8 @@ func (s *Span) text(r *reader, f Field) *string {
 		return &s.Server
 	case Delegate:
 		return &s.To
+	case ChildRun:
+		return &s.Child
 	case ErrorType:
 		return &s.ErrorType
 	case EventName:

@@ -59,6 +59,7 @@ type Span struct {
 	Result string `json:",omitempty"`
 	To     string `json:",omitempty"` // of a call that hands work over
 	Task   string `json:",omitempty"`
+	Child  string `json:",omitempty"` // run that the call caused
 
 	System string `json:",omitempty"`
 	Tools  string `json:",omitempty"` // definitions, JSON
@@ -79,7 +80,6 @@ type Span struct {
 	counts         counts
 	request, reply string  // as a framework has them
 	took           float64 // ns
-	child          string  // run that the call caused
 }
 
 // Part is a text, a thought, a call or a result in the messages of a request or a response.

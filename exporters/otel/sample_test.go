@@ -1,0 +1,334 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// sent is an exporter that keeps the ids of the spans, and fails as fail decides.
+type sent struct {
+	spans map[msg.SpanID]int
+	fail  func(*export.Batch) error
+}
+
+func (x *sent) Export(_ context.Context, b *export.Batch) error {
+	if x.fail != nil {
+		if err := x.fail(b); err != nil {
+			return err
+		}
+	}
+	for i := range b.Spans {
+		x.spans[b.Spans[i].ID]++
+	}
+	return nil
+}
+
+func (x *sent) Close(context.Context) error { return nil }
+
+// trial is a sampler whose clock the test moves.
+type trial struct {
+	*testing.T
+	far  *sent
+	s    *sampler
+	file string
+	at   time.Time
+	set  Sample
+	n    int
+}
+
+func newTrial(t *testing.T, set func(*Sample)) *trial {
+	tr := &trial{T: t, far: &sent{spans: make(map[msg.SpanID]int)}, file: filepath.Join(t.TempDir(), "sample", "otlp.jsonl"), at: time.Now()}
+	tr.set.SetDefaults()
+	if set != nil {
+		set(&tr.set)
+	}
+	tr.start()
+	return tr
+}
+
+// start begins the process, again.
+func (t *trial) start() {
+	t.Helper()
+	if t.s != nil {
+		if err := t.s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := newSampler(t.far, t.set, t.file, true, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.now = func() time.Time { return t.at }
+	t.s = s
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+}
+
+func (t *trial) export(spans ...msg.Span) {
+	t.Helper()
+	t.n++
+	if err := t.s.Export(t.Context(), &export.Batch{ID: fmt.Sprintf("%032d", t.n), Spans: spans}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pause lets the undecided conversations be decided.
+func (t *trial) pause() {
+	t.Helper()
+	t.at = t.at.Add(time.Duration(t.set.Wait))
+	t.export()
+}
+
+// span is a call in a turn of a session.
+func span(session, turn, call string) msg.Span {
+	return msg.Span{
+		Tenant: "default", Format: "legion", Source: "harbour", Session: session, Run: turn, Kind: msg.SpanTool, State: msg.SpanClosed, Outcome: msg.OutcomeOK,
+		TraceID: msg.NewTraceID("default", "legion", session, turn), ID: msg.NewSpanID("default", "legion", session, msg.SpanTool, turn+"/"+call),
+		Start: 1e18, End: 1e18 + int64(time.Second), Tool: msg.Tool{Name: "tides", CallID: call},
+	}
+}
+
+func failed(s msg.Span) msg.Span { s.Outcome = msg.OutcomeError; return s }
+
+// want holds the sent spans to a list, each of them once.
+func (t *trial) want(spans ...msg.Span) {
+	t.Helper()
+	want := make(map[msg.SpanID]int)
+	for i := range spans {
+		want[spans[i].ID] = 1
+	}
+	if !maps.Equal(want, t.far.spans) {
+		t.Errorf("sent %d spans, want %d", len(t.far.spans), len(want))
+	}
+}
+
+// TestOutcomesAreKept: a conversation is sent, from its first span, when one of its spans failed or was
+// slow, or a verdict found it stuck; late spans follow the decision.
+func TestOutcomesAreKept(t *testing.T) {
+	first, second, late := span("s", "1", "a"), span("s", "2", "b"), span("s", "3", "c")
+	slow := span("s", "2", "b")
+	slow.End = slow.Start + int64(time.Hour)
+	stuck := func(name string) *export.Batch {
+		return &export.Batch{ID: "v", Verdicts: []msg.Verdict{{Tenant: "default", Session: "s", TraceID: first.TraceID, Name: name}}}
+	}
+	for name, c := range map[string]struct {
+		then *export.Batch
+		kept bool
+	}{
+		"nothing": {&export.Batch{ID: "v", Spans: []msg.Span{second}}, false}, "an error": {&export.Batch{ID: "v", Spans: []msg.Span{failed(second)}}, true},
+		"slow": {&export.Batch{ID: "v", Spans: []msg.Span{slow}}, true}, "stuck": {stuck("tool_running"), true}, "waits": {stuck("waiting_person"), false}, "healthy": {stuck("healthy"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newTrial(t, func(s *Sample) { s.Slow = spec.Duration(30 * time.Second) })
+			tr.export(first)
+			tr.want()
+			if err := tr.s.Export(t.Context(), c.then); err != nil {
+				t.Fatal(err)
+			}
+			tr.pause()
+			tr.export(late)
+			all := append([]msg.Span{first, late}, c.then.Spans...)
+			if !c.kept {
+				tr.export(failed(span("s", "4", "d"))) // it was decided
+				all = nil
+			}
+			tr.want(all...)
+			n := tr.s.Sampled()
+			if n.Held != 0 || n.Kept != int64(len(all)) || (n.Dropped == 0) != c.kept {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
+
+// TestConversationsAreWholeOrAbsent draws conversations of several sessions and turns, restarts,
+// pauses and failures of the receiver: of each conversation all spans are sent, or none.
+func TestConversationsAreWholeOrAbsent(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 20))
+			tr := newTrial(t, func(s *Sample) { s.Share = 0.2 })
+			down := false
+			tr.far.fail = func(*export.Batch) error {
+				if down = !down && r.IntN(4) == 0; down {
+					return errors.New("down")
+				}
+				return nil
+			}
+			of, bad := make(map[msg.SpanID]int), make(map[int]bool)
+			var queues [][]msg.Span
+			for c := range 30 {
+				var q []msg.Span
+				bad[c] = r.IntN(5) == 0
+				sessions := 1 + r.IntN(3)
+				for n := range 3 + r.IntN(10) {
+					s := span(fmt.Sprint("s", seed, "-", c), fmt.Sprint(n%3), fmt.Sprint(n))
+					if k := r.IntN(sessions); k > 0 && n >= 3 { // an agent that a call started: its session, in the caller's trace
+						s.Session += fmt.Sprint("-", k)
+					}
+					if of[s.ID] = c; bad[c] && n == 2 {
+						s = failed(s)
+					}
+					bad[c] = bad[c] || inShare("default", s.Session, 0.2)
+					q = append(q, s)
+				}
+				r.Shuffle(len(q), func(i, j int) { q[i], q[j] = q[j], q[i] })
+				queues = append(queues, q)
+			}
+			for len(queues) > 0 {
+				b := &export.Batch{ID: fmt.Sprintf("%032d", r.Uint64())}
+				for range 1 + r.IntN(8) {
+					if len(queues) == 0 {
+						break
+					}
+					i := r.IntN(len(queues))
+					if b.Spans, queues[i] = append(b.Spans, queues[i][0]), queues[i][1:]; len(queues[i]) == 0 {
+						queues = slices.Delete(queues, i, i+1)
+					}
+				}
+				for tr.s.Export(t.Context(), b) != nil {
+					continue
+				}
+				if r.IntN(4) == 0 {
+					tr.start()
+				}
+			}
+			tr.at = tr.at.Add(time.Hour)
+			for tr.s.Export(t.Context(), &export.Batch{ID: "end"}) != nil {
+				continue
+			}
+			for id, c := range of {
+				if n := tr.far.spans[id]; (n > 0) != bad[c] {
+					t.Errorf("a span of conversation %d, which is to be kept: %t, was sent %d times", c, bad[c], n)
+				}
+			}
+		})
+	}
+}
+
+// TestShare: the share of the sessions that are kept is within four standard deviations, and every
+// receiver keeps the same ones.
+func TestShare(t *testing.T) {
+	const n = 20_000
+	for _, share := range []float64{0, 0.01, 0.1, 0.5, 1} {
+		in := 0
+		for i := range n {
+			if inShare("default", fmt.Sprint("session ", i), share) {
+				in++
+			}
+		}
+		if off := math.Abs(float64(in) - n*share); off > 4*math.Sqrt(n*share*(1-share)) {
+			t.Errorf("%d of %d with a share of %g", in, n, share)
+		}
+	}
+	var kept []map[msg.SpanID]int
+	for range 2 {
+		tr := newTrial(t, func(s *Sample) { s.Share = 0.3 })
+		for i := range 200 {
+			tr.export(span(fmt.Sprint(i), "1", "a"))
+		}
+		kept = append(kept, tr.far.spans)
+	}
+	if !maps.Equal(kept[0], kept[1]) || len(kept[0]) == 0 {
+		t.Errorf("%d and %d sessions", len(kept[0]), len(kept[1]))
+	}
+}
+
+// TestUndecidedSurvive: spans that are held, and decisions, are known after a kill in the middle of a
+// line and after the file was written again; an erasure leaves no byte of a session.
+func TestUndecidedSurvive(t *testing.T) {
+	tr := newTrial(t, nil)
+	tr.export(span("held", "1", "a"), span("erased", "1", "a"))
+	tr.export(span("dropped", "1", "a"))
+	tr.s.settle(tr.s.find(namesOf("default", "dropped", msg.TraceID{})), dropped)
+	tr.export()
+	f, err := os.OpenFile(tr.file, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"names":["a"`); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	tr.start()
+	if err := tr.s.Rewrite(func(b *export.Batch) bool {
+		n := len(b.Spans)
+		b.Spans = slices.DeleteFunc(b.Spans, func(s msg.Span) bool { return s.Session == "erased" })
+		return len(b.Spans) != n
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tr.start()
+	if n := tr.s.Sampled(); n.Held != 1 {
+		t.Errorf("%+v", n)
+	}
+	tr.export(failed(span("held", "2", "b")), failed(span("erased", "2", "b")), failed(span("dropped", "2", "b")))
+	tr.want(span("held", "1", "a"), span("held", "2", "b"), span("erased", "2", "b"))
+}
+
+// TestHeldIsBounded: over max_size the conversation that was quiet for longest is dropped, and counted.
+func TestHeldIsBounded(t *testing.T) {
+	tr := newTrial(t, func(s *Sample) { s.MaxSize = 64 << 10 })
+	for i := range 200 {
+		tr.export(span(fmt.Sprint(i), "1", "a"))
+		if tr.s.size > 64<<10 {
+			t.Fatalf("%d bytes are held", tr.s.size)
+		}
+	}
+	n := tr.s.Sampled()
+	if n.Dropped == 0 || n.Held == 0 || n.Dropped+n.Held != 200 {
+		t.Errorf("%+v", n)
+	}
+	tr.export(failed(span("0", "2", "b")), failed(span("199", "2", "b")))
+	tr.want(span("199", "1", "a"), span("199", "2", "b"))
+}
+
+// TestARefusedRecordIsFound: the halves of a refused batch are not held a second time, and a refused
+// record that was held keeps no other back.
+func TestARefusedRecordIsFound(t *testing.T) {
+	refused := span("bad", "1", "refused").ID
+	tr := newTrial(t, nil)
+	tr.far.fail = func(b *export.Batch) error {
+		if slices.ContainsFunc(b.Spans, func(s msg.Span) bool { return s.ID == refused }) {
+			return export.Permanent(errors.New("not that one"))
+		}
+		return nil
+	}
+	tr.export(span("bad", "1", "a"), span("bad", "1", "refused"), span("bad", "1", "b"))
+	tr.export(failed(span("bad", "1", "c")))
+	tr.want(span("bad", "1", "a"), span("bad", "1", "b"), span("bad", "1", "c"))
+
+	refused = span("bad", "2", "refused").ID
+	b := &export.Batch{ID: strings.Repeat("c", 32), Spans: []msg.Span{span("bad", "2", "refused"), span("other", "1", "a"), span("bad", "2", "b")}}
+	var offer func(b *export.Batch) int
+	offer = func(b *export.Batch) (lost int) {
+		switch err := tr.s.Export(t.Context(), b); {
+		case err == nil:
+		case b.Len() == 1:
+			lost++
+		default:
+			for _, h := range b.Halves() {
+				lost += offer(h)
+			}
+		}
+		return lost
+	}
+	if lost := offer(b); lost != 1 || tr.s.Sampled().Held != 1 {
+		t.Errorf("%d lost, %+v", lost, tr.s.Sampled())
+	}
+	tr.want(span("bad", "1", "a"), span("bad", "1", "b"), span("bad", "1", "c"), span("bad", "2", "b"))
+}
