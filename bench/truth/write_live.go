@@ -338,7 +338,7 @@ func ollama() format {
 // otel writes spans of the conventions for generative AI: a trace for each turn, whose spans come as they end.
 func otel() format {
 	return format{name: "otel-genai", write: writeOTel, lens: lens{
-		can: []feature{calls, parallel, failure, delegation, thoughts, turns, repetition},
+		can: []feature{calls, parallel, failure, delegation, thoughts, turns, repetition, numbering},
 	}}
 }
 

@@ -227,10 +227,9 @@ func (t *calls) id(r *run, u use) (id string, nameless bool) {
 	return r.key("call/" + strconv.Itoa(t.Nameless)), true
 }
 
-// unique makes a call's id unique in the session. Most providers' ids are; some count the
-// calls of a run (functions.search:0).
+// unique makes a call's id unique in the session. Most providers' ids are.
 func unique(r *run, id string) string {
-	if len(id) < 12 || strings.ContainsAny(id, ".:") {
+	if ident.Counts(id) {
 		return r.key(id)
 	}
 	return id

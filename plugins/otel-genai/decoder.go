@@ -28,7 +28,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 2,
+		Name: "otel-genai", Revision: 3,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{

@@ -4,6 +4,8 @@
 package ident
 
 import (
+	"strings"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -60,6 +62,12 @@ func Bounded(s string) string {
 		return "long:" + msg.HashKey(s)
 	}
 	return s
+}
+
+// Counts reports whether an id seems to count the calls of a run (call_0, functions.search:1), so that another
+// run has the same. Providers' own ids are longer.
+func Counts(id string) bool {
+	return id != "" && (len(id) < 12 || strings.ContainsAny(id, ".:"))
 }
 
 // Is reports whether v is the id s. It counts as read if it is.

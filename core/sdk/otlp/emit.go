@@ -40,6 +40,7 @@ func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Com
 			copied := *s
 			order[i] = &copied
 		}
+		order[i].scope()
 	}
 	slices.SortStableFunc(order, func(a, b *Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
@@ -270,6 +271,7 @@ func (e *emitter) flush(out *decoder.Output) {
 		return cmp.Compare(a.Time, b.Time)
 	})
 	for _, m := range e.queue {
+		m.Tool.ProtocolID = counted(e.tree.trace.ID, m.Tool.CallID)
 		out.Emit(m)
 		if e.seenSession = cmp.Or(e.seenSession, m.Session); e.complete == msg.Complete {
 			name := msg.HashKey(m.Session, m.Key)[:16]

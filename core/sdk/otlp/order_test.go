@@ -127,7 +127,7 @@ func TestMissingParents(t *testing.T) {
 		span("6", "4", 6, 7, attribute("gen_ai.operation.name", "execute_tool")+","+attribute("gen_ai.tool.name", "look")+","+attribute("gen_ai.tool.call.id", "c2")),
 	}, false)
 	all := strings.Join(got, "\n")
-	for _, want := range []string{"usage usage:r1 complete in 4bf92f3577b34da6a3ce929d0e0e4736/0000000000000001 of conv", "call:c2 complete in 4bf92f3577b34da6a3ce929d0e0e4736/0000000000000004 of conv"} {
+	for _, want := range []string{"usage usage:r1 complete in 4bf92f3577b34da6a3ce929d0e0e4736/0000000000000001 of conv", "call:4bf92f3577b34da6a3ce929d0e0e4736/call/c2 complete in 4bf92f3577b34da6a3ce929d0e0e4736/0000000000000004 of conv"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s is not in\n%s", want, all)
 		}

@@ -1,10 +1,13 @@
 package otlp
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -99,6 +102,38 @@ func (s *Span) key() string {
 		return s.ID
 	}
 	return s.Trace + "/" + s.ID
+}
+
+// scope makes the ids of calls unique in the session, where each trace counts from call_0.
+func (s *Span) scope() {
+	if s.Trace == "" {
+		return
+	}
+	unique := func(id string) string {
+		if ident.Counts(id) && counted(s.Trace, id) == "" {
+			return s.Trace + ofTrace + id
+		}
+		return id
+	}
+	s.Call = unique(s.Call)
+	for _, list := range [...]*[]Part{&s.In, &s.Out} {
+		*list = slices.Clone(*list) // a provisional copy of the span shares it
+		for i := range *list {
+			(*list)[i].Call = unique((*list)[i].Call)
+		}
+	}
+}
+
+// ofTrace is between a trace and the id of a call that is unique in it alone.
+const ofTrace = "/call/"
+
+// counted is the protocol's id of a call that scope has made unique; else it is empty.
+func counted(trace, call string) string {
+	id, cut := strings.CutPrefix(call, trace+ofTrace)
+	if !cut || trace == "" {
+		return ""
+	}
+	return id
 }
 
 // Attr adds an attribute to the message of the span.
