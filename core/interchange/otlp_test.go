@@ -133,7 +133,7 @@ func spanFacts(b *export.Batch) map[string]int {
 		if s == nil {
 			return "none"
 		}
-		return strings.Join([]string{s.Kind.String(), s.Session, s.Run, s.Tool.CallID, time.Unix(0, s.Start).UTC().Format(time.StampNano)}, " ")
+		return strings.Join([]string{s.Kind.String(), s.Session, s.Run, s.Tool.ID(), time.Unix(0, s.Start).UTC().Format(time.StampNano)}, " ")
 	}
 	out := make(map[string]int)
 	for _, s := range last {
@@ -156,12 +156,12 @@ func texts(b *export.Batch) map[string][]string {
 		case msg.User, msg.Assistant, msg.Reasoning:
 			text = m.Content.String()
 		case msg.ToolCall, msg.Delegation:
-			if id := key + m.Tool.CallID; !calls[id] {
-				calls[id], text = true, m.Tool.CallID+" "+m.Tool.Name+" "+arguments(m.Tool.Arguments.String())
+			if id := key + m.Tool.ID(); !calls[id] {
+				calls[id], text = true, m.Tool.ID()+" "+m.Tool.Name+" "+arguments(m.Tool.Arguments.String())
 			}
 		case msg.ToolResult, msg.DelegationResult:
 			if !m.IsError && !m.Content.IsZero() { // the convention has results of calls that succeeded
-				text = m.Tool.CallID + " " + m.Content.String()
+				text = m.Tool.ID() + " " + m.Content.String()
 			}
 		}
 		if text != "" {
