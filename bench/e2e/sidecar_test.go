@@ -170,13 +170,20 @@ func (h *home) drain() string {
 	return h.waitExit(h.start("run", "--until-idle", "300ms"))
 }
 
-// until waits for a condition.
+// until waits for a condition. It rests twice as long as the condition takes: a query is a process, which
+// would take the processor from what is waited for.
 func (h *home) until(condition string, cond func() bool) {
 	h.Helper()
-	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
+	end := time.Now().Add(2 * time.Minute)
+	for {
+		began := time.Now()
+		if cond() {
+			return
+		}
 		if time.Now().After(end) {
 			h.Fatal("still waiting for ", condition)
 		}
+		time.Sleep(max(20*time.Millisecond, 2*time.Since(began)))
 	}
 }
 
