@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,11 @@ func Enter(text string) error {
 	var c Cell
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return fmt.Errorf("sandbox: cell: %w", err)
+	}
+	// The first process of a PID namespace cannot see that its parent has gone, and one that went before the
+	// death signal was set sends none: the other end of the standard output is closed then.
+	if abandoned(1) {
+		return errors.New("sandbox: the host has ended")
 	}
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -67,6 +73,13 @@ func Enter(text string) error {
 		unix.CloseOnExec(program)
 	}
 	return fmt.Errorf("sandbox: exec %s: %w", c.Path, execOpen(program, argv, os.Environ()))
+}
+
+// abandoned reports whether a descriptor is a pipe that nobody reads.
+func abandoned(fd int) bool {
+	p := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n == 1 && p[0].Revents&unix.POLLERR != 0
 }
 
 // execOpen is exec of an open file.

@@ -101,3 +101,21 @@ func TestExec(t *testing.T) {
 		}
 	}
 }
+
+// TestAbandoned: a decoder whose host has ended before it was tied to its life does not begin.
+func TestAbandoned(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if abandoned(int(w.Fd())) {
+		t.Error("abandoned, though there is a reader")
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !abandoned(int(w.Fd())) {
+		t.Error("not abandoned without a reader")
+	}
+}
