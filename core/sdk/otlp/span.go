@@ -117,9 +117,14 @@ func (s *Span) scope() {
 	}
 	s.Call = unique(s.Call)
 	for _, list := range [...]*[]Part{&s.In, &s.Out} {
-		*list = slices.Clone(*list) // a provisional copy of the span shares it
+		copied := false
 		for i := range *list {
-			(*list)[i].Call = unique((*list)[i].Call)
+			if id := unique((*list)[i].Call); id != (*list)[i].Call {
+				if !copied { // a provisional copy of the span shares it
+					*list, copied = slices.Clone(*list), true
+				}
+				(*list)[i].Call = id
+			}
 		}
 	}
 }
@@ -129,11 +134,14 @@ const ofTrace = "/call/"
 
 // counted is the protocol's id of a call that scope has made unique; else it is empty.
 func counted(trace, call string) string {
-	id, cut := strings.CutPrefix(call, trace+ofTrace)
+	rest, cut := strings.CutPrefix(call, trace)
 	if !cut || trace == "" {
 		return ""
 	}
-	return id
+	if id, cut := strings.CutPrefix(rest, ofTrace); cut {
+		return id
+	}
+	return ""
 }
 
 // Attr adds an attribute to the message of the span.
