@@ -40,7 +40,9 @@ func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Com
 			copied := *s
 			order[i] = &copied
 		}
-		order[i].scope()
+		if !d.profile.Direct && !d.profile.OneSource { // one agent's ids are its provider's, and those of its other records
+			order[i].scope()
+		}
 	}
 	slices.SortStableFunc(order, func(a, b *Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
