@@ -11,7 +11,7 @@ TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 # tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: build cross demo test unit lint vulncheck bench bench-backlog bench-otlp bench-queries chaos security sbom release release-test upgrade-test cross-check conformance conformance-update dashboards browser python typescript generate engine clean
+.PHONY: build cross demo test unit lint vulncheck bench bench-backlog bench-otlp bench-queries chaos security sbom release release-test upgrade-test mutate cross-check conformance conformance-update dashboards browser python typescript generate engine clean
 
 build: $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -42,7 +42,7 @@ demo: build
 test: build lint conformance
 	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
-	$(GO) test $(RACE) -p 4 -shuffle=on -timeout 20m ./...
+	$(GO) test $(RACE) -p 4 -shuffle=on -timeout 40m ./...
 
 # The unit tier: no engine, no race detector, no processes of the product but decoders;
 # under three minutes on two cores. make unit PKG=./core/msg/... runs a part of it.
@@ -138,6 +138,12 @@ chaos: build
 security: build
 	@$(GO) run ./bench/cmd/security
 
+# How many changes of a place in the code the tests notice: a sample of each package, and those that survived.
+SAMPLE   ?= 25
+MUTATED  ?= ./core/internal/assemble ./core/internal/checkpoint ./core/internal/delivery ./core/internal/host ./core/internal/journal ./core/internal/pipeline ./core/internal/redact ./core/internal/spool ./exporters/otel
+mutate:
+	@$(GO) run -C core/internal/tools ./mutate -C '$(CURDIR)' -n $(SAMPLE) $(MUTATED)
+
 # A release of the tree as it is: archives, deb, rpm, apk, a Homebrew formula, the images' build context,
 # completions, man pages, SBOM and checksums, in dist. The same commit gives the same bytes.
 DIST    ?= dist
@@ -164,7 +170,7 @@ sbom: $(BIN)
 	$(GO) run ./bench/cmd/sbom NOTICE $(BIN)/sbom.cdx.json
 
 # Rewrites what is generated: the wire's Go code, the list of decoders, the example configuration.
-generate:
+generate: engine
 	$(GO) generate ./...
 
 clean:

@@ -7,7 +7,7 @@ import (
 )
 
 // TestColumnsOfTranscripts reads the facts of a conversation that its transcript states, and
-// what follows from them, through the views.
+// their consequences, through the views.
 func TestColumnsOfTranscripts(t *testing.T) {
 	w := theWorld(t)
 	c := w.reader(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/dashboards/internal/macro"
 )
 
-// hostile are names that an agent may give itself, and values that a link may carry.
+// hostile are names that an agent may choose for itself, and values that a link may carry.
 var hostile = []string{
 	`x\') UNION ALL SELECT 'INJECTED' -- `, `x') UNION ALL SELECT 'INJECTED' -- `, `\`, `'`, `\'`, `x\\') OR 1=1 -- `, `$__timeFilter(a)`,
 	`%27) UNION ALL SELECT 'INJECTED' -- `, `%5C%27`, "a\nb", `${agent}`, `/*`, `"ü€🦊`,

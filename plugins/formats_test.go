@@ -15,15 +15,13 @@ import (
 	"github.com/earshot-dev/earshot/plugins"
 )
 
-var update = flag.Bool("update", false, "write docs/formats.md")
-
 const page = "../docs/formats.md"
 
-// TestFormatsPage holds docs/formats.md to what the decoders say of themselves and to their
+// TestFormatsPage holds docs/formats.md to the decoders' descriptions of themselves and to their
 // READMEs; go generate writes it.
 func TestFormatsPage(t *testing.T) {
 	want := formats(t)
-	if *update {
+	if flag.Lookup("update").Value.String() == "true" { // the flag of decodertest
 		if err := os.WriteFile(page, want, 0o644); err != nil {
 			t.Fatal(err)
 		}

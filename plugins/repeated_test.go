@@ -9,6 +9,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/core/decoder/decodertest"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/plugins"
@@ -40,22 +41,8 @@ func TestRepeatedRequests(t *testing.T) {
 // rows are the kinds, keys and attributes of a stream's rows.
 func rows(t *testing.T, format string, s decoder.Stream, frames []frame.Frame) map[string]msg.Kind {
 	t.Helper()
-	d, err := plugins.Bundled()[format]().New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out decoder.Output
-	for i := range frames {
-		out.Begin(int32(i))
-		if err := d.Decode(&frames[i], &out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := d.Flush(&out); err != nil {
-		t.Fatal(err)
-	}
 	got := make(map[string]msg.Kind)
-	for _, m := range msg.Fold(out.Messages) {
+	for _, m := range msg.Fold(decodertest.Decode(t, plugins.Bundled()[format](), s, frames).Messages) {
 		got[m.Session+" "+m.Run+" "+m.Key] = m.Kind
 	}
 	return got

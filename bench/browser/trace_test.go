@@ -53,9 +53,9 @@ func (w *world) step(t *testing.T, trace, name string) string {
 }
 
 // longTrace reads a trace of ten thousand steps by keyboard and by dragging: a few rows are drawn at any time, and the
-// address has what is shown.
+// address names the step that is shown.
 func longTrace(t *testing.T, w *world, b *tab) {
-	rows := `document.querySelectorAll("#rows .row").length`
+	rows := `document.querySelectorAll("#rows .row[tabindex]").length` // those of the script
 	b.open(t, w.url+w.trace(t, longSession))
 	b.until(t, rows+` > 10`)
 	b.press(t, "jj\r")
@@ -64,6 +64,15 @@ func longTrace(t *testing.T, w *world, b *tab) {
 	b.until(t, `Array.from(document.querySelectorAll("#rows .row")).some(r => Math.abs(parseFloat(r.style.top) - 200000) < 400)`)
 	if n := eval[int](t, b, rows); n > 120 {
 		t.Errorf("%d rows are drawn", n)
+	}
+	// A row that stays in sight is not drawn again, and the rows that come next are there.
+	eval[any](t, b, `(window.row = Array.from(document.querySelectorAll("#rows .row")).find(r => parseFloat(r.style.top) > 200100), document.getElementById("rows").scrollTop += 48)`)
+	b.until(t, `Array.from(document.querySelectorAll("#rows .row")).some(r => parseFloat(r.style.top) > 200048 + document.getElementById("rows").clientHeight)`)
+	if !eval[bool](t, b, `window.row.isConnected`) {
+		t.Error("scrolling draws all rows again")
+	}
+	if n := eval[int](t, b, `performance.getEntriesByType("resource").filter(r => r.name.includes("/rows?")).length`); n > 5 {
+		t.Errorf("the script asked for rows %d times", n)
 	}
 	b.press(t, "[")
 	b.until(t, `location.search.includes("depth=1") && `+rows+` === 1`)

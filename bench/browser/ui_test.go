@@ -190,7 +190,7 @@ func live(t *testing.T, w *world, b *tab) {
 
 // statusCodes requests pages that exist and pages that do not.
 func statusCodes(t *testing.T, w *world) {
-	for path, want := range map[string]int{"/": 200, "/session/nope": 404, "/trace/nope": 404, "/trace/nope/rows": 404, "/elsewhere": 404, "/session/" + longSession + "?turn=99": 200} {
+	for path, want := range map[string]int{"/": 200, "/trace/nope": 404, "/trace/nope/rows": 404, "/elsewhere": 404, "/session/" + longSession + "?turn=99": 200} {
 		r, err := http.Get(w.url + path)
 		if err != nil {
 			t.Fatal(err)

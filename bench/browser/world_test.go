@@ -158,7 +158,7 @@ func long(at time.Time) []string {
 }
 
 // pending is a turn whose last call has no answer: it is stuck when it is over its own timeout.
-// What is read more than five minutes after it was written is history, and gets no verdict.
+// A record that is read more than five minutes after it was written is history, and gets no verdict.
 func pending(session string, at time.Time, timeout time.Duration) []string {
 	t := &transcript{session: session, at: at}
 	t.user(0, "Ask the crane whether it is free.")

@@ -40,7 +40,7 @@ func TestDecodersRunInCells(t *testing.T) {
 	}
 }
 
-// TestScriptInACell: a decoder that is a script gets what it needs by the key that its error names.
+// TestScriptInACell: a decoder that is a script reads its module once the key is set that its error names.
 func TestScriptInACell(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("needs Linux and python3")

@@ -33,7 +33,7 @@ func TestBackfillGivesTheSameRows(t *testing.T) {
 	claudeTap, claudeURL := h.tap("anthropic-sse", "http://"+h.replay(claude))
 	chatTap, chatURL := h.tap("openai-chat", "http://"+h.replay(chat))
 	socket, push := fixture(t, "llm-message/testdata/turn/in.ws.jsonl"), freeAddress(t)
-	h.configure("journal: {keep: 1h}", "sources:", agnoTap, claudeTap, chatTap, files("legion", "s/*/messages.jsonl"),
+	h.configure("journal: {keep: 1h}", "delivery: {idle_close: 15s, idle_call: 15s}", "sources:", agnoTap, claudeTap, chatTap, files("legion", "s/*/messages.jsonl"),
 		fmt.Sprintf("  - {name: letta, type: sse, format: letta, url: %q}", "http://"+h.replay(letta)+"/v1/runs/r1/stream"),
 		fmt.Sprintf("  - {name: manus, type: websocket, format: llm-message, url: %q}", "ws://"+h.serveRecording(socket)),
 		fmt.Sprintf("  - {name: push, type: http, format: grace, listen: %q}", push))
@@ -73,6 +73,10 @@ func TestBackfillGivesTheSameRows(t *testing.T) {
 			return len(h.tryQuery("SELECT message_id FROM messages FINAL WHERE complete AND format = '"+format+"'")) >= len(want)
 		})
 	}
+	// The agents behind the taps do not come back with the results of their calls.
+	h.until("nothing is open", func() bool {
+		return slices.Equal(h.tryQuery("SELECT count() FROM v_open_spans"), []string{"0"})
+	})
 	h.must(p.Process.Signal(os.Interrupt))
 	h.waitExit(p)
 	once := h.tables()

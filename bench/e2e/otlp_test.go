@@ -13,14 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// otlpRows are what the tables have of telemetry that came over OTLP or lay in files.
+// otlpRows select the rows of telemetry that came over OTLP or lay in files.
 var otlpRows = []string{
 	"SELECT format, kind, role, agent_name, tool_name, model, input_tokens, output_tokens, hex(MD5(content)) FROM messages FINAL ORDER BY ALL",
 	"SELECT format, kind, name, state, input_tokens, output_tokens FROM spans FINAL ORDER BY ALL",
 }
 
 // TestOTLP: the telemetry of several agents, sent to one source over HTTP with kill -9 between acceptance and
-// decoding and with requests that are sent twice, gives the rows of the same lines in files.
+// decoding and with requests that are sent twice, becomes the rows of the same lines in files.
 func TestOTLP(t *testing.T) {
 	agents := []struct {
 		format, service string

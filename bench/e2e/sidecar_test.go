@@ -171,7 +171,7 @@ func (h *home) drain() string {
 }
 
 // until waits for a condition. It rests twice as long as the condition takes: a query is a process, which
-// would take the processor from what is waited for.
+// would take the processor from the work that it waits for.
 func (h *home) until(condition string, cond func() bool) {
 	h.Helper()
 	end := time.Now().Add(2 * time.Minute)

@@ -189,7 +189,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, "%s\n", f.Data)
 		case frame.Body:
 			w.Header().Set("Content-Type", "application/json")
-			if i == 1 && bytes.Contains(f.Data, []byte(`"error"`)) {
+			if i == 1 && (bytes.Contains(f.Data, []byte(`"error"`)) || bytes.HasPrefix(f.Data, []byte(`{"message":`))) { // a refusal
 				w.WriteHeader(http.StatusTooManyRequests)
 			}
 			_, _ = w.Write(f.Data)

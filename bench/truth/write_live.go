@@ -57,6 +57,15 @@ func request(path string, body object) frame.Frame {
 	return frame.Frame{Kind: frame.Request, Name: "POST " + path, FromClient: true, Data: encode(body)}
 }
 
+// withResult adds a result to the user's message that has those of the calls beside it.
+func withResult(messages list, result object) list {
+	if last, ok := messages[len(messages)-1].(object); ok && last["role"] == "user" {
+		last["content"] = append(last["content"].(list), result)
+		return messages
+	}
+	return append(messages, object{"role": "user", "content": list{result}})
+}
+
 // anthropic writes Anthropic's Messages API, streamed.
 func anthropic() format {
 	return format{name: "anthropic-sse", lens: lens{
@@ -77,11 +86,7 @@ func anthropic() format {
 					messages = append(messages, object{"role": "assistant", "content": content})
 				case b.result != nil:
 					block := object{"type": "tool_result", "tool_use_id": b.result.ID, "content": b.result.Result, "is_error": b.result.Failed}
-					if last, ok := messages[len(messages)-1].(object); ok && last["role"] == "user" {
-						last["content"] = append(last["content"].(list), block)
-						break
-					}
-					messages = append(messages, object{"role": "user", "content": list{block}})
+					messages = withResult(messages, block)
 				default:
 					messages = append(messages, object{"role": "user", "content": b.prompt})
 				}
@@ -333,85 +338,6 @@ func ollama() format {
 				"prompt_eval_cached_count": r.Tokens.CacheRead, "eval_count": r.Tokens.Output + r.Tokens.Reasoning})
 		})
 	}}
-}
-
-// otel writes spans of the conventions for generative AI: a trace for each turn, whose spans come as they end.
-func otel() format {
-	return format{name: "otel-genai", write: writeOTel, lens: lens{
-		can: []feature{calls, parallel, failure, delegation, thoughts, turns, repetition, numbering},
-	}}
-}
-
-func attributes(o object) (out list) {
-	for k, v := range o {
-		value := object{"stringValue": v}
-		if n, ok := v.(uint64); ok {
-			value = object{"intValue": fmt.Sprint(n)}
-		}
-		out = append(out, object{"key": k, "value": value})
-	}
-	return out
-}
-
-func writeOTel(s *Scenario) []Stream {
-	t := &tape{Stream: Stream{Origin: "/var/log/otel/" + s.Name + ".jsonl"}, twice: s.Twice}
-	n := 0
-	number := func() string { n++; return fmt.Sprintf("%s%012x", s.session()[4:8], n) }
-	for i, turn := range s.Turns {
-		trace := fmt.Sprintf("4bf92f3577b34da6a3ce%s%08x", s.session()[4:8], i+1)
-		span := func(spanID, parent, name string, from, to float64, failed bool, o object) {
-			o["gen_ai.conversation.id"] = "conv-" + s.session()
-			status := object{}
-			if failed {
-				status = object{"code": 2, "message": o["gen_ai.tool.call.result"]}
-				o["error.type"] = "tool_error"
-			}
-			t.line(to, object{"resourceSpans": list{object{"resource": object{"attributes": attributes(object{"service.name": "locks"})}, "scopeSpans": list{object{"scope": object{"name": "locks"}, "spans": list{object{
-				"traceId": trace, "spanId": spanID, "parentSpanId": parent, "name": name, "kind": 1, "status": status, "attributes": attributes(o),
-				"startTimeUnixNano": fmt.Sprint(at(from).UnixNano()), "endTimeUnixNano": fmt.Sprint(at(to).UnixNano())}}}}}}})
-		}
-		said := func(role string, parts ...object) string { return text(list{object{"role": role, "parts": parts}}) }
-		var work func(up, agent, prompt string, from float64, rs []Response) float64
-		work = func(up, agent, prompt string, from float64, rs []Response) float64 {
-			own := number()
-			end := 0.0
-			for j := range rs {
-				r := &rs[j]
-				var parts []object
-				if r.Think != "" {
-					parts = append(parts, object{"type": "reasoning", "content": r.Think})
-				}
-				if r.Text != "" {
-					parts = append(parts, object{"type": "text", "content": r.Text})
-				}
-				for _, w := range r.Work {
-					parts = append(parts, object{"type": "tool_call", "id": w.ID, "name": w.Name, "arguments": input(w)})
-				}
-				u := r.Tokens
-				chat := object{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "anthropic", "gen_ai.request.model": "small-1", "gen_ai.response.model": "small-1",
-					"gen_ai.response.id": "msg_05" + own[2:] + fmt.Sprint(j), "gen_ai.output.messages": said("assistant", parts...),
-					"gen_ai.usage.input_tokens": u.Input + u.CacheRead + u.CacheWrite, "gen_ai.usage.output_tokens": u.Output + u.Reasoning,
-					"gen_ai.usage.cache_read.input_tokens": u.CacheRead, "gen_ai.usage.cache_creation.input_tokens": u.CacheWrite, "gen_ai.usage.reasoning.output_tokens": u.Reasoning}
-				if j == 0 {
-					chat["gen_ai.input.messages"] = said("user", object{"type": "text", "content": prompt})
-				}
-				span(number(), own, "chat small-1", r.From, r.To, false, chat)
-				for _, w := range r.Work {
-					tool := number()
-					if d := w.Delegate; d != nil {
-						work(tool, d.Agent, d.Task, w.From+0.1, d.Responses)
-					}
-					span(tool, own, "execute_tool "+w.Name, w.From, w.To, w.Failed, object{"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": w.Name,
-						"gen_ai.tool.call.id": w.ID, "gen_ai.tool.call.arguments": text(input(w)), "gen_ai.tool.call.result": w.Result})
-				}
-				end = max(r.To, lastResult(r, nil))
-			}
-			span(own, up, "invoke_agent "+agent, from, end+0.05, false, object{"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent})
-			return end
-		}
-		work("", "keeper", turn.Prompt, turn.At, turn.Responses)
-	}
-	return []Stream{t.stream()}
 }
 
 // agUI writes the events of an agent to its user interface.

@@ -3,8 +3,9 @@
 // compares the verdicts that are made with those that a person would make of the same facts.
 // Run `go test ./bench/verdicts -run TestIncidents -v` for the table.
 //
-// An incident is a text file of incidents/before, written before the rules were tuned, or of
-// incidents/after, written when they were fixed:
+// An incident is a text file of incidents/before, written before the rules were tuned, of
+// incidents/after, written when they were fixed, or of incidents/holdout-1 and holdout-2, each written
+// in one go, the first without a look at the rules, and the second before the first had mended them:
 //
 //	thread: where it was reported
 //	formats: claude-code opencode        it is one case in each
@@ -17,7 +18,9 @@
 // Events: user, text, final (the last answer of a turn), call, result, error, delegate
 // (a call whose id names the run), background (likewise, and no one waits), begin (the delegate's
 // prompt), retry, limit, ask (permission for a call), allow, pause, fail (the run), close (its
-// connection). A line "history of the transcript" makes all before it backlog that is old.
+// connection), ping (a sign of life of a server), progress (of a call), resume, cancel, interrupt
+// (by the person). A line "history of the transcript" makes all before it backlog that is old; "clock 3h"
+// puts the agent's clock ahead; "asleep 10s 2h" is a machine that sleeps.
 //
 // Every verdict must be made within 30 s of its time, on its subject and with its name. Any
 // other verdict in the incident is a false one. No real time passes.

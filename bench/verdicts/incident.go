@@ -12,11 +12,13 @@ import (
 
 // incident is a file of incidents/.
 type incident struct {
-	Name, Half, Thread string
+	Name, Part, Thread string
 	Formats            []string
 	History            []past
 	Steps              []step
 	Until              time.Duration
+	Skew               time.Duration // by which the clock of the agent is ahead
+	Asleep             [2]time.Duration
 	Expect             []expectation
 }
 
@@ -53,7 +55,7 @@ func load(path string) (*incident, error) {
 		return nil, err
 	}
 	defer f.Close()
-	c := &incident{Name: strings.TrimSuffix(filepath.Base(path), ".txt"), Half: filepath.Base(filepath.Dir(path))}
+	c := &incident{Name: strings.TrimSuffix(filepath.Base(path), ".txt"), Part: filepath.Base(filepath.Dir(path))}
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		if err := c.line(strings.TrimSpace(lines.Text())); err != nil {
@@ -79,6 +81,18 @@ func (c *incident) line(s string) (err error) {
 	case "history":
 		for i := range c.Steps {
 			c.Steps[i].Backlog = true
+		}
+	case "clock":
+		c.Skew, err = time.ParseDuration(rest)
+	case "asleep":
+		f := strings.Fields(rest)
+		if len(f) != 2 {
+			return fmt.Errorf("asleep FROM TO, not %q", rest)
+		}
+		for i := range f {
+			if c.Asleep[i], err = time.ParseDuration(f[i]); err != nil {
+				return err
+			}
 		}
 	case "until":
 		c.Until, err = time.ParseDuration(rest)

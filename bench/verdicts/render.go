@@ -9,6 +9,9 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
+// began is when every incident begins.
+var began = time.Date(2026, 3, 4, 9, 0, 0, 0, time.UTC)
+
 // writer writes steps as the records of a format. It returns false for a step that the format cannot
 // show.
 type writer interface {
@@ -144,6 +147,8 @@ func (w *claudeCode) write(s step, now time.Time) bool {
 			rec["toolUseResult"] = m{"status": "completed", "agentId": s.ID, "content": []any{m{"type": "text", "text": s.Text}}}
 		}
 		w.line(s, now, rec)
+	case "interrupt":
+		w.line(s, now, m{"type": "user", "message": m{"role": "user", "content": []any{m{"type": "text", "text": "[Request interrupted by user]"}}}})
 	case "retry":
 		w.line(s, now, m{"type": "system", "subtype": "api_error", "level": "error", "retryInMs": 1000, "retryAttempt": 1, "maxRetries": 10,
 			"error": m{"status": 529, "error": m{"type": "error", "error": m{"type": "overloaded_error", "message": "Overloaded"}}}})
@@ -325,6 +330,8 @@ func (w *codex) write(s step, now time.Time) bool {
 		w.line(now, "response_item", m{"type": "function_call", "id": w.id("fc_"), "call_id": "call_" + w.session[:8] + s.ID, "name": name, "arguments": args})
 	case "result", "error":
 		w.line(now, "response_item", m{"type": "function_call_output", "call_id": "call_" + w.session[:8] + s.ID, "output": "Exit code: 0\nOutput:\n" + s.Text + "\n"})
+	case "interrupt":
+		w.line(now, "event_msg", m{"type": "turn_aborted", "turn_id": w.turn, "reason": "interrupted"})
 	case "retry":
 		w.line(now, "event_msg", m{"type": "stream_error", "message": "Reconnecting... 1/5"})
 	case "ask":

@@ -16,9 +16,6 @@ import (
 	"github.com/earshot-dev/earshot/plugins"
 )
 
-// began is when every incident begins.
-var began = time.Date(2026, 3, 4, 9, 0, 0, 0, time.UTC)
-
 // session is the id of an incident's session.
 func session(name string) string {
 	h := fnv.New64a()
@@ -37,6 +34,18 @@ func writerOf(format, name string) writer {
 		return newCodex(session(name))
 	case "agno":
 		return newAgno(session(name))
+	case "letta":
+		return newLetta(session(name))
+	case "langgraph":
+		return newLangGraph(session(name))
+	case "openai-chat":
+		return newOpenAIChat(session(name))
+	case "gemini-cli":
+		return newGeminiCLI(session(name))
+	case "otel-genai":
+		return newOTelGenAI(session(name))
+	case "mcp":
+		return newMCP(session(name))
 	}
 	return nil
 }
@@ -85,12 +94,13 @@ func play(t *testing.T, c *incident, format string) (out []made) {
 		if s.Backlog {
 			now = began.Add(s.At - 40*time.Minute)
 		}
-		if !w.write(s, now) {
+		if !w.write(s, now.Add(c.Skew)) {
 			t.Fatalf("%s: %s cannot show %s", c.Name, format, s.What)
 		}
 	}
 	for _, h := range w.heard() {
-		if h.At.Before(began) {
+		h.At = h.At.Add(-c.Skew)
+		if h.At.Before(began) && !h.Live {
 			h.Backlog, h.Written, h.At, h.Live = true, h.At, began, false
 		}
 		h.Stream += streams
@@ -102,7 +112,7 @@ func play(t *testing.T, c *incident, format string) (out []made) {
 		since int64
 	}
 	seen := map[key]bool{} // one that holds is reported again when its session is read again
-	err := app.Rehearse(plugins.Bundled()[format](), heard, began.Add(c.Until), app.Rehearsed{Verdict: func(now time.Time, v msg.Verdict) {
+	err := app.Rehearse(plugins.Bundled()[format](), heard, began.Add(c.Until), app.Rehearsed{Asleep: [2]time.Time{began.Add(c.Asleep[0]), began.Add(c.Asleep[1])}, Verdict: func(now time.Time, v msg.Verdict) {
 		if k := (key{v.Span, v.Name, v.Since}); seen[k] {
 			return
 		} else if v.Resolved == 0 {
@@ -156,7 +166,7 @@ func TestIncidents(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no incidents", err)
 	}
-	halves, formats := map[string]*score{}, map[string]*score{}
+	parts, formats := map[string]*score{}, map[string]*score{}
 	confusion := map[[2]string]int{}
 	var all score
 	for _, path := range paths {
@@ -169,7 +179,7 @@ func TestIncidents(t *testing.T) {
 			for _, to := range []struct {
 				of  map[string]*score
 				key string
-			}{{halves, c.Half}, {formats, format}} {
+			}{{parts, c.Part}, {formats, format}} {
 				if to.of[to.key] == nil {
 					to.of[to.key] = &score{}
 				}
@@ -186,9 +196,9 @@ func TestIncidents(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
 		t.Logf("%-12s %s", name, formats[name])
 	}
-	for _, half := range []string{"before", "after"} {
-		if halves[half] != nil {
-			t.Logf("%-12s %s", half, halves[half])
+	for _, part := range []string{"before", "after", "holdout-1", "holdout-2"} {
+		if parts[part] != nil {
+			t.Logf("%-12s %s", part, parts[part])
 		}
 	}
 	t.Logf("%-12s %s", "all", all)
@@ -223,13 +233,13 @@ func judge(t *testing.T, c *incident, format string, confusion map[[2]string]int
 		}
 		s.missed++
 		confusion[[2]string{e.Verdict, "healthy"}]++
-		t.Logf("%s/%s in %s: missed %s on %s at %s; made %+v", c.Half, c.Name, format, e.Verdict, e.Subject, e.From, got)
+		t.Logf("%s/%s in %s: missed %s on %s at %s; made %+v", c.Part, c.Name, format, e.Verdict, e.Subject, e.From, got)
 	}
 	for i, m := range got {
 		if !used[i] {
 			s.wrong++
 			confusion[[2]string{"healthy", m.Verdict}]++
-			t.Logf("%s/%s in %s: false %s on %s at %s: %s", c.Half, c.Name, format, m.Verdict, m.Subject, m.At, m.Evidence)
+			t.Logf("%s/%s in %s: false %s on %s at %s: %s", c.Part, c.Name, format, m.Verdict, m.Subject, m.At, m.Evidence)
 		}
 	}
 	return s

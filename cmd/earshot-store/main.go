@@ -88,7 +88,7 @@ func fetchEngine(opt options) error {
 	}
 	executable, _ := os.Executable()
 	lib, err := release.Find("", os.Getenv, executable)
-	if err != nil || filepath.Dir(lib) == dir { // what is in the cache is checked against its pin
+	if err != nil || filepath.Dir(lib) == dir { // a library in the cache is checked against its pin
 		f := fetch.Fetcher{Release: rel, Dir: dir, Data: opt.path, Out: os.Stdout}
 		_, err = f.Library(ctx)
 	}
@@ -204,6 +204,9 @@ func open(ctx context.Context, opt options) (backend, string, error) {
 		return nil, "", err
 	}
 	spool := filepath.Join(opt.path, "tmp", "http")
+	if err := os.RemoveAll(spool); err != nil { // of a process that was killed
+		return nil, "", fmt.Errorf("empty spool: %w", err)
+	}
 	if err := os.MkdirAll(spool, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make spool: %w", err)
 	}

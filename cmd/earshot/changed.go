@@ -30,6 +30,7 @@ func keepChanges(ctx context.Context, cfg *config.Config, list []app.Exporter, l
 	if store == nil {
 		return
 	}
+	var history inspect.RunHistory
 	next := time.NewTimer(changesFirst)
 	defer next.Stop()
 	for {
@@ -39,7 +40,7 @@ func keepChanges(ctx context.Context, cfg *config.Config, list []app.Exporter, l
 		case <-next.C:
 		}
 		began := time.Now()
-		n, err := storeChanges(ctx, cfg, store, began)
+		n, err := storeChanges(ctx, cfg, store, &history, began)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -53,12 +54,12 @@ func keepChanges(ctx context.Context, cfg *config.Config, list []app.Exporter, l
 }
 
 // storeChanges stores the changes that were found within changesBack, and returns how many.
-func storeChanges(ctx context.Context, cfg *config.Config, store *clickhouse.Exporter, now time.Time) (int, error) {
+func storeChanges(ctx context.Context, cfg *config.Config, store *clickhouse.Exporter, history *inspect.RunHistory, now time.Time) (int, error) {
 	r, err := openReader(ctx, cfg)
 	if err != nil {
 		return 0, err
 	}
-	found, err := inspect.WhatChanged(ctx, r, inspect.ChangedFilter{Since: changesBack, Now: now, Prices: r.prices})
+	found, err := history.WhatChanged(ctx, r, inspect.ChangedFilter{Since: changesBack, Now: now, Prices: r.prices})
 	if closed := r.Close(); err == nil {
 		err = closed
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/change"
+	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // TestChanges has turns of 20 days, and since version 2.1.224 the tool Bash takes 20 % longer.
@@ -69,8 +72,9 @@ func TestChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var kept inspect.RunHistory
 	for range 2 { // again, and there is no row more
-		if n, err := storeChanges(t.Context(), cfg, h.x, time.Unix(max(agent.Found.Unix(), bash.Found.Unix()), 0).Add(time.Hour)); err != nil || n == 0 {
+		if n, err := storeChanges(t.Context(), cfg, h.x, &kept, time.Unix(max(agent.Found.Unix(), bash.Found.Unix()), 0).Add(time.Hour)); err != nil || n == 0 {
 			t.Fatalf("%d stored: %v", n, err)
 		}
 	}
@@ -85,5 +89,80 @@ func TestChanges(t *testing.T) {
 		if _, _, err := h.try(args...); !isUsage(err) {
 			t.Errorf("%v: error %v", args, err)
 		}
+	}
+}
+
+// TestChangesOfKeptRuns: a search that keeps its runs finds the changes of a new one, after any rows between the looks: runs that
+// began late, are written again, removed or long, set-ups that follow, and agents of whose sessions some are left out.
+func TestChangesOfKeptRuns(t *testing.T) {
+	h, r := newHome(t), rand.New(rand.NewPCG(3, 9))
+	q := h.reader()
+	start := time.Now().UTC().Truncate(24 * time.Hour).Add(-30 * 24 * time.Hour)
+	kept := &inspect.RunHistory{Late: time.Millisecond}
+	var all []msg.Span // of runs
+	found := 0
+	for round := range 6 {
+		var b export.Batch
+		now := start.Add(time.Duration(round+1) * 72 * time.Hour)
+		add := func(at time.Time, agent string, median float64) {
+			n := len(all)
+			turn := newTurn(fmt.Sprintf("s%d", n/3), at)
+			took := median * math.Exp(0.1*r.NormFloat64())
+			turn.run("r"+fmt.Sprint(n), "", agent, 0, took)
+			for i := range 2 {
+				turn.tool(fmt.Sprint("c", n, i), "r"+fmt.Sprint(n), "Bash", float64(i), float64(i)+took/3).Agent.Name = agent
+			}
+			for i := range turn.spans {
+				turn.spans[i].Run, turn.spans[i].Client.Version = fmt.Sprint("r", n), fmt.Sprint("1.", round/3)
+			}
+			all, b.Spans = append(all, turn.spans[0]), append(b.Spans, turn.spans...)
+		}
+		median := 100.0
+		if round >= 3 {
+			median = 150
+		}
+		for i := range 60 {
+			add(now.Add(-time.Duration(r.IntN(72*60))*time.Minute), fmt.Sprint("pilot", i%2), median)
+		}
+		if round == 4 {
+			for range 2100 { // from now on sessions of it are left out
+				add(now.Add(-time.Duration(r.IntN(72*60))*time.Minute), "busy", median)
+			}
+		}
+		if round > 0 {
+			add(now.Add(-5*24*time.Hour), "pilot0", 100) // late
+			long := newTurn("long", now.Add(-4*24*time.Hour))
+			long.run(fmt.Sprint("long", round), "", "pilot1", 0, 3*24*3600)
+			long.spans[0].Run = fmt.Sprint("long", round)
+			b.Spans = append(b.Spans, long.spans...)
+			for range 3 {
+				again := &all[r.IntN(len(all))]
+				again.Ver++
+				again.Tombstone, again.End = r.IntN(2) == 0, again.End+int64(time.Minute)
+				b.Spans = append(b.Spans, *again)
+			}
+			of := all[r.IntN(len(all))]
+			m := bodyMessage(of.Session, fmt.Sprint("p", round), time.Unix(0, of.Start), "You sail the ferry "+fmt.Sprint("no. ", []string{"one", "two"}[r.IntN(2)]), "")
+			m.Kind, m.Role, m.Run = msg.System, msg.RoleSystem, of.Run
+			b.Messages = append(b.Messages, m)
+		}
+		h.export(b)
+		f := inspect.ChangedFilter{Since: 8 * 24 * time.Hour, Now: now, Agent: "pilot1"}
+		got, err := kept.WhatChanged(t.Context(), q, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := inspect.WhatChanged(t.Context(), q, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(want.Changes) // of one agent: the traces of each are read to explain it
+		a, _ := json.Marshal(got)
+		if b, _ := json.Marshal(want); string(a) != string(b) {
+			t.Errorf("round %d: %d runs, one of %d, looks %+v, %d changes; a new search has %d, %d, %+v, %d", round, got.Runs, got.OneOf, got.Looks, len(got.Changes), want.Runs, want.OneOf, want.Looks, len(want.Changes))
+		}
+	}
+	if found == 0 {
+		t.Error("no change in the histories")
 	}
 }

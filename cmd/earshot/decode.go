@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,7 @@ import (
 func newDecode() *cobra.Command {
 	var o decodeOptions
 	c := &cobra.Command{
-		Use:   "decode --format FORMAT [--transport sse|ws|jsonl|json|frames] FILE... | -",
+		Use:   "decode --format FORMAT [--transport sse|ws|jsonl|json|frames|aws] FILE... | -",
 		Short: "Decode recorded traffic to normalized messages",
 		Long: `Decode recorded traffic and print one JSON object per message, with the columns
 of the table messages as keys, on standard output. Records that cannot be decoded go
@@ -39,7 +40,7 @@ for. Files are read in the order of the arguments: name parents before children.
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	}
 	c.Flags().StringVar(&o.format, "format", "", "`FORMAT` of the traffic (required)")
-	c.Flags().StringVar(&o.transport, "transport", "", "how it was recorded: sse, ws, jsonl, json or frames (default: by the file's ending)")
+	c.Flags().StringVar(&o.transport, "transport", "", "how it was recorded: sse, ws, jsonl, json, frames or aws, the binary event stream of Bedrock (default: by the file's ending, or json for an indented document)")
 	c.Flags().StringVar(&o.options, "options", "", "the decoder's options, a `JSON` object")
 	c.Flags().StringVar(&o.source, "source", "", "`NAME` of the source that stored it, for the same ids where a format has none for a conversation")
 	c.Flags().BoolVar(&o.spans, "spans", false, "print the spans instead of the messages")
@@ -96,13 +97,14 @@ func (o *decodeOptions) run(c *cobra.Command, args []string) error {
 // open opens a recording.
 func (o *decodeOptions) open(path string, stdin io.Reader) (app.Input, func(), error) {
 	in := app.Input{Origin: path, Source: o.source, Anchor: time.Now().UnixNano()}
-	t, err := o.transportOf(path)
-	if err != nil {
+	if _, err := fixture.ParseTransport(o.transport); o.transport != "" && err != nil {
 		return in, nil, usageError{err}
 	}
 	if path == "-" {
-		in.Frames, err = fixture.NewReader(stdin, t)
-		return in, func() {}, err
+		in.Open = func([]string) (app.Frames, error) {
+			return fixture.NewReader(stdin, cmp.Or(fixture.Transport(o.transport), fixture.JSONL))
+		}
+		return in, func() {}, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -112,29 +114,23 @@ func (o *decodeOptions) open(path string, stdin io.Reader) (app.Input, func(), e
 	if err == nil && info.IsDir() {
 		err = fmt.Errorf("%s: is a directory", path)
 	}
-	if err == nil {
-		in.Anchor = info.ModTime().UnixNano()
-		in.Frames, err = fixture.NewReader(f, t)
-	}
 	if err != nil {
 		f.Close()
 		return in, nil, err
 	}
+	in.Anchor = info.ModTime().UnixNano()
+	in.Open = func(documents []string) (app.Frames, error) {
+		r := bufio.NewReader(f)
+		t := fixture.Transport(o.transport)
+		if t == "" {
+			head, _ := r.Peek(r.Size()) // the reader has the error as well
+			if t, err = app.FileTransport(path, head, documents); err != nil {
+				return nil, usageError{fmt.Errorf("%w; or name the transport of the recording with --transport", err)}
+			}
+		}
+		return fixture.NewReader(r, t)
+	}
 	return in, func() { f.Close() }, nil
-}
-
-func (o *decodeOptions) transportOf(path string) (fixture.Transport, error) {
-	switch {
-	case o.transport != "":
-		return fixture.ParseTransport(o.transport)
-	case path == "-":
-		return fixture.JSONL, nil
-	}
-	t, err := fixture.TransportOf(path)
-	if err != nil {
-		err = fmt.Errorf("%w; or name the transport of the recording with --transport", err)
-	}
-	return t, err
 }
 
 // decodeWriter writes each message once: a message that is not complete is held until a

@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
@@ -47,5 +51,46 @@ func TestDecodePrintsEventsAndLinks(t *testing.T) {
 func TestSemconvVersionsHaveOneName(t *testing.T) {
 	if config.SemconvRelease != semconv.GenAI141 || config.SemconvLatest != semconv.GenAILatest {
 		t.Errorf("%q %q", config.SemconvRelease, config.SemconvLatest)
+	}
+}
+
+// TestDecodeTellsADocument: an indented document under the name of lines is read as the file source reads it,
+// and the report on its source reads it so, too.
+func TestDecodeTellsADocument(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "session-2026-03-04.jsonl")
+	document := "{\n  \"sessionId\": \"5ea70001\",\n  \"projectHash\": \"a1\",\n  \"startTime\": \"2026-03-04T09:00:00Z\",\n  \"messages\": [\n" +
+		"    {\"id\": \"m1\", \"timestamp\": \"2026-03-04T09:00:01Z\", \"type\": \"user\", \"content\": \"Is the lock open?\"}\n  ]\n}\n"
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	decode := func(args ...string) (string, string) {
+		var out, errs bytes.Buffer
+		c := newRoot()
+		c.SetArgs(append([]string{"decode", "--format", "gemini-cli", path}, args...))
+		c.SetOut(&out)
+		c.SetErr(&errs)
+		if err := c.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return out.String(), errs.String()
+	}
+	out, problems := decode()
+	if !strings.Contains(out, "Is the lock open?") || problems != "" {
+		t.Errorf("messages %s, problems %s", out, problems)
+	}
+	if named, _ := decode("--transport", "json"); named != out {
+		t.Errorf("with --transport json it has\n%s\nand without\n%s", named, out)
+	}
+	if _, problems := decode("--transport", "jsonl"); problems == "" {
+		t.Error("its lines are decoded")
+	}
+	cfg, err := config.Types{Sources: app.SourceTypes()}.Parse("e.yaml", []byte("data_dir: "+filepath.Dir(path)+"/data\nsources:\n"+
+		"  - {name: well, type: file, format: gemini-cli, paths: ['"+path+"']}\n"), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	reports, err := app.ReportFiles(t.Context(), decoders(), cfg, true, nil)
+	if err != nil || len(reports) != 1 || reports[0].Match.Messages == 0 || reports[0].Match.Unknown > 0 {
+		t.Errorf("the report is %+v, %v", reports, err)
 	}
 }

@@ -361,7 +361,7 @@ func (d *doctor) files(accounts []inspect.Account, denied int) {
 	unread, n, shorter, gone := int64(0), 0, 0, 0
 	for i := range accounts {
 		a := &accounts[i]
-		if !files[a.Source] || strings.HasSuffix(a.Origin, ".gz") {
+		if !files[a.Source] || app.Packed(a.Origin) {
 			continue
 		}
 		info, err := os.Stat(a.Origin)

@@ -123,7 +123,7 @@ func (x *ending) Export(ctx context.Context, b *export.Batch) error {
 	return x.check(x.Exporter.Export(ctx, b))
 }
 
-// Identity implements export.Stored: it comes before the first Export.
+// Identity implements export.Stored: it is called before the first Export.
 func (x *ending) Identity(ctx context.Context) (id string, newest int64, err error) {
 	id, newest, err = x.Exporter.Identity(ctx)
 	return id, newest, x.check(err)

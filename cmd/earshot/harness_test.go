@@ -19,7 +19,7 @@ import (
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
-// testDir has what all tests share: the program of the embedded store, and its tables.
+// testDir holds the files that all tests share: the program of the embedded store, and its tables.
 var testDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "earshot-cmd-test-") })
 
 // storeBinary builds the embedded store once.
@@ -60,7 +60,7 @@ func openHome(ctx context.Context, dir string) (x *clickhouse.Exporter, stop fun
 		return nil, nil, err
 	}
 	config := filepath.Join(dir, "earshot.yaml")
-	text := fmt.Sprintf("data_dir: %s/data\nstore: {binary: %q}\ntelemetry: {listen: \"\"}\nsources:\n  - {name: none, type: file, format: legion, paths: [%q]}\n", dir, bin, dir+"/none/*.jsonl")
+	text := fmt.Sprintf("data_dir: %s/data\nstore: {binary: %q}\ntelemetry: {listen: \"\"}\nsources:\n  - {name: none, type: file, format: legion, paths: [%q]}\nbudgets:\n  - {name: quay, tokens: 100, per: month}\n", dir, bin, dir+"/none/*.jsonl")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, nil, err
 	}

@@ -45,36 +45,29 @@ $` + mcpToken + `, else a new one that is printed.`,
 			if u, err := url.Parse(pages); pages != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 				return usageError{fmt.Errorf("--pages %q is no address such as http://127.0.0.1:8090", pages)}
 			}
-			cfg, err := file.load(true)
-			if err != nil {
-				return err
-			}
-			var tables bytes.Buffer
-			s, _ := schema(cfg, "")
-			if err := s.Print(&tables); err != nil {
-				return err
-			}
-			r, err := openReader(c.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.Close()) }()
-			foreign, err := r.foreign(c.Context(), mcp.SQLTime)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, foreign.Close()) }()
-			m := mcp.New(mcp.Settings{
-				Store: r, SQL: foreign, Prices: r.prices, Zone: now(c).Location(), Pages: strings.TrimRight(pages, "/"),
-				Version: buildVersion(), Schema: tables.String(), Questions: docs.Questions,
-			})
-			if listen == "" {
-				if err := m.Stdio(c.Context()); err != nil && !errors.Is(err, context.Canceled) {
-					return fmt.Errorf("mcp: %w", err)
+			return read(c, &file, func(ctx context.Context, r *reader) (err error) {
+				var tables bytes.Buffer
+				s, _ := schema(r.cfg, "")
+				if err := s.Print(&tables); err != nil {
+					return err
 				}
-				return nil
-			}
-			return serveMCP(c, m, listen)
+				foreign, err := r.foreign(ctx, mcp.SQLTime)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, foreign.Close()) }()
+				m := mcp.New(mcp.Settings{
+					Store: r, SQL: foreign, Prices: r.prices, Zone: now(c).Location(), Pages: strings.TrimRight(pages, "/"),
+					Version: buildVersion(), Schema: tables.String(), Questions: docs.Questions,
+				})
+				if listen == "" {
+					if err := m.Stdio(ctx); err != nil && !errors.Is(err, context.Canceled) {
+						return fmt.Errorf("mcp: %w", err)
+					}
+					return nil
+				}
+				return serveMCP(c, m, listen)
+			})
 		},
 	}
 	file.add(c)

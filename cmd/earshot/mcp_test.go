@@ -51,6 +51,9 @@ func observed(t *testing.T) *home {
 	h.decoded("claude-code",
 		ferry(t, "5ea1", "2.1.38", at, "Read", "timetable", 1, "Bash", "tide", 2, "Bash", "wind north", 1),
 		ferry(t, "5ea2", "2.1.39", at.Add(time.Minute), "Read", "timetable", 1, "Grep", "ferry", 1, "Bash", "tide", 42, "Bash", "wind south", 1))
+	if list, err := h.x.Alerts(t.Context(), at.Add(5*time.Minute)); err != nil || len(list) == 0 {
+		t.Fatalf("%d alerts of budgets: %v", len(list), err)
+	}
 	return h
 }
 
@@ -60,7 +63,7 @@ type ask struct {
 	args map[string]any
 }
 
-// incidents are questions that a person asks, the calls that answer them, and what the last answer has.
+// incidents are questions that a person asks, the calls that answer them, and texts of the last answer.
 var incidents = func() []struct {
 	question string
 	calls    []ask
@@ -74,6 +77,7 @@ var incidents = func() []struct {
 	}
 	list := []row{
 		{"What hangs?", []ask{{"stuck_now", nil}}, []string{"stuck: ", "execute_tool foghorn", "tool_running"}},
+		{"What should I do about it?", []ask{{"stuck_now", nil}}, []string{"to do: Look whether its process still works.", "Its session is moored."}},
 		{"Why is that a hang and no slow tool?", []ask{{"stuck_now", nil}}, []string{"its longest of 42 runs took 2 min"}},
 		{"Whose work hangs, and for how long?", []ask{{"stuck_now", nil}}, []string{"of keeper", "silent 1"}},
 		{"Does a person have to answer anything?", []ask{{"stuck_now", nil}}, []string{"waiting for a person: nothing"}},
@@ -88,6 +92,7 @@ var incidents = func() []struct {
 		{"What did today cost?", []ask{{"who_spent", nil}}, []string{"the last 24h", "for 135 tokens"}},
 		{"Which model took it?", []ask{{"who_spent", nil}}, []string{"model claude-opus-4-5: $"}},
 		{"Which project?", []ask{{"who_spent", nil}}, []string{"project /srv/quay: $"}},
+		{"Is a budget spent?", []ask{{"who_spent", nil}}, []string{"budget quay, budget_spent since", "has spent 135 tokens of 100 tokens"}},
 		{"Where was crane_test.go touched?", []ask{{"find", args{"text": "crane_test.go"}}}, []string{"session files", "tool_call"}},
 		{"Which agent is the diver?", []ask{{"find", args{"text": "diver"}}}, []string{"agent diver"}},
 		{"Which conversation is 5ea1?", []ask{{"show", args{"id": "5ea1"}}}, []string{"Is the ferry late?", "It is."}},
@@ -178,7 +183,7 @@ func TestMCP(t *testing.T) {
 	t.Run("http", func(t *testing.T) { testHTTP(t, h) })
 }
 
-// testUntrusted: a transcript cannot end the block that it is in, and what it asks for is refused.
+// testUntrusted: a transcript cannot end the block that it is in, and the calls that it asks for are refused.
 func testUntrusted(a asker, h *home) {
 	block := regexp.MustCompile(`(?s)^<<<untrusted-([0-9a-f]{24})\n(.*)\n([0-9a-f]{24})>>>\n`)
 	seen := make(map[string]bool)
@@ -222,7 +227,7 @@ func testUntrusted(a asker, h *home) {
 	}
 }
 
-// testRights: the store itself refuses what a transcript may ask for, also where the configured user may write.
+// testRights: the store itself refuses the statements that a transcript may ask for, also where the configured user may write.
 func testRights(t *testing.T, h *home) {
 	h = &home{T: t, config: h.config}
 	cfg, err := (&configFile{path: h.config}).load(false)
@@ -261,7 +266,7 @@ func testRights(t *testing.T, h *home) {
 	}
 }
 
-// testBounds: an answer that is cut says how to go on, and its pages are the whole. Rows have a bound.
+// testBounds: an answer that is cut names the skip of the next page, and its pages are the whole. Rows have a bound.
 func testBounds(a asker) {
 	const rows = 150
 	var numbers []string

@@ -28,8 +28,8 @@ Without SQL it is read from standard input. On a terminal the result is a table;
 elsewhere it is tab-separated with a line of names.
 
 -o names the form: table, csv, tsv, json, jsonl or parquet, or any output format of
-ClickHouse. csv, tsv, json and jsonl are streamed and have no bound of size. --output
-writes a file, which is there only once it is whole.
+ClickHouse. These six have no bound of size; the columns of a table are as wide as in
+its first thousand rows. --output writes a file, which is there only once it is whole.
 
 It works whether or not a sidecar runs: the running store is used, or one is
 started for the moment.`,
@@ -37,11 +37,7 @@ started for the moment.`,
   earshot query 'SELECT * FROM v_delegations ORDER BY duration_ms DESC LIMIT 5' -o Vertical
   earshot query 'SELECT * FROM v_turns' -o csv --output turns.csv`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			cfg, err := file.load(true)
-			if err != nil {
-				return err
-			}
+		RunE: func(c *cobra.Command, args []string) error {
 			sql := ""
 			if len(args) == 1 && args[0] != "-" {
 				sql = args[0]
@@ -58,12 +54,9 @@ started for the moment.`,
 			if width, _ := terminal(c.OutOrStdout()); path == "" && width > 0 && !c.Flags().Changed("format") {
 				format = "table"
 			}
-			r, err := openReader(c.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.Close()) }()
-			return writeRows(c, r, rowsOutput{form: format, path: path, keepFormulas: keep}, sql, nil)
+			return read(c, &file, func(ctx context.Context, r *reader) error {
+				return writeRows(c, r, rowsOutput{form: format, path: path, keepFormulas: keep}, sql, nil)
+			})
 		},
 	}
 	file.add(c)
@@ -106,13 +99,19 @@ func writeRows(c *cobra.Command, r *reader, o rowsOutput, sql string, params cli
 		to = f
 	}
 	out := resultOutput(to, format, shown > 0, o.keepFormulas)
-	if form == "json" {
+	switch form {
+	case "json":
 		out = &rowArray{w: out}
-	}
-	if form == "csv" || form == "tsv" {
-		format, err = writeNames(c.Context(), r.conn, out, format, sql, params)
-		if err != nil {
-			return queryError{err}
+	case "csv", "tsv":
+		if head := emptyResult(c.Context(), r.conn, format, sql, params); head != "" {
+			format = strings.TrimSuffix(format, "WithNames")
+			if _, err := io.WriteString(out, head); err != nil {
+				return queryError{err}
+			}
+		}
+	case "table":
+		if names, types, ok := strings.Cut(emptyResult(c.Context(), r.conn, "TabSeparatedWithNamesAndTypes", sql, params), "\n"); ok {
+			format, out = "TabSeparated", newGrid(out, strings.Split(names, "\t"), strings.Split(strings.TrimSpace(types), "\t"))
 		}
 	}
 	if err := r.conn.Format(c.Context(), out, format, sql, params); err != nil {
@@ -123,21 +122,22 @@ func writeRows(c *cobra.Command, r *reader, o rowsOutput, sql string, params cli
 		return out.Close()
 	case *rowArray:
 		return out.Close()
+	case *grid:
+		return out.Close()
 	}
 	return nil
 }
 
-// writeNames writes the line of names by itself and returns the format of the rows without it: the store
-// streams rows, and holds a result that begins with something else. A statement that is no SELECT goes on
+// emptyResult is the result of a query without its rows: the names of its columns. The store streams rows, and
+// holds a result that begins with something else. It is empty for a statement that is no SELECT, which goes on
 // as it is.
-func writeNames(ctx context.Context, conn *clickhouse.Conn, w io.Writer, format, sql string, params clickhouse.Params) (string, error) {
+func emptyResult(ctx context.Context, conn *clickhouse.Conn, format, sql string, params clickhouse.Params) string {
 	var names bytes.Buffer
 	sql = strings.TrimRight(sql, "; \t\r\n")
 	if err := conn.Format(ctx, &names, format, "SELECT * FROM (\n"+sql+"\n) LIMIT 0", params); err != nil {
-		return format, nil //nolint:nilerr // the query itself reports it
+		return "" // the query itself reports it
 	}
-	_, err := w.Write(names.Bytes())
-	return strings.TrimSuffix(format, "WithNames"), err
+	return names.String()
 }
 
 // resultOutput is w for a result in a format. Formats that people read, and all on a terminal,
@@ -177,7 +177,7 @@ func (e queryError) Error() string {
 	}
 	var refused *chgo.Exception
 	if errors.As(e.error, &refused) && refused.Code == codeResultTooLarge {
-		text += "\nIn this format the store holds the whole result. Forms that it streams have no bound: -o tsv, csv, json or jsonl; or end the query with SETTINGS max_result_bytes = 1000000000"
+		text += "\nIn this format the store holds the whole result. Forms that it streams have no bound: -o table, tsv, csv, json, jsonl or parquet; or end the query with SETTINGS max_result_bytes = 1000000000"
 	}
 	return text
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/inspect"
@@ -17,6 +19,7 @@ import (
 // reader is a connection for reading, to the configured server or to the
 // embedded store, which runs for as long as it is open if it does not already.
 type reader struct {
+	cfg    *config.Config
 	conn   *clickhouse.Conn
 	close  func()
 	prices *price.Table
@@ -24,6 +27,20 @@ type reader struct {
 }
 
 var _ inspect.Querier = (*reader)(nil)
+
+// read runs f with a reader of the configured store.
+func read(c *cobra.Command, file *configFile, f func(ctx context.Context, r *reader) error) (err error) {
+	cfg, err := file.load(true)
+	if err != nil {
+		return err
+	}
+	r, err := openReader(c.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return f(c.Context(), r)
+}
 
 // openReader opens a reader. Rows are read as they stand: newer versions hide
 // older ones without a FINAL in the query.
@@ -33,7 +50,7 @@ func openReader(ctx context.Context, c *config.Config) (*reader, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	r := &reader{close: func() {}, prices: prices}
+	r := &reader{cfg: c, close: func() {}, prices: prices}
 	s := clickhouse.ConnSettings{}
 	if x := clickhouseConfig(c); x != nil {
 		s = x.Conn(log)
@@ -67,12 +84,12 @@ func (r *reader) foreign(ctx context.Context, longest time.Duration) (*reader, e
 		return nil, fmt.Errorf("the rights of the store's user: %w", err)
 	}
 	s := r.how
-	s.ReadOnly, s.MaxTime = !readOnly, longest // a reader may not change what it may do
+	s.ReadOnly, s.MaxTime = !readOnly, longest // a user who may only read may not change settings
 	conn, err := clickhouse.Open(s)
 	if err != nil {
 		return nil, err
 	}
-	return &reader{conn: conn, close: func() {}, prices: r.prices, how: s}, nil
+	return &reader{cfg: r.cfg, conn: conn, close: func() {}, prices: r.prices, how: s}, nil
 }
 
 func (r *reader) Close() error {

@@ -51,10 +51,10 @@ func TestQueryHasNoBound(t *testing.T) {
 	h := newHome(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "large")
-	for _, form := range []string{"json", "csv"} {
-		h.run("query", "SELECT number, repeat('x', 1000) AS text FROM numbers(80000)", "-o", form, "--output", path)
+	for _, form := range []string{"json", "csv", "parquet", "table"} {
+		h.run("query", "SELECT number, repeat(hex(sipHash128(number)), 32) AS text FROM numbers(80000)", "-o", form, "--output", path)
 		s, err := os.Stat(path)
-		if err != nil || s.Size() < 80e6 {
+		if err != nil || s.Size() < 80e6 && form != "parquet" || s.Size() < 1e6 {
 			t.Fatalf("%s: %v, error %v", form, s, err)
 		}
 	}
@@ -66,5 +66,26 @@ func TestQueryHasNoBound(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestGrid: the sample decides the widths, numbers are on the right, and a wider value of later rows is whole.
+func TestGrid(t *testing.T) {
+	var b bytes.Buffer
+	g := newGrid(&b, []string{"n", "text"}, []string{"UInt64", "Nullable(String)"})
+	rows := strings.Repeat("1\ta\\'b\n", gridSample-1) + "23\t\\N\n4\twider than all\n"
+	for _, part := range []string{rows[:7], rows[7:]} {
+		if _, err := g.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	want := []string{"┌─n──┬─text─┐", "│  1 │ a'b  │", "│ 23 │ NULL │", "│  4 │ wider than all │", "└────┴──────┘"}
+	got := []string{lines[0], lines[1], lines[gridSample], lines[gridSample+1], lines[gridSample+2]}
+	if len(lines) != gridSample+3 || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%d lines\n%s", len(lines), strings.Join(got, "\n"))
 	}
 }

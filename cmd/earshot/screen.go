@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// screen is standard output. What agents wrote must not drive the terminal that shows it, so what
-// could is replaced: control characters, those of C1 and their single bytes, the sequences that
+// screen is standard output. Texts of agents must not drive the terminal that shows them, so it
+// replaces control characters, those of C1 and their single bytes, the sequences that
 // begin with them, and the characters that change the direction of a text. Only the colors that
 // earshot itself uses pass.
 type screen struct {
@@ -20,7 +20,7 @@ type screen struct {
 	buffer []byte
 }
 
-// rawOutput is what is behind a screen, for output of our own that drives the terminal, and for
+// rawOutput returns the writer behind a screen, for output of our own that drives the terminal, and for
 // formats that programs read.
 func rawOutput(w io.Writer) io.Writer {
 	if s, ok := w.(*screen); ok {
@@ -87,7 +87,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// color returns the length of the color that b begins with, or that more bytes have to tell.
+// color returns the length of the color that b begins with, or that more bytes have to decide.
 func color(b []byte) (n int, more bool) {
 	for _, c := range colors {
 		if bytes.HasPrefix(b, c) {

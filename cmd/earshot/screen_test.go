@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hostileText has what drives a terminal: a window title, a clipboard, C1 as a character and as a
+// hostileText holds sequences that drive a terminal: a window title, a clipboard, C1 as a character and as a
 // byte, a line that is written over, and text whose direction changes.
 const hostileText = "a\x1b]0;title\x07b\x1b]52;c;ZXZpbA==\x1b\\c\u009b31md\x9b2Je\rf\x08g\u202eh\u2066i\u061cj\x7fk\x00l"
 

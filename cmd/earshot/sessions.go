@@ -23,36 +23,29 @@ func newSessions() *cobra.Command {
 		Example: `  earshot sessions --since 24h
   earshot sessions --search "refund" -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			cfg, err := file.load(true)
-			if err != nil {
-				return err
-			}
-			r, err := openReader(c.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.Close()) }()
-			list, err := inspect.Sessions(c.Context(), r, f)
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				if list == nil {
-					list = []inspect.Session{}
+		RunE: func(c *cobra.Command, _ []string) error {
+			return read(c, &file, func(ctx context.Context, r *reader) error {
+				list, err := inspect.Sessions(ctx, r, f)
+				if err != nil {
+					return err
 				}
-				err = writeJSON(c.OutOrStdout(), list)
-			} else {
-				err = writeSessions(c, list)
-			}
-			if err != nil || len(list) > 0 {
+				if output == "json" {
+					if list == nil {
+						list = []inspect.Session{}
+					}
+					err = writeJSON(c.OutOrStdout(), list)
+				} else {
+					err = writeSessions(c, list)
+				}
+				if err != nil || len(list) > 0 {
+					return err
+				}
+				why, err := nothingToShow(ctx, r.cfg, r)
+				for _, text := range why {
+					fmt.Fprintln(c.ErrOrStderr(), text)
+				}
 				return err
-			}
-			why, err := nothingToShow(c.Context(), cfg, r)
-			for _, text := range why {
-				fmt.Fprintln(c.ErrOrStderr(), text)
-			}
-			return err
+			})
 		},
 	}
 	file.add(c)

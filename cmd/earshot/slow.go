@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,20 +10,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/inspect"
 )
-
-// read runs f with a reader of the configured store.
-func read(c *cobra.Command, file *configFile, f func(ctx context.Context, r *reader) error) (err error) {
-	cfg, err := file.load(true)
-	if err != nil {
-		return err
-	}
-	r, err := openReader(c.Context(), cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return f(c.Context(), r)
-}
 
 func newSlow() *cobra.Command {
 	var file configFile

@@ -412,10 +412,10 @@ func TestCostIsOfTheTree(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	text, _ := h.run("explain", list[0].TraceID)
-	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "It took 33k tokens for $0.091+ (7 tokens have no price).") && !strings.Contains(words, "It took 34k tokens for $0.091+ (7 tokens have no price).") {
+	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "It took 33k tokens for $0.09+ (7 tokens have no price).") && !strings.Contains(words, "It took 34k tokens for $0.09+ (7 tokens have no price).") {
 		t.Errorf("explanation:\n%s", text)
 	}
-	h.site().has("/compare?a="+list[0].TraceID+"&b="+list[0].TraceID, "<td>$0.091&#43;</td><td>$0.091&#43;</td>")
+	h.site().has("/compare?a="+list[0].TraceID+"&b="+list[0].TraceID, "<td>$0.09&#43;</td><td>$0.09&#43;</td>")
 	if err := os.WriteFile(prices, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// What an agent wrote, in whatever field, does not drive the terminal of whoever looks at it.
+// A text of an agent, in any field, does not drive the terminal that shows it.
 func TestNothingDrivesTheTerminal(t *testing.T) {
 	h := newHome(t)
 	began := time.Now().Add(-time.Hour)

@@ -41,15 +41,11 @@ On a terminal it is drawn again every second until q or Ctrl-C; elsewhere, and w
 			if limit < 1 || every < 100*time.Millisecond {
 				return usageError{fmt.Errorf("--limit must be positive, --every 100ms or more")}
 			}
-			cfg, err := file.load(true)
-			if err != nil {
-				return err
-			}
 			return read(c, &file, func(ctx context.Context, r *reader) error {
 				look := func(before *inspect.Top) (*inspect.Top, error) {
 					t, err := inspect.LoadTop(ctx, r, before, limit, now(c))
 					if err == nil {
-						t.Sidecar = askSidecar(ctx, app.MetricsAddress(cfg))
+						t.Sidecar = askSidecar(ctx, app.MetricsAddress(r.cfg))
 					}
 					return t, err
 				}

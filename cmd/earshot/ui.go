@@ -28,27 +28,20 @@ It does not authenticate, so it listens on loopback only.`,
 		Example: `  earshot ui
   earshot ui -c earshot.yaml --listen 127.0.0.1:8090`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			cfg, err := file.load(true)
-			if err != nil {
-				return err
-			}
+		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := listenLoopback(c.Context(), listen)
 			if err != nil {
 				return err
 			}
 			defer l.Close()
-			r, err := openReader(c.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.Close()) }()
-			pages, err := ui.New(r, r.prices)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(c.OutOrStdout(), "http://%s\n", l.Addr())
-			return serve(c.Context(), l, pages)
+			return read(c, &file, func(ctx context.Context, r *reader) error {
+				pages, err := ui.New(r, r.prices)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.OutOrStdout(), "http://%s\n", l.Addr())
+				return serve(ctx, l, pages)
+			})
 		},
 	}
 	file.add(c)

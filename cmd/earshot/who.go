@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
@@ -72,29 +72,22 @@ result is a file for chargeback: each row has the month.`,
 			if err != nil {
 				return usageError{err}
 			}
-			cfg, err := file.load(true)
-			if err != nil {
-				return err
-			}
-			r, err := openReader(c.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, r.Close()) }()
-			if file.found() {
-				warnOtherRules(c, cfg, r)
-			}
-			if form == "table" {
-				list, err := inspect.LoadWho(c.Context(), r, f)
-				if err != nil {
-					return err
+			return read(c, &file, func(ctx context.Context, r *reader) error {
+				if file.found() {
+					warnOtherRules(c, r)
 				}
-				return writeWho(c.OutOrStdout(), f.By, list)
-			}
-			if month != "" {
-				sql = fmt.Sprintf("SELECT '%s' AS month, * FROM (%s)", f.From.Format("2006-01"), sql)
-			}
-			return writeRows(c, r, rowsOutput{form: form, path: path, keepFormulas: keep}, sql, params)
+				if form == "table" {
+					list, err := inspect.LoadWho(ctx, r, f)
+					if err != nil {
+						return err
+					}
+					return writeWho(c.OutOrStdout(), f.By, list)
+				}
+				if month != "" {
+					sql = fmt.Sprintf("SELECT '%s' AS month, * FROM (%s)", f.From.Format("2006-01"), sql)
+				}
+				return writeRows(c, r, rowsOutput{form: form, path: path, keepFormulas: keep}, sql, params)
+			})
 		},
 	}
 	file.add(c)
@@ -113,10 +106,10 @@ result is a file for chargeback: each row has the month.`,
 var whoForms = []string{"table", "csv", "json", "jsonl", "parquet"}
 
 // warnOtherRules warns if the store's attribution follows other rules than the configuration has.
-func warnOtherRules(c *cobra.Command, cfg *config.Config, r *reader) {
-	s, _ := schema(cfg, "")
+func warnOtherRules(c *cobra.Command, r *reader) {
+	s, _ := schema(r.cfg, "")
 	s.Database = r.conn.Database()
-	if same, err := clickhouse.HasRules(c.Context(), r.conn, s, cfg.Dimensions); err == nil && !same {
+	if same, err := clickhouse.HasRules(c.Context(), r.conn, s, r.cfg.Dimensions); err == nil && !same {
 		fmt.Fprintln(c.ErrOrStderr(), "The dimensions of the configuration have changed: earshot who apply, or a restart of the sidecar, applies them.")
 	}
 }

@@ -9,10 +9,12 @@ import (
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/frame/fixture"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/host"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
+	"github.com/earshot-dev/earshot/core/internal/source/file"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -22,12 +24,23 @@ type Frames interface {
 	Next() (*frame.Batch, error)
 }
 
+// FileTransport is how a file is cut into frames: as a file source does it that reads the format, and else by the
+// end of its name. head is its beginning.
+func FileTransport(path string, head []byte, documents []string) (fixture.Transport, error) {
+	t, err := fixture.TransportOf(path)
+	if (err != nil || t == fixture.JSONL) && file.ShapeOf(path, head, documents) == file.Document {
+		return fixture.JSON, nil
+	}
+	return t, err
+}
+
 // Input is one recorded stream to decode.
 type Input struct {
 	Origin string // path or URL, for formats that read the session's name from it
 	Anchor int64  // ns; replaces times that the protocol does not have
-	Frames Frames
 	Source string // by whose name the stream was stored; see decoder.Stream
+	// Open opens it. documents are the names of files that are one document in the format.
+	Open func(documents []string) (Frames, error)
 }
 
 // Decoded receives the output of DecodeStreams.
@@ -51,7 +64,11 @@ func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, op
 		o := &offline{rpc: rpc, format: format, revision: p.Info().Revision, out: out}
 		o.assembler = assemble.New(assemble.Settings{LocalIDs: func(string) bool { return p.Info().LocalIDs }, View: view, Reconciles: reconciled(nil)}, noStore{}, o)
 		for i, in := range inputs {
-			if err := o.stream(uint64(i+1), options, in); err != nil {
+			frames, err := in.Open(p.Info().Documents)
+			if err == nil {
+				err = o.stream(uint64(i+1), options, in, frames)
+			}
+			if err != nil {
 				return fmt.Errorf("%s: %w", in.Origin, err)
 			}
 		}
@@ -108,11 +125,11 @@ func (o *offline) Flush(uint64) {}
 // Replayable implements assemble.Emitter.
 func (o *offline) Replayable(uint64) bool { return false }
 
-func (o *offline) stream(id uint64, options string, in Input) error {
+func (o *offline) stream(id uint64, options string, in Input, frames Frames) error {
 	o.pos, o.clock, o.first = 0, checkpoint.Clock{}, in.Anchor
 	open := &wire.Open{Origin: in.Origin, Options: options, Source: in.Source}
 	for {
-		b, err := in.Frames.Next()
+		b, err := frames.Next()
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/frame/fixture"
@@ -102,10 +101,10 @@ func ReportFiles(ctx context.Context, d Decoders, c *config.Config, decode bool,
 // match decodes the beginnings of the newest files.
 func (s *FileReport) match(ctx context.Context, d Decoders, c *config.Config, options string, files []string) error {
 	const most = 4
-	heads := make(map[string]head)
+	var heads []string
 	for _, path := range slices.Backward(files) {
-		if h := headOf(path); len(h.data) > 0 {
-			heads[path] = h
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 && !Packed(path) {
+			heads = append(heads, path)
 		}
 		if len(heads) == most {
 			break
@@ -131,50 +130,37 @@ func (s *FileReport) match(ctx context.Context, d Decoders, c *config.Config, op
 	return ctx.Err()
 }
 
-// head is the beginning of a file: its first lines, or all of it if it is one JSON document.
-type head struct {
-	data      []byte
-	transport fixture.Transport
-}
+// Packed reports whether a file is an archive, of which a position is none of the file.
+func Packed(path string) bool { return file.ShapeOf(path, nil, nil) == file.Archive }
 
-// headOf has no data of an archive, of a large document and of one that is being written.
-func headOf(path string) head {
+// openHead opens the beginning of a file: its first lines, or all of it if it is a document. Of a file
+// that cannot be read, a large document and one that is being written it has nothing.
+func openHead(path string, documents []string) (Frames, error) {
 	const lines, document = 128 << 10, 4 << 20
-	if strings.HasSuffix(path, ".gz") {
-		return head{}
-	}
-	size := int64(lines)
-	t, err := fixture.TransportOf(path)
-	if err == nil && t == fixture.JSON {
-		size = document
-	}
+	var b []byte
 	f, err := os.Open(path)
-	if err != nil {
-		return head{}
+	if err == nil {
+		defer f.Close()
+		b, err = io.ReadAll(io.LimitReader(f, lines))
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, size))
-	if err != nil {
-		return head{}
+	if err != nil { // that it may not be read is in the report
+		b = nil
 	}
-	if t == fixture.JSON {
-		if !json.Valid(b) {
-			return head{}
-		}
-		return head{b, fixture.JSON}
+	if file.ShapeOf(path, b, documents) != file.Document {
+		return fixture.NewReader(bytes.NewReader(b[:bytes.LastIndexByte(b, '\n')+1]), fixture.JSONL)
 	}
-	return head{b[:bytes.LastIndexByte(b, '\n')+1], fixture.JSONL}
+	rest, err := io.ReadAll(io.LimitReader(f, document))
+	if b = append(b, rest...); err != nil || !json.Valid(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))) {
+		b = nil
+	}
+	return fixture.NewReader(bytes.NewReader(b), fixture.JSON)
 }
 
-func matchFormat(ctx context.Context, d Decoders, c *config.Config, format, options string, heads map[string]head) (FormatMatch, error) {
+func matchFormat(ctx context.Context, d Decoders, c *config.Config, format, options string, heads []string) (FormatMatch, error) {
 	var f FormatMatch
 	inputs := make([]Input, 0, len(heads))
-	for path, h := range heads {
-		frames, err := fixture.NewReader(bytes.NewReader(h.data), h.transport)
-		if err != nil {
-			return f, err
-		}
-		inputs = append(inputs, Input{Origin: path, Frames: frames})
+	for _, path := range heads {
+		inputs = append(inputs, Input{Origin: path, Open: func(documents []string) (Frames, error) { return openHead(path, documents) }})
 	}
 	err := DecodeStreams(ctx, d, c, format, options, inputs, Decoded{
 		Message: func(m *msg.Message) error {

@@ -28,7 +28,7 @@ func redactor(c *config.Config, count func(rule string, n int)) (*redact.Redacto
 	return redact.New(s)
 }
 
-// Redactor returns what removes secrets from the bytes of a message, by the configuration.
+// Redactor returns the function that removes secrets from the bytes of a message, by the configuration.
 func Redactor(c *config.Config) (func([]byte) []byte, error) {
 	r, err := redactor(c, nil)
 	if err != nil {

@@ -25,8 +25,9 @@ type Heard struct {
 	Frame   frame.Frame
 }
 
-// Rehearsed receives what comes of a rehearsal; a nil function: it is not wanted.
+// Rehearsed receives the results of a rehearsal; a nil function: that result is not wanted.
 type Rehearsed struct {
+	Asleep  [2]time.Time                       // the machine sleeps from the one to the other
 	Verdict func(now time.Time, v msg.Verdict) // one that is made or resolved
 	Span    func(*msg.Span)                    // each version, and tombstones
 	Message func(*msg.Message)                 // likewise
@@ -45,6 +46,9 @@ func Rehearse(f decoder.Factory, heard []Heard, until time.Time, out Rehearsed) 
 		LocalIDs: func(string) bool { return f.Info().LocalIDs }, LastBytes: r.lastBytes, View: view, Reconciles: reconciled(nil),
 	}, r, r)
 	for r.now = heard[0].At; !r.now.After(until); r.now = r.now.Add(time.Second) {
+		if !r.now.Before(out.Asleep[0]) && r.now.Before(out.Asleep[1]) {
+			r.now = out.Asleep[1]
+		}
 		for len(heard) > 0 && !heard[0].At.After(r.now) {
 			if err := r.take(heard[0]); err != nil {
 				return fmt.Errorf("%s: %w", heard[0].Origin, err)
@@ -199,7 +203,7 @@ func (r *rehearsal) message(s *rehearsed, m *msg.Message, f *frame.Frame, nth in
 	return err
 }
 
-// tick does what the sidecar does once a second.
+// tick does the sidecar's work of each second.
 func (r *rehearsal) tick() error {
 	for _, s := range r.streams {
 		if s.flushed || r.now.UnixNano()-s.last < int64(2*time.Second) {

@@ -30,7 +30,7 @@ func SourceTypes() []spec.Type {
 	}
 }
 
-// telemetryRoutes are the formats of what agents export over OTLP.
+// telemetryRoutes are the formats of the telemetry that agents export over OTLP.
 func telemetryRoutes() (out []otlp.Route) {
 	for _, t := range semconv.Telemetry() {
 		out = append(out, otlp.Route{Service: t.Service, Scope: t.Scope, Format: t.Format})

@@ -7,7 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/plugins"
 )
 
-// TestTelemetryRoutes: the formats of what agents export have decoders, and the patterns are globs.
+// TestTelemetryRoutes: the formats of agents' telemetry have decoders, and the patterns are globs.
 func TestTelemetryRoutes(t *testing.T) {
 	routes := telemetryRoutes()
 	for _, r := range routes {

@@ -8,7 +8,7 @@ import (
 
 // view is the View of assemble.Settings.
 func view(format string) (v assemble.View) {
-	v.Family, v.Rank, v.Measures = semconv.View(format)
+	v.Family, v.Rank, v.Measures, v.OwnNames = semconv.View(format)
 	return v
 }
 

@@ -150,7 +150,7 @@ func (c *Change) in(text []byte) (bool, error) {
 	return ok && now == c.Value, err
 }
 
-// byHand tells a person how to undo the change.
+// byHand describes to a person how to undo the change.
 func (c *Change) byHand() string {
 	if c.Was != nil {
 		return fmt.Sprintf("set %s to %s yourself", c.Name(), *c.Was)

@@ -20,6 +20,8 @@ type Node struct {
 
 	parent   *Node
 	children []*Node
+	number   int
+	look     look
 	steps    []step // of the children, in the order in which they began
 	workEnd  int64  // the end of the last child that took time; zero without one
 
@@ -32,6 +34,9 @@ func (n *Node) Parent() *Node { return n.parent }
 // Children returns the nodes below, by their start, equal starts by their content.
 // Callers must not change the slice.
 func (n *Node) Children() []*Node { return n.children }
+
+// Number is how many nodes come before it in the tree, each parent before its children.
+func (n *Node) Number() int { return n.number }
 
 // Wall is the node's wall time in nanoseconds.
 func (n *Node) Wall() int64 { return n.End - n.Start }
@@ -78,31 +83,53 @@ func New(spans []Span) *Tree {
 		r.findSteps()
 	}
 	slices.SortStableFunc(t.roots, order)
+	next := 0
+	for _, r := range t.roots {
+		next = r.count(next)
+	}
 	return t
+}
+
+// count numbers n and all below it, and returns the number that follows.
+func (n *Node) count(next int) int {
+	n.number = next
+	next++
+	for _, c := range n.children {
+		next = c.count(next)
+	}
+	return next
 }
 
 func byStart(a, b *Node) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID))
 }
 
+// look is how far the search for cycles is with a node.
+type look uint8
+
+const (
+	fresh look = iota
+	here
+	done
+)
+
 // breakCycles makes the earliest span of each cycle a root.
 func breakCycles(order []*Node) {
-	const fresh, here, done = 0, 1, 2
-	state := make(map[*Node]int, len(order))
+	var path []*Node
 	for _, n := range order {
-		var path []*Node
+		path = path[:0]
 		at := n
-		for at != nil && state[at] == fresh {
-			state[at] = here
+		for at != nil && at.look == fresh {
+			at.look = here
 			path = append(path, at)
 			at = at.parent
 		}
-		if at != nil && state[at] == here {
+		if at != nil && at.look == here {
 			cycle := path[slices.Index(path, at):]
 			slices.MinFunc(cycle, byStart).parent = nil
 		}
 		for _, w := range path {
-			state[w] = done
+			w.look = done
 		}
 	}
 }

@@ -68,7 +68,7 @@ type Info struct {
 	// Documents are patterns of the names of files that are one JSON document each ("*.json"),
 	// on one line or on several. Such a file, which a file source has among its paths, is a
 	// stream of one Body frame, and a new stream with the same origin when it has changed:
-	// what both have must have the same keys. A file of any other name is one too if the
+	// messages of both must have the same keys. A file of any other name is one too if the
 	// format has a pattern and the first line of the file is { or [ alone.
 	Documents []string
 	// Options is the JSON Schema of the options; nil when there are none.

@@ -78,16 +78,16 @@ type place struct {
 var places = []place{
 	{
 		name: "Claude Code", format: "claude-code", env: "CLAUDE_CONFIG_DIR", home: ".claude",
-		globs: []string{"projects/**/*.jsonl", "teams/*/config.json", "teams/*/inboxes/*.json"}, below: "projects", projects: true,
+		globs: []string{"projects/**/*.jsonl", "teams/*/config.json", "teams/*/inboxes/*.json", "tasks/*/*.json"}, below: "projects", projects: true,
 		is: func(rel string) (bool, bool) {
 			return strings.HasSuffix(rel, ".jsonl"), strings.HasSuffix(rel, ".jsonl") && strings.Count(rel, "/") == 1 && !strings.Contains(rel, "/agent-")
 		},
 	},
 	{
 		name: "Codex", format: "codex", env: "CODEX_HOME", home: ".codex",
-		globs: []string{"sessions/**/rollout-*.jsonl", "archived_sessions/**/rollout-*.jsonl"},
+		globs: []string{"sessions/**/rollout-*.jsonl{,.zst}", "archived_sessions/**/rollout-*.jsonl{,.zst}"},
 		is: func(rel string) (bool, bool) {
-			ok := strings.HasPrefix(filepath.Base(rel), "rollout-") && strings.HasSuffix(rel, ".jsonl") &&
+			ok := strings.HasPrefix(filepath.Base(rel), "rollout-") && strings.HasSuffix(strings.TrimSuffix(rel, ".zst"), ".jsonl") &&
 				(strings.HasPrefix(rel, "sessions/") || strings.HasPrefix(rel, "archived_sessions/"))
 			return ok, ok
 		},

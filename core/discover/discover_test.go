@@ -24,7 +24,7 @@ func TestFind(t *testing.T) {
 		".claude/history.jsonl":                               0,
 		"codex/sessions/2026/11/02/rollout-x.jsonl":           5 * time.Hour,
 		"codex/sessions/2026/11/02/other.jsonl":               0,
-		"codex/archived_sessions/rollout-y.jsonl":             6 * time.Hour,
+		"codex/archived_sessions/rollout-y.jsonl.zst":         6 * time.Hour,
 		"codex/history.jsonl":                                 0,
 		".gemini/tmp/ab12/chats/session-1.jsonl":              7 * time.Hour,
 		".gemini/tmp/ab12/logs.json":                          0,
@@ -59,12 +59,12 @@ func TestFind(t *testing.T) {
 	want := &Report{
 		Agents: []Agent{
 			{
-				Name: "Claude Code", Type: "file", Format: "claude-code", Paths: []string{filepath.Join(home, ".claude/projects/**/*.jsonl"), filepath.Join(home, ".claude/teams/*/config.json"), filepath.Join(home, ".claude/teams/*/inboxes/*.json")},
+				Name: "Claude Code", Type: "file", Format: "claude-code", Paths: []string{filepath.Join(home, ".claude/projects/**/*.jsonl"), filepath.Join(home, ".claude/teams/*/config.json"), filepath.Join(home, ".claude/teams/*/inboxes/*.json"), filepath.Join(home, ".claude/tasks/*/*.json")},
 				Conversations: 3, Files: 5, Projects: 2, Bytes: 25, Newest: now.Add(-time.Hour),
 			},
 			{
 				Name: "Codex", Type: "file", Format: "codex",
-				Paths:         []string{filepath.Join(home, "codex/sessions/**/rollout-*.jsonl"), filepath.Join(home, "codex/archived_sessions/**/rollout-*.jsonl")},
+				Paths:         []string{filepath.Join(home, "codex/sessions/**/rollout-*.jsonl{,.zst}"), filepath.Join(home, "codex/archived_sessions/**/rollout-*.jsonl{,.zst}")},
 				Conversations: 2, Files: 2, Bytes: 10, Newest: now.Add(-5 * time.Hour),
 			},
 			{

@@ -17,7 +17,7 @@ type Config interface {
 	NewExporter(context.Context, Env) (Exporter, error)
 }
 
-// Env is what an exporter gets from the sidecar beside its own configuration.
+// Env holds the values that an exporter gets from the sidecar beside its own configuration.
 type Env struct {
 	Name         string           // of the exporter in the configuration
 	StoreDSN     string           // of the embedded store; empty when none runs

@@ -7,8 +7,8 @@ import "slices"
 const maxDrift = 1000
 
 // align pairs elements of two lists in their order: the pairs with the highest sum of scores. A score
-// of zero is no pair. The positions of the pairs and of what has none are returned in order, -1
-// for none; of what lies between two pairs, that of a is first.
+// of zero is no pair. The positions of the pairs and of elements without one are returned in order,
+// -1 for none; of the elements between two pairs, those of a are first.
 func align[T any](a, b []T, score func(x, y T) int) (out [][2]int) {
 	width := len(b) - len(a)
 	lo := func(i int) int { return max(0, i+min(width, 0)-maxDrift) }

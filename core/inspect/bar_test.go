@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/blame"
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 func TestBarIsAsWideAsItShouldBe(t *testing.T) {
@@ -49,13 +50,10 @@ func TestFold(t *testing.T) {
 // TestForeignTextDoesNotDriveTheTerminal: names come from transcripts.
 func TestForeignTextDoesNotDriveTheTerminal(t *testing.T) {
 	const evil = "a\x1b[2Jb\r\n\x07"
-	tree := blame.New([]blame.Span{
-		{ID: "r", Kind: blame.Run, Name: evil, Agent: evil, Start: 1, End: 3e9},
-		{ID: "d", Parent: "r", Kind: blame.Delegation, Name: evil, Agent: evil, To: evil, Start: 1, End: 2e9},
-	})
-	tr := &Trace{ID: "t", Session: evil, Tree: tree, Works: map[string]*Work{
-		"r": {Error: evil, Status: "error", Findings: []string{evil}}, "d": {Status: "running", Span: blame.Span{Name: evil, To: evil}},
-	}}
+	tr := &Trace{ID: "t", Works: make(map[string]*Work)}
+	tr.add(&Work{Span: blame.Span{ID: "r", Kind: blame.Run, Name: evil, Agent: evil, Start: 1, End: 3e9}, Session: evil, Error: evil, Status: "error", Findings: []string{evil}})
+	tr.add(&Work{Span: blame.Span{ID: "d", Parent: "r", Kind: blame.Delegation, Name: evil, Agent: evil, To: evil, Start: 1, End: 2e9}, Status: "running"})
+	tr.arrange(price.Default())
 	top := &Top{Sources: []SourceLoad{{Source: evil}}, Stuck: []OpenWork{{Name: evil, AgentName: evil, SessionID: evil}}}
 	for name, write := range map[string]func(io.Writer, Style) error{
 		"waterfall": tr.Waterfall().Write, "explain": tr.Explain().Write, "top": top.Write,

@@ -50,78 +50,20 @@ type ChangePoint struct {
 	TraceB string `json:"trace_after"`
 }
 
-// learned is how long before the range runs are read to compare with.
-const learned = 30 * 24 * time.Hour
-
-// runsOfAgent is how many runs of an agent are read, about, and runsOfAll those of all agents, of which each has fewOfAgent:
-// of one that has more, whole sessions are left out.
-const runsOfAgent, runsOfAll, fewOfAgent = 2_000, 30_000, 600
-
-// sampled is the condition that a row's session is read. A share is a power of two, so that the sessions of a smaller one are
-// among those of a larger one.
-const sampled = `cityHash64(session_id) % greatest(1, shares.2[indexOf(shares.1, ` + actor + `)]) = 0`
-
-const actor = `if(agent_name = '', concat('(', format, ')'), toString(agent_name))`
-
-var shares = fmt.Sprintf(`(
-		SELECT (groupArray(who), groupArray(one_of))
-		FROM (
-			SELECT %s AS who, toUInt64(exp2(ceil(log2(greatest(1, count() / greatest(%d, least(%d, %d / count() OVER ()))))))) AS one_of
-			FROM spans
-			WHERE ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64}) AND kind = 'run' AND state != 'open'
-			GROUP BY who)) AS shares`, actor, fewOfAgent, runsOfAgent, runsOfAll)
-
-// ranSQL has the runs that have ended, and ranCallsSQL their calls and answers, by name.
-var ranSQL = `
-	WITH ` + shares + `
-	SELECT toString(tenant), ` + actor + ` AS who, session_id, run_id, trace_id, span_id, ts, toString(model), toString(agent_version), effort, prompt, tools,
-		toFloat64(duration_ms), toUInt64(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens), status = 'error',
-		toUInt64(greatest(1, arrayMax(arrayPushBack(shares.2, 1))))
-	FROM v_runs
-	WHERE ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64}) AND status != 'cancelled' AND ` + sampled + `
-	ORDER BY ts, span_id`
-
-var ranCallsSQL = `
-	WITH ` + shares + `
-	SELECT toString(tenant), session_id, run_id, multiIf(kind = 'chat', 'model', kind = 'tool', 'tool', 'delegation') AS what,
-		toString(if(kind = 'chat', if(response_model != '', response_model, request_model), tool_name)) AS who,
-		count(), countIf(outcome = 'error'), quantileExactIf(0.5)(toFloat64(duration_ns - least(waited_ns, duration_ns)) / 1e6, outcome NOT IN ('error', 'cancelled') AND duration_ns > 0) AS p50,
-		toFloat64(sum(waited_ns)) / 1e6
-	FROM spans FINAL
-	WHERE ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64}) AND kind IN ('tool', 'chat', 'delegation') AND state != 'open' AND NOT internal AND ` + sampled + `
-	GROUP BY tenant, session_id, run_id, what, who
-	ORDER BY what, who`
-
-// ran is a run.
-type ran struct {
-	tenant, agent, session, trace, span, model string
-	at                                         time.Time
-	version                                    *change.Version
-	wall                                       float64 // ms
-	tokens                                     uint64
-	failed                                     bool
-
-	calls  float64
-	waited float64 // ms
-	parts  []ranPart
-}
-
-// ranPart is the calls of a tool, or the answers of a model.
-type ranPart struct {
-	kind, name    string
-	count, failed float64
-	median        float64 // ms; zero when there is none
-}
-
 // WhatChanged finds when agents, tools and models changed in duration, errors, tokens and calls; see package change. It reads
 // a row for each run and for each of its tools and models, and no message.
 func WhatChanged(ctx context.Context, q Querier, f ChangedFilter) (*Changed, error) {
-	out := &Changed{Since: f.Now.Add(-f.Since), Now: f.Now, Budget: cmp.Or(f.Budget, 1), OneOf: 1, Changes: []ChangePoint{}}
-	runs, err := out.read(ctx, q)
-	if err != nil {
+	return new(RunHistory).WhatChanged(ctx, q, f)
+}
+
+// WhatChanged is the function of that name, which reads only the rows that are new since the last look.
+func (h *RunHistory) WhatChanged(ctx context.Context, q Querier, f ChangedFilter) (*Changed, error) {
+	out := &Changed{Since: f.Now.Add(-f.Since), Now: f.Now, Budget: cmp.Or(f.Budget, 1), Changes: []ChangePoint{}}
+	if err := h.read(ctx, q, out.Since.Add(-learned), f.Now); err != nil {
 		return nil, fmt.Errorf("changes: %w", err)
 	}
-	out.Runs = len(runs)
+	runs := h.runs
+	out.Runs, out.OneOf = len(runs), h.sampled.most()
 	var found []change.Change
 	found, out.Looks = change.Find(seriesOf(runs), change.Options{Since: out.Since, Now: f.Now, Budget: out.Budget})
 	explained := 0
@@ -139,53 +81,6 @@ func WhatChanged(ctx context.Context, q Querier, f ChangedFilter) (*Changed, err
 		out.Changes = append(out.Changes, p)
 	}
 	return out, nil
-}
-
-func (c *Changed) read(ctx context.Context, q Querier) ([]ran, error) {
-	params := map[string]string{"from": strconv.FormatInt(c.Since.Add(-learned).UnixMilli(), 10), "to": strconv.FormatInt(c.Now.UnixMilli(), 10)}
-	var runs []ran
-	byRun := make(map[[3]string]int)
-	versions := make(map[change.Version]*change.Version)
-	err := q.Each(ctx, ranSQL, params, func(v []any) error {
-		r := reader{values: v}
-		x := ran{tenant: r.str(), agent: r.str(), session: r.str()}
-		run := r.str()
-		x.trace, x.span, x.at, x.model = r.str(), r.str(), r.time(), r.str()
-		version := change.Version{change.Client: r.str(), change.Model: x.model, change.Effort: r.str(), change.Prompt: r.str(), change.Tools: r.str()}
-		if versions[version] == nil {
-			versions[version] = &version
-		}
-		x.version, x.wall, x.tokens, x.failed = versions[version], take[float64](&r), r.num(), r.small() != 0
-		c.OneOf = r.num()
-		byRun[[3]string{x.tenant, x.session, run}] = len(runs)
-		runs = append(runs, x)
-		return r.err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("runs: %w", err)
-	}
-	err = q.Each(ctx, ranCallsSQL, params, func(v []any) error {
-		r := reader{values: v}
-		i, known := byRun[[3]string{r.str(), r.str(), r.str()}]
-		p := ranPart{kind: r.str(), name: r.str(), count: float64(r.num()), failed: float64(r.num()), median: take[float64](&r)}
-		waited := take[float64](&r)
-		if r.err != nil || !known {
-			return r.err
-		}
-		x := &runs[i]
-		x.waited += waited
-		if p.kind != "model" {
-			x.calls += p.count
-		}
-		if p.kind != "delegation" {
-			x.parts = append(x.parts, p)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("calls: %w", err)
-	}
-	return runs, nil
 }
 
 // The metrics of series. A duration has no time in which a person was waited for.

@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/price"
 )
 
-// Sample picks the work of one side of a comparison: what began from From up to and without To,
+// Sample picks the work of one side of a comparison: work that began from From up to and without To,
 // with that version of the agent's program, where one is set.
 type Sample struct {
 	From    time.Time `json:"from"`
@@ -30,7 +30,7 @@ type Change struct {
 	B    Stats  `json:"b"`
 	// DeltaMS is the difference of the 95th percentiles, and Time where it is: the difference of the
 	// critical paths of the two that are these percentiles. The parts add up to it. A tool has none,
-	// neither has what only one sample has.
+	// neither has work that only one sample has.
 	DeltaMS float64    `json:"p95_delta_ms"`
 	Time    []TimePart `json:"time,omitempty"`
 }

@@ -43,13 +43,16 @@ type Step struct {
 	Link     string        `json:"link,omitempty"` // how its child was found
 	Hop      *Hop          `json:"hop,omitempty"`  // of a call that another program answered
 	Tokens   Tokens        `json:"tokens,omitzero"`
-	SeenBy   []string      `json:"seen_by,omitempty"`  // formats, where several show the step
+	SeenBy   []string      `json:"seen_by,omitempty"`  // formats, where several show the step; the one of its row first
 	Conflict string        `json:"conflict,omitempty"` // counts of each, if they differ
-	Input    string        `json:"input,omitempty"`    // a tool's arguments, a delegation's task, a run's prompt
-	Output   string        `json:"output,omitempty"`   // a tool's result, a model's text
-	Thoughts string        `json:"thoughts,omitempty"`
-	Files    []Attachment  `json:"attachments,omitempty"` // of its messages
-	Steps    []*Step       `json:"steps,omitempty"`
+	// TokensFrom and TimesFrom are the formats of these numbers, where that is not the first of SeenBy.
+	TokensFrom string       `json:"tokens_from,omitempty"`
+	TimesFrom  string       `json:"times_from,omitempty"`
+	Input      string       `json:"input,omitempty"`  // a tool's arguments, a delegation's task, a run's prompt
+	Output     string       `json:"output,omitempty"` // a tool's result, a model's text
+	Thoughts   string       `json:"thoughts,omitempty"`
+	Files      []Attachment `json:"attachments,omitempty"` // of its messages
+	Steps      []*Step      `json:"steps,omitempty"`
 
 	parent, agent string
 	span          blame.Span // as the critical path is found
@@ -212,7 +215,8 @@ type builder struct {
 	texts    int
 	turn     func(*Turn) error
 	messages *messageReader
-	loose    []*Step // messages without a span
+	begun    []*Turn // of traces of which no span is stored yet
+	loose    []*Step // messages without a turn
 
 	at    traceOrder
 	steps map[string]*Step // by span id
@@ -248,14 +252,15 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 				SpanAttributes['earshot.span.state'] AS state, SpanAttributes['earshot.delegate.async'] AS async,
 				SpanAttributes['gen_ai.response.time_to_first_chunk'] AS first_chunk, Events.Timestamp AS happened,
 				CAST(Events.Name, 'Array(String)') AS events, CAST(Events.Attributes, 'Array(Map(String, String))') AS facts,
-				JSONExtract(SpanAttributes['earshot.seen_by'], 'Array(String)') AS seen, SpanAttributes['earshot.conflict'] AS conflict
+				JSONExtract(SpanAttributes['earshot.seen_by'], 'Array(String)') AS seen, SpanAttributes['earshot.conflict'] AS conflict,
+				SpanAttributes['earshot.tokens.from'] AS tokens_from, SpanAttributes['earshot.times.from'] AS times_from
 			FROM otel_traces FINAL
 			WHERE SessionId = {id:String}
 			UNION ALL
 			SELECT trace_id, toString(span_id), parent_span_id, '', toString(delegate_to), toString(agent_name), toString(tool_name), ts, toInt64(age_ms) * 1000000,
 				'', '', '', '', '', '', toString(kind), 'open',
 				if(span_id IN (SELECT span_id FROM delegations FINAL WHERE session_id = {id:String} AND async), 'true', ''), '',
-				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], ''
+				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], '', '', ''
 			FROM open_spans FINAL
 			WHERE session_id = {id:String})
 		ORDER BY first, trace, kind != '', began, span
@@ -270,7 +275,12 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			s.Link, s.Model = r.str(), r.str()
 			delegation, kind := r.str(), r.str()
 			facts := spanColumns{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
-			s.SeenBy, s.Conflict, s.Hop = r.list(), r.str(), answered[span]
+			s.SeenBy, s.Conflict, s.TokensFrom, s.TimesFrom, s.Hop = r.list(), r.str(), r.str(), r.str(), answered[span]
+			for _, from := range [...]*string{&s.TokensFrom, &s.TimesFrom} {
+				if len(s.SeenBy) == 0 || *from == s.SeenBy[0] {
+					*from = ""
+				}
+			}
 			if r.err != nil {
 				return r.err
 			}
@@ -380,7 +390,7 @@ func (b *builder) end(ctx context.Context) error {
 	return nil
 }
 
-// rest passes on the messages that belong to no span.
+// rest passes on the turns without spans, and the messages that belong to no turn.
 func (b *builder) rest(ctx context.Context) error {
 	b.steps = nil
 	for {
@@ -393,6 +403,11 @@ func (b *builder) rest(ctx context.Context) error {
 		}
 		b.messages.take()
 		b.addMessage(w)
+	}
+	for _, t := range b.begun {
+		if err := b.turn(t); err != nil {
+			return err
+		}
 	}
 	if len(b.loose) == 0 {
 		return nil
@@ -409,6 +424,10 @@ func (b *builder) addMessage(w *messageRow) {
 			return
 		}
 		run := b.runOf(w)
+		if run == nil && w.at.trace != "" {
+			b.addBegun(w)
+			return
+		}
 		if run == nil {
 			b.loose = append(b.loose, w.step())
 			return
@@ -449,6 +468,22 @@ func (b *builder) addMessage(w *messageRow) {
 	}
 	if s.Name == "" {
 		s.Name = w.agent
+	}
+}
+
+// addBegun puts a message into the turn of a trace of which no span is stored yet.
+func (b *builder) addBegun(w *messageRow) {
+	if n := len(b.begun); n == 0 || b.begun[n-1].TraceID != w.at.trace {
+		b.begun = append(b.begun, &Turn{TraceID: w.at.trace, Agent: w.agent, Started: w.ts})
+	}
+	t := b.begun[len(b.begun)-1]
+	switch w.kind {
+	case "user":
+		b.join(&t.Prompt, w.content)
+	case "assistant":
+		t.Answer = w.content
+	default:
+		t.Steps = append(t.Steps, w.step())
 	}
 }
 

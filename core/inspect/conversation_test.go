@@ -42,7 +42,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 				if s[1] != "" {
 					parent = fmt.Sprint(s[1], i)
 				}
-				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, ""})
+				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, "", "", ""})
 				if err != nil {
 					return err
 				}
@@ -99,12 +99,18 @@ func TestAnswerInProgress(t *testing.T) {
 	for agent, text := range map[string]string{"gull": "High", "tern": "Low"} {
 		b.addMessage(&messageRow{at: at, span: "c-" + agent, kind: "assistant", agent: agent, content: text})
 	}
-	b.addMessage(&messageRow{at: traceOrder{trace: "u"}, span: "x", kind: "assistant", agent: "gull", content: "of no trace"})
+	b.addMessage(&messageRow{kind: "assistant", agent: "gull", content: "of no trace"})
+	for _, kind := range []string{"user", "assistant", "plan"} {
+		b.addMessage(&messageRow{at: traceOrder{trace: "u"}, span: "x", kind: kind, agent: "gull", content: kind})
+	}
 	if turn := b.roots[0]; turn.Answer != "High" || len(turn.Root.Steps) != 1 || len(b.steps["s"].Steps) != 1 || b.steps["s"].Steps[0].Output != "Low" {
 		t.Errorf("%+v", turn)
 	}
 	if len(b.loose) != 1 || b.loose[0].Output != "of no trace" {
 		t.Errorf("of no turn: %+v", b.loose)
+	}
+	if len(b.begun) != 1 || b.begun[0].Prompt != "user" || b.begun[0].Answer != "assistant" || len(b.begun[0].Steps) != 1 {
+		t.Errorf("without a span: %+v", b.begun)
 	}
 }
 

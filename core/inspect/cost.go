@@ -24,17 +24,19 @@ func (s *Cost) add(u Cost) {
 // Dollars is the cost, with a + when some of it is not known; empty when nothing
 // was spent, ? when no price is known.
 func (s Cost) Dollars() string {
+	more := ""
 	switch total := s.Tokens.Total(); {
 	case total == 0:
 		return ""
 	case s.Unpriced == total:
 		return "?"
 	case s.Unpriced > 0:
-		return fmt.Sprintf("$%.4g+", s.CostUSD)
-	case s.CostUSD < 0.01:
-		return fmt.Sprintf("$%.4f", s.CostUSD)
+		more = "+"
 	}
-	return fmt.Sprintf("$%.2f", s.CostUSD)
+	if s.CostUSD < 0.01 {
+		return fmt.Sprintf("$%.4f%s", s.CostUSD, more)
+	}
+	return fmt.Sprintf("$%.2f%s", s.CostUSD, more)
 }
 
 // String ends a sentence.
@@ -53,18 +55,20 @@ func (s Cost) String() string {
 // those of its model turns; where the protocol reports more for the run as a whole than
 // for its turns, the rest is the run's own.
 func (t *Trace) addCost(n *blame.Node, prices *price.Table) (sum Cost) {
-	own := t.Works[n.ID].Tokens
+	own := t.works[n.Number()].Tokens
 	if n.Kind != blame.Run && n.Kind != blame.Chat {
 		own = Tokens{}
 	}
 	for _, c := range n.Children() {
 		if c.Kind == blame.Chat && n.Kind == blame.Run {
-			own = own.less(t.Works[c.ID].Tokens)
+			own = own.less(t.works[c.Number()].Tokens)
 		}
 		sum.add(t.addCost(c, prices))
 	}
-	sum.add(cost(prices, t.Works[n.ID].Model, n.Start, own))
-	t.spent[n] = sum
+	if own != (Tokens{}) {
+		sum.add(cost(prices, t.works[n.Number()].Model, n.Start, own))
+	}
+	t.spent[n.Number()] = sum
 	return sum
 }
 

@@ -166,7 +166,7 @@ func (s *DiffSide) add(ctx context.Context, q Querier, t *Trace) (out []*diffNod
 	s.SessionID = cmp.Or(s.SessionID, t.Session)
 	for _, root := range t.Tree.Roots() {
 		s.DurationMS += ms(root.Wall())
-		s.Spent.add(t.spent[root])
+		s.Spent.add(t.spent[root.Number()])
 		if at := time.Unix(0, root.Start).UTC(); s.Started.IsZero() || at.Before(s.Started) {
 			s.Started = at
 		}
@@ -175,9 +175,9 @@ func (s *DiffSide) add(ctx context.Context, q Querier, t *Trace) (out []*diffNod
 			s.Steps++
 			w, a := t.Works[n.ID], args[n.ID]
 			x := &diffNode{kind: n.Kind.String(), name: n.Label(), digest: a.digest, step: DiffStep{
-				TraceID: t.ID, SpanID: n.ID, OffsetMS: ms(n.Start - root.Start), DurationMS: ms(n.Wall()), Arguments: a.text, Status: w.Status, Error: w.Error, Spent: t.spent[n],
+				TraceID: t.ID, SpanID: n.ID, OffsetMS: ms(n.Start - root.Start), DurationMS: ms(n.Wall()), Arguments: a.text, Status: w.Status, Error: w.Error, Spent: t.spent[n.Number()],
 			}}
-			if n.Kind == blame.Delegation || n.Kind == blame.Tool { // not with what it was reported together with
+			if n.Kind == blame.Delegation || n.Kind == blame.Tool { // not with the work that was reported beside it
 				x.name = or(n.To, n.Name)
 			}
 			for _, c := range n.Children() {
@@ -280,7 +280,7 @@ func Signed(ms float64) string {
 	return "0"
 }
 
-// Sentence is the difference of the durations, and what most of it is in.
+// Sentence is the difference of the durations, and the parts with most of it.
 func Sentence(what string, delta float64, parts []TimePart) string {
 	text := what + " " + Signed(delta)
 	var most []string

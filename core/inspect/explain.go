@@ -54,7 +54,7 @@ func (e *Explanation) works(t *Trace, n *blame.Node, depth int) {
 	if n.Kind == blame.Run || n.Kind == blame.Delegation {
 		w := WorkTime{
 			SpanID: n.ID, Depth: depth, Kind: n.Kind.String(), AgentName: n.Agent, DelegateTo: n.To, Started: time.Unix(0, n.Start).UTC(),
-			Status: t.Works[n.ID].Status, Spent: t.spent[n], BlameMS: make(map[string]int64), split: n.Split(),
+			Status: t.Works[n.ID].Status, Spent: t.spent[n.Number()], BlameMS: make(map[string]int64), split: n.Split(),
 		}
 		split, total := w.split.Millis()
 		w.DurationMS = total
@@ -81,7 +81,7 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 		who = "The " + n.Kind.String() + " " + or(n.Name, "without a name")
 	}
 	e.say("%s %s %s from %s on.", who, took, Span(time.Duration(n.Wall())), Stamp(time.Unix(0, n.Start), t.zone))
-	if s := t.spent[n]; s.Tokens.Total() > 0 {
+	if s := t.spent[n.Number()]; s.Tokens.Total() > 0 {
 		e.say("It took %s", s)
 	}
 	if n.Wall() == 0 {

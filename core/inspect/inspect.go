@@ -34,7 +34,7 @@ type Session struct {
 	Delegations uint64    `json:"delegations"`
 	Errors      uint64    `json:"errors"`
 	Tokens      uint64    `json:"tokens"`
-	Title       string    `json:"title"` // the one that it was given, else how its first prompt begins
+	Title       string    `json:"title"` // its recorded one, else how its first prompt begins
 	Project     string    `json:"project"`
 	Branch      string    `json:"branch"`
 	Version     string    `json:"agent_version"`

@@ -28,7 +28,7 @@ const linkedSQL = `
 		AND ParentSpanId = '' AND hasAny(Links.SpanId, {calls:Array(String)})`
 
 // addLinked reads the traces of runs that the trace's calls caused and that are not in it.
-func (t *Trace) addLinked(ctx context.Context, q Querier) error {
+func (t *Trace) addLinked(ctx context.Context, q Querier, now time.Time) error {
 	looked := make(map[string]bool)
 	for range maxLinkDepth {
 		var calls []string
@@ -71,7 +71,7 @@ func (t *Trace) addLinked(ctx context.Context, q Querier) error {
 			if t.Works[f.span] != nil {
 				continue
 			}
-			if err := t.ended(ctx, q, f.trace); err != nil {
+			if err := t.read(ctx, q, f.trace, now); err != nil {
 				return fmt.Errorf("spans of %s: %w", f.trace, err)
 			}
 			if w := t.Works[f.span]; w != nil {

@@ -175,7 +175,7 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 	d := SlowDelegation{
 		TraceID: t.ID, SpanID: n.ID, SessionID: w.Session, AgentName: n.Agent, DelegateTo: n.To,
 		BlameMS: make(map[string]int64), Path: t.path(n), Started: time.Unix(0, n.Start).UTC(), Status: w.Status,
-		Split: n.Split(), Wall: time.Duration(n.Wall()), Notes: t.notes(n), Spent: t.spent[n],
+		Split: n.Split(), Wall: time.Duration(n.Wall()), Notes: t.notes(n), Spent: t.spent[n.Number()],
 	}
 	split, total := d.Split.Millis()
 	d.DurationMS = total
@@ -187,6 +187,9 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 		c := culprit(list[0])
 		d.Bottleneck = &c
 		d.Why = why(n, list[0])
+		if worst := t.works[list[0].Worst.Number()]; list[0].Steps == 1 && worst.Status == "error" && worst.ID != n.ID {
+			d.Why += " It failed: " + or(strings.TrimSuffix(worst.Error, "."), "no reason is known") + "."
+		}
 		if s := together(list[0].Worst); s != "" {
 			d.Notes = append(d.Notes, s)
 		}

@@ -44,15 +44,8 @@ func attachmentsOf(text string) (out []Attachment) {
 
 // around are the times in which messages of a trace are looked for.
 func (t *Trace) around() map[string]string {
-	from, to := int64(0), int64(0)
-	for _, w := range t.Works {
-		if from == 0 || w.Start < from {
-			from = w.Start
-		}
-		to = max(to, w.End)
-	}
 	return map[string]string{
-		"trace": t.ID, "from": strconv.FormatInt(from-int64(time.Hour), 10), "to": strconv.FormatInt(to+int64(time.Hour), 10),
+		"trace": t.ID, "from": strconv.FormatInt(t.from-int64(time.Hour), 10), "to": strconv.FormatInt(t.to+int64(time.Hour), 10),
 	}
 }
 
@@ -85,9 +78,24 @@ func (t *Trace) Messages(ctx context.Context, q Querier, span string, texts int)
 	return out, nil
 }
 
-// argument is the SQL expression of the argument that distinguishes a call from others of its tool.
-const argument = `arrayFirst(a -> a != '', arrayConcat(arrayMap(name -> JSONExtractString(tool_arguments, name),
-	['command', 'cmd', 'file_path', 'path', 'pattern', 'query', 'url', 'prompt', 'description', 'input']), [tool_arguments]))`
+// telling are the names of arguments that distinguish a call from others of its tool.
+var telling = []string{"command", "cmd", "file_path", "path", "pattern", "query", "url", "prompt", "description", "input"}
+
+// argument is the SQL expression of Argument.
+var argument = `arrayFirst(a -> a != '', arrayConcat(arrayMap(name -> JSONExtractString(tool_arguments, name), ['` + strings.Join(telling, "', '") + `']), [tool_arguments]))`
+
+// Argument is the one of a call's arguments that distinguishes it from others of its tool; all of them where none does.
+func Argument(arguments string) string {
+	var values map[string]any
+	if json.Unmarshal([]byte(arguments), &values) == nil {
+		for _, name := range telling {
+			if s, _ := values[name].(string); s != "" {
+				return s
+			}
+		}
+	}
+	return arguments
+}
 
 // Hints returns by span how its arguments or its text begin.
 func (t *Trace) Hints(ctx context.Context, q Querier, spans []string) (map[string]string, error) {
@@ -167,4 +175,4 @@ func (t *Trace) Links(ctx context.Context, q Querier) ([]TraceLink, error) {
 }
 
 // Spent is the tokens and the cost of a span and everything below it.
-func (t *Trace) Spent(span string) Cost { return t.spent[t.Tree.Node(span)] }
+func (t *Trace) Spent(span string) Cost { return t.spent[t.Tree.Node(span).Number()] }

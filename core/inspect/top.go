@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/verdict"
 )
 
 // Top is a snapshot of the work in progress.
@@ -54,12 +56,20 @@ type OpenWork struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
 	AgentName string `json:"agent_name,omitempty"`
-	Verdict   string `json:"verdict"`            // healthy, or why nothing comes of it
+	Verdict   string `json:"verdict"`            // healthy, or why it does not advance
 	Evidence  string `json:"evidence,omitempty"` // the verdict's reason in a sentence
 	AgeMS     int64  `json:"age_ms"`
 	SilentMS  int64  `json:"silent_ms"`
 	Leaf      bool   `json:"-"` // it does not wait for something below it
 	Leaves    uint64 `json:"-"` // how many leaves are in its state
+}
+
+// Advice is a person's next step, if the work is itself the reason.
+func (w OpenWork) Advice() string {
+	if !w.Leaf {
+		return ""
+	}
+	return verdict.Advice(w.Verdict)
 }
 
 // Age is how long ago it began.
@@ -223,6 +233,9 @@ func (p *printer) works(list []OpenWork) {
 		p.line("", fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", Span(w.Silent()), Span(w.Age()), w.Verdict, Clip(w.Name, 34), Clip(or(w.AgentName, "?"), 20), Clip(w.SessionID, 14), w.TraceID))
 		if w.Evidence != "" {
 			p.line("", p.dim(fmt.Sprintf("%20s %s", "", Clip(w.Evidence, max(40, p.Width-21)))))
+		}
+		if act := w.Advice(); act != "" {
+			p.line("", fmt.Sprintf("%20s %s", "", Clip(act, max(40, p.Width-21))))
 		}
 	}
 }

@@ -20,9 +20,12 @@ type Trace struct {
 	Session string
 	Works   map[string]*Work // by span id
 
-	spent map[*blame.Node]Cost
-	zone  *time.Location // of times in sentences
 	Tree  *blame.Tree
+	works []*Work        // by the number of their node
+	spent []Cost         // the same
+	zone  *time.Location // of times in sentences
+
+	from, to int64 // of the first start and the last end, Unix nanoseconds
 }
 
 // Work is a span with the facts that a person needs beside its times.
@@ -44,17 +47,31 @@ type Work struct {
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
 // Open spans last until now, whose zone is that of times in sentences; costs use the prices, or
-// those that Earshot comes with where they are nil.
+// Earshot's own where they are nil.
 func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
-	id, err := resolveTrace(ctx, q, id)
-	if err != nil {
-		return nil, err
+	if id = strings.ToLower(id); strings.Trim(id, "0123456789abcdef") != "" {
+		return nil, noTrace(id)
 	}
-	return loadTrace(ctx, q, id, prices, now)
+	if len(id) < 32 {
+		whole, err := resolveTrace(ctx, q, id)
+		if err != nil {
+			return nil, err
+		}
+		id = whole
+	}
+	t, err := loadTrace(ctx, q, id, prices, now)
+	if err == nil && len(t.works) == 0 {
+		return nil, noTrace(id)
+	}
+	return t, err
 }
 
 // ErrNoTrace is wrapped by LoadTrace's error for a trace that is not there.
 var ErrNoTrace = errors.New("there is none")
+
+func noTrace(id string) error {
+	return fmt.Errorf("trace %s: %w; `earshot slow` names traces", id, ErrNoTrace)
+}
 
 // resolveTrace completes the id of a trace.
 func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
@@ -67,7 +84,7 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 			SELECT trace_id AS id FROM open_spans WHERE startsWith(trace_id, {id:String})
 		)
 		ORDER BY id LIMIT 6`,
-		map[string]string{"id": strings.ToLower(id)}, func(v []any) error {
+		map[string]string{"id": id}, func(v []any) error {
 			r := reader{values: v}
 			found = append(found, r.str())
 			return r.err
@@ -76,7 +93,7 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("trace %s: %w", id, err)
 	case id == "" || len(found) == 0:
-		return "", fmt.Errorf("trace %s: %w; `earshot slow` names traces", id, ErrNoTrace)
+		return "", noTrace(id)
 	case len(found) == 1:
 		return found[0], nil
 	}
@@ -88,34 +105,42 @@ func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, n
 		prices = price.Default()
 	}
 	t := &Trace{ID: id, Works: make(map[string]*Work), zone: now.Location()}
-	if err := t.ended(ctx, q, id); err != nil {
-		return nil, fmt.Errorf("trace %s: spans: %w", id, err)
-	}
-	if err := t.open(ctx, q, now); err != nil {
-		return nil, fmt.Errorf("trace %s: open spans: %w", id, err)
-	}
-	if err := t.addLinked(ctx, q); err != nil {
+	if err := t.read(ctx, q, id, now); err != nil {
 		return nil, fmt.Errorf("trace %s: %w", id, err)
 	}
-	spans := make([]blame.Span, 0, len(t.Works))
-	for _, s := range t.Works {
-		if p := t.Works[s.Parent]; s.Kind == blame.Run && p != nil && p.Kind != blame.Run && s.Name == "" {
-			s.Name = p.To
+	if err := t.addLinked(ctx, q, now); err != nil {
+		return nil, fmt.Errorf("trace %s: %w", id, err)
+	}
+	t.arrange(prices)
+	return t, nil
+}
+
+// arrange makes the tree of the works, with the cost of each.
+func (t *Trace) arrange(prices *price.Table) {
+	spans := make([]blame.Span, 0, len(t.works))
+	for _, s := range t.works {
+		if s.Kind == blame.Run && s.Name == "" {
+			if p := t.Works[s.Parent]; p != nil && p.Kind != blame.Run {
+				s.Name = p.To
+			}
 		}
 		spans = append(spans, s.Span)
+		if t.from == 0 || s.Start < t.from {
+			t.from = s.Start
+		}
+		t.to = max(t.to, s.End)
 	}
 	t.Tree = blame.New(delegations(spans))
 	for _, n := range t.Tree.Roots() {
 		t.who(n, "")
 		if t.Session == "" {
-			t.Session = t.Works[n.ID].Session
+			t.Session = t.works[n.Number()].Session
 		}
 	}
-	t.spent = make(map[*blame.Node]Cost, len(t.Works))
+	t.spent = make([]Cost, len(t.works))
 	for _, n := range t.Tree.Roots() {
 		t.addCost(n, prices)
 	}
-	return t, nil
 }
 
 // who sets the agent's name on the steps of a run: for some runs only the delegation that
@@ -127,28 +152,30 @@ func (t *Trace) who(n *blame.Node, agent string) {
 	if n.Agent == "" {
 		n.Agent = agent
 	}
-	t.Works[n.ID].Agent = n.Agent
+	w := t.Works[n.ID]
+	w.Agent = n.Agent
+	t.works[n.Number()] = w
 	for _, c := range n.Children() {
 		t.who(c, agent)
 	}
 }
 
-// endedSQL reads the spans of a trace that have ended: Earshot's own from the table, because
-// the view of it makes a map of each span's attributes, and those that agents sent.
-const endedSQL = `
+// spansSQL reads the spans of a trace: Earshot's own from the table, because the view of it makes a
+// map of each span's attributes, and those that agents sent.
+const spansSQL = `
 	SELECT lower(hex(span_id)), if(empty(parent_span_id), '', lower(hex(parent_span_id))), toString(kind), toString(tool_name), toString(agent_name), toString(delegate_to),
 		toString(if(response_model != '', response_model, request_model)), toUnixTimestamp64Nano(ts), toInt64(duration_ns), toInt64(first_token_ns), toString(state),
 		toUInt8(async), toString(outcome), toString(multiIf(outcome != 'error', '', error_type = '', '_OTHER', error_type)), if(outcome = 'error', status_message, ''),
 		toString(link_method), session_id, events.time, CAST(events.name, 'Array(String)'), CAST(events.attributes, 'Array(Map(String, String))'), child_run_id,
-		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
+		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != '')
 	FROM spans FINAL
-	WHERE lower(hex(trace_id)) = {trace:String} AND state != 'open' AND name != ''
+	WHERE lower(hex(trace_id)) = {trace:String} AND name != ''
 	UNION ALL
 	SELECT SpanId, ParentSpanId, toString(Kind), toString(ToolName), toString(AgentName), SpanAttributes['earshot.delegate.to'],
 		toString(Model), toUnixTimestamp64Nano(Timestamp), toInt64(Duration), toInt64(1e9 * toFloat64OrZero(SpanAttributes['gen_ai.response.time_to_first_chunk'])), '',
 		0, toString(Outcome), SpanAttributes['error.type'], StatusMessage,
 		'', SessionId, Events.Timestamp, CAST(Events.Name, 'Array(String)'), CAST(Events.Attributes, 'Array(Map(String, String))'), '',
-		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning
+		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning, toInt64(0), 0
 	FROM
 	(
 		SELECT *, Kind, ToolName, AgentName, Model, Outcome, SessionId,
@@ -160,8 +187,16 @@ const endedSQL = `
 		WHERE TraceId = {trace:String}
 	)`
 
-func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
-	return q.Each(ctx, endedSQL, map[string]string{"trace": id}, func(v []any) error {
+// add adds a work, unless its span is there.
+func (t *Trace) add(s *Work) {
+	if t.Works[s.ID] == nil {
+		t.Works[s.ID] = s
+		t.works = append(t.works, s)
+	}
+}
+
+func (t *Trace) read(ctx context.Context, q Querier, id string, now time.Time) error {
+	err := q.Each(ctx, spansSQL, map[string]string{"trace": id}, func(v []any) error {
 		r := reader{values: v}
 		s := &Work{}
 		s.ID, s.Parent = r.str(), r.str()
@@ -182,6 +217,7 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 		facts.at, facts.names, facts.attrs = r.times(), r.list(), r.maps()
 		s.child = r.str()
 		s.Tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
+		seen, waits := r.signed(), r.small() != 0
 		if r.err != nil {
 			return r.err
 		}
@@ -197,6 +233,11 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 			s.Kind, s.Name, s.Step = blame.Run, agent, kind == "workflow"
 		}
 		switch {
+		case facts.state == "open":
+			s.Status, s.End, s.Silent = "running", max(now.UnixNano(), seen), max(0, time.Duration(now.UnixNano()-seen))
+			if waits { // asking was the last that it did
+				s.Waits = []blame.Interval{{From: seen}}
+			}
 		case facts.state == "idle" && s.call():
 			s.Status = "lost"
 		case outcome == "error" || outcome == "cancelled":
@@ -205,9 +246,13 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 		facts.on(&s.Span)
 		s.findings(facts)
 		s.events(facts)
-		t.Works[s.ID] = s
+		t.add(s)
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("spans: %w", err)
+	}
+	return nil
 }
 
 // call reports whether the work is a call of a tool or of another agent.
@@ -297,43 +342,4 @@ func finding(attrs map[string]string) string {
 	default:
 		return kind + " " + tool + " " + n
 	}
-}
-
-func (t *Trace) open(ctx context.Context, q Querier, now time.Time) error {
-	return q.Each(ctx, `
-		SELECT toString(span_id), parent_span_id, kind, tool_name, agent_name, delegate_to, ts, last_seen, session_id, waits_for,
-			span_id IN (SELECT span_id FROM delegations FINAL WHERE trace_id = {trace:String} AND async)
-		FROM open_spans WHERE trace_id = {trace:String}`, map[string]string{"trace": t.ID}, func(v []any) error {
-		r := reader{values: v}
-		s := &Work{Status: "running"}
-		s.ID, s.Parent = r.str(), r.str()
-		kind, tool, agent, to := r.str(), r.str(), r.str(), r.str()
-		start, last := r.time(), r.time()
-		s.Session = r.str()
-		if r.str() != "" { // asking was the last that it did
-			s.Waits = []blame.Interval{{From: last.UnixNano()}}
-		}
-		s.Async = r.small() != 0
-		if r.err != nil {
-			return r.err
-		}
-		if t.Works[s.ID] != nil { // it ended while this was read
-			return nil
-		}
-		s.Agent, s.To, s.Open = agent, to, true
-		s.Start, s.End = start.UnixNano(), max(now.UnixNano(), last.UnixNano())
-		s.Silent = max(0, now.Sub(last))
-		switch kind {
-		case "delegation":
-			s.Kind, s.Name = blame.Delegation, tool
-		case "tool":
-			s.Kind, s.Name = blame.Tool, tool
-		case "chat":
-			s.Kind = blame.Chat
-		default:
-			s.Kind, s.Name, s.Step = blame.Run, agent, kind == "workflow"
-		}
-		t.Works[s.ID] = s
-		return nil
-	})
 }

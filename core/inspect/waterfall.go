@@ -18,7 +18,7 @@ type Waterfall struct {
 	SessionID string         `json:"session_id"`
 	Started   time.Time      `json:"started"`
 	WallMS    float64        `json:"wall_ms"`
-	Spans     []WaterfallRow `json:"spans"`
+	Spans     []WaterfallRow `json:"spans"` // by the number of their node
 	Notes     []string       `json:"notes,omitempty"`
 
 	start, end int64
@@ -57,14 +57,12 @@ type WaterfallRow struct {
 // Waterfall puts the trace in order.
 func (t *Trace) Waterfall() *Waterfall {
 	w := &Waterfall{TraceID: t.ID, SessionID: t.Session, Spans: make([]WaterfallRow, 0, len(t.Works))}
-	rows := make(map[*blame.Node]int, len(t.Works))
 	var add func(n *blame.Node, depth int)
 	add = func(n *blame.Node, depth int) {
-		s := t.Works[n.ID]
-		rows[n] = len(w.Spans)
+		s := t.works[n.Number()]
 		r := WaterfallRow{
 			SpanID: n.ID, ParentID: n.Span.Parent, Depth: depth, Kind: n.Kind.String(), Name: n.Name, AgentName: n.Agent, DelegateTo: n.To,
-			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, Spent: t.spent[n], node: n,
+			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, Spent: t.spent[n.Number()], node: n,
 		}
 		w.Spans = append(w.Spans, r)
 		if len(w.Spans) == 1 || n.Start < w.start {
@@ -74,8 +72,7 @@ func (t *Trace) Waterfall() *Waterfall {
 		for _, c := range n.Children() {
 			add(c, depth+1)
 		}
-		at := rows[n]
-		w.Spans[at].Below = len(w.Spans) - at - 1
+		w.Spans[n.Number()].Below = len(w.Spans) - n.Number() - 1
 	}
 	for _, n := range t.Tree.Roots() {
 		add(n, 0)
@@ -83,14 +80,14 @@ func (t *Trace) Waterfall() *Waterfall {
 	}
 	for _, root := range t.Tree.Roots() {
 		for _, p := range root.Path() {
-			w.Spans[rows[p.Node]].path(p)
+			w.Spans[p.Node.Number()].path(p)
 		}
 	}
 	// The critical time of a child counts for its parent.
 	for i := len(w.Spans) - 1; i >= 0; i-- {
 		r := &w.Spans[i]
 		if p := r.node.Parent(); p != nil {
-			w.Spans[rows[p]].CriticalMS += r.CriticalMS
+			w.Spans[p.Number()].CriticalMS += r.CriticalMS
 		}
 		r.OffsetMS = ms(r.node.Start - w.start)
 	}

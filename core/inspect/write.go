@@ -70,7 +70,7 @@ func (p *printer) turn(t *Turn, n int) {
 		spent = t.Root.total()
 	}
 	head := fmt.Sprintf("turn %d", n)
-	if t.Root == nil {
+	if t.Root == nil && t.TraceID == "" {
 		head = "outside of any turn"
 	}
 	p.line("", "")
@@ -134,10 +134,10 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 	}
 	var facts []string
 	if s.Kind != "message" {
-		facts = append(facts, Span(s.Duration))
+		facts = append(facts, Span(s.Duration)+of(s.TimesFrom))
 	}
 	if t := s.Tokens; t.Total() > 0 {
-		facts = append(facts, tokens(t.Total()))
+		facts = append(facts, tokens(t.Total())+of(s.TokensFrom))
 	}
 	if s.Status != "" || s.Error != "" {
 		facts = append(facts, p.bad(printable(strings.TrimSpace(s.Status+" "+s.Error))))
@@ -172,6 +172,14 @@ func (p *printer) seen(facts []string, s *Step) []string {
 		facts = append(facts, p.bad("tokens differ: "+printable(s.Conflict)))
 	}
 	return facts
+}
+
+// of names the format that a number is of, if that is another than the row's.
+func of(format string) string {
+	if format == "" {
+		return ""
+	}
+	return " of " + printable(format)
 }
 
 // text writes a text, folded to one line unless all of it is wanted.

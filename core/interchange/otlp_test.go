@@ -22,6 +22,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/core/decoder/decodertest"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
@@ -48,24 +49,7 @@ func assembled(t *testing.T, f decoder.Factory, s decoder.Stream, frames []frame
 	t.Helper()
 	b := &batch{export.Batch{ID: f.Info().Name}}
 	a := assemble.New(assemble.Settings{}, b, b)
-	d, err := f.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out decoder.Output
-	for i := range frames {
-		out.Begin(int32(i))
-		if err := d.Decode(&frames[i], &out); err != nil {
-			t.Fatal(err)
-		}
-		for j := range out.Messages {
-			m := &out.Messages[j]
-			m.Content, m.Tool.Arguments, m.Delegation.Task = m.Content.Own(), m.Tool.Arguments.Own(), m.Delegation.Task.Own()
-		}
-	}
-	if err := d.Flush(&out); err != nil {
-		t.Fatal(err)
-	}
+	out := decodertest.Decode(t, f, s, frames)
 	for i := range out.Messages {
 		m := &out.Messages[i]
 		if m.Time == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/core/decoder/decodertest"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/interchange"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -23,26 +24,8 @@ import (
 // decoded returns the rows of a stream, by session.
 func decoded(t *testing.T, f decoder.Factory, s decoder.Stream, frames []frame.Frame) map[string][]msg.Row {
 	t.Helper()
-	d, err := f.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out decoder.Output
-	for i := range frames {
-		out.Begin(int32(i))
-		if err := d.Decode(&frames[i], &out); err != nil {
-			t.Fatal(err)
-		}
-		for j := range out.Messages {
-			m := &out.Messages[j]
-			m.Content, m.Tool.Arguments, m.Delegation.Task = m.Content.Own(), m.Tool.Arguments.Own(), m.Delegation.Task.Own()
-		}
-	}
-	if err := d.Flush(&out); err != nil {
-		t.Fatal(err)
-	}
 	sessions := make(map[string][]msg.Row)
-	for _, m := range msg.Fold(out.Messages) {
+	for _, m := range msg.Fold(decodertest.Decode(t, f, s, frames).Messages) {
 		r := m.Row()
 		r.SessionID = cmp.Or(r.SessionID, m.Session)
 		sessions[r.SessionID] = append(sessions[r.SessionID], r)
@@ -50,7 +33,7 @@ func decoded(t *testing.T, f decoder.Factory, s decoder.Stream, frames []frame.F
 	return sessions
 }
 
-// facts are what a conversation and its trajectory have in common: the parent of each run; its
+// facts are the common part of a conversation and its trajectory: the parent of each run; its
 // texts, calls and results in order; and tokens.
 type facts struct {
 	Parents map[string]string   // run and call, by run

@@ -147,6 +147,9 @@ func (m *Server) stuck(ctx context.Context, in stuckArgs, a *answer) (string, er
 		a.line("%s: %s", s.words, cmp.Or(strings.Join(open, ", "), "nothing"))
 		for _, w := range s.list {
 			a.line("- %s %s of %s: %s, silent %s, age %s. %s", w.Kind, inspect.Clip(w.Name, 80), cmp.Or(inspect.Clip(w.AgentName, 60), "an unnamed agent"), w.Verdict, inspect.Span(w.Silent()), inspect.Span(w.Age()), inspect.Clip(w.Evidence, 300))
+			if act := w.Advice(); act != "" {
+				a.line("  to do: %s Its session is %s.", act, inspect.Clip(w.SessionID, 100))
+			}
 			a.line("  %s", m.trace(w.TraceID))
 		}
 	}
@@ -286,6 +289,14 @@ func (m *Server) spent(ctx context.Context, in spentArgs, a *answer) (string, er
 		for _, x := range by.list {
 			one("- "+by.title+" "+cmp.Or(inspect.Clip(x.Name, 100), "unknown"), x)
 		}
+	}
+	alerts, err := inspect.LoadBudgetAlerts(ctx, m.Store, since)
+	if err != nil {
+		return "", err
+	}
+	for i := range alerts[:min(len(alerts), 10)] {
+		b := &alerts[i]
+		a.line("- budget %s, %s %s: %s", inspect.Clip(b.Budget, 60), b.Alert, b.State(m.Zone), inspect.Clip(b.Evidence, 300))
 	}
 	return "sql over v_attributed_usage has it by any two of them, host, branch and session, over v_usage by message" + suffix("; the page is ", m.Pages, "/cost") + ".", nil
 }

@@ -32,6 +32,18 @@ const SessionFrom = "session_from"
 // when it is how the run ended.
 const FinishReasonOf = "finish_reason_of"
 
+// ResponseItem is an attribute of a part of a response: the provider's id of it, by which a view may name the response that
+// has no other name there.
+const ResponseItem = "item_id"
+
+// RestOf is an attribute of a usage message with what the responses lack of a total: that of the
+// session, or of the run.
+const (
+	RestOf    = "of"
+	OfSession = "session"
+	OfResult  = "result"
+)
+
 // paramPrefix is the common prefix of the names of parameters.
 const paramPrefix = "request."
 

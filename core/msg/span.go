@@ -143,9 +143,13 @@ type Span struct {
 }
 
 // Hop is the time of a call that another program answered, in nanoseconds: from the call to the
-// request on the wire, from there to the answer on the wire, and from there to the result in the
-// caller's own records. A part is zero when it is not known.
-type Hop struct{ Queue, Server, Return int64 }
+// request on the wire, between the two programs, in the server, and from the answer on the wire to the
+// result in the caller's own records. A part is zero when it is not known; where the transport is not, the
+// server's time has it.
+type Hop struct {
+	Queue, Transport, Server, Return int64
+	Crowded                          bool `json:",omitzero"` // too many were alike to know the call of each
+}
 
 // Seen is the provenance of a span that several formats show.
 type Seen struct {

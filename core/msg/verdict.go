@@ -29,6 +29,9 @@ type Verdict struct {
 	Ver uint64
 }
 
+// AlertOfChange is the Name of what is no verdict on work, but a change of an agent, a tool or a model; see package change.
+const AlertOfChange = "change"
+
 // EventVerdict is the event of a span of which a verdict was made; its time is that of Since.
 // Its attributes are the verdict, the evidence, and for how long it held, in seconds.
 const (

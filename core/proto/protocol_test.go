@@ -111,7 +111,7 @@ func bytesOf(t *testing.T, dump string) []byte {
 	return out
 }
 
-// The table of required fields is what the host refuses: a kind that is not in its row needs no
+// The table of required fields agrees with the host's refusals: a kind that is not in its row needs no
 // more than any message.
 func TestProtocolRequiresWhatTheHostDoes(t *testing.T) {
 	_, table, _ := strings.Cut(protocol(t), "| kind | required |\n|---|---|\n")

@@ -75,7 +75,7 @@ func Enter(text string) error {
 	return fmt.Errorf("sandbox: exec %s: %w", c.Path, execOpen(program, argv, os.Environ()))
 }
 
-// abandoned reports whether a descriptor is a pipe that nobody reads.
+// abandoned reports whether a descriptor is a pipe without a reader.
 func abandoned(fd int) bool {
 	p := []unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(p, 0)

@@ -175,8 +175,10 @@ func (p *Profile) delegate(a attrs, s *msg.Span) {
 	a.some(KeyConfidence, uint64(d.Confidence))
 	a.flag(KeyDelegateAsync, d.Async)
 	a.seconds(KeyHopQueue, s.Hop.Queue)
+	a.seconds(KeyHopTransport, s.Hop.Transport)
 	a.seconds(KeyHopServer, s.Hop.Server)
 	a.seconds(KeyHopReturn, s.Hop.Return)
+	a.flag(KeyHopCrowded, s.Hop.Crowded)
 	if p.dev && s.Kind == msg.SpanDelegation {
 		a.str(KeyTransferTarget, d.To)
 		if !d.Async { // neither mode has a word for a caller that continues

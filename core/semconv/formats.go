@@ -12,10 +12,11 @@ type traits struct {
 	agentsStay bool
 	// model is the meaning of the model in its messages.
 	model which
-	// family, rank and measures make it one of the views of an agent's conversations; see View.
+	// family, rank, measures and ownNames make it one of the views of an agent's conversations; see View.
 	family   string
 	rank     uint8
 	measures bool
+	ownNames bool
 	// calls, texts and turns are hops that it records; see Hops.
 	calls, texts, turns bool
 }
@@ -38,17 +39,17 @@ var formats = map[string]traits{
 	"llm-message":           {agentsStay: true, model: asked},
 	"legion":                {provider: "anthropic", agentsStay: true, model: answered},
 	"claude-code":           {provider: "anthropic", model: answered, family: "claude-code", rank: 3},
-	"claude-stream":         {provider: "anthropic", model: answered},
+	"claude-stream":         {provider: "anthropic", model: answered, family: "claude-code", rank: 2},
 	"claude-managed-agents": {provider: "anthropic", model: asked},
-	"codex":                 {provider: "openai", model: asked},
-	"codex-exec":            {provider: "openai", model: asked},
+	"codex":                 {provider: "openai", model: asked, family: "codex", rank: 3, ownNames: true},
+	"codex-exec":            {provider: "openai", model: asked, family: "codex", rank: 1, ownNames: true},
 	"a2a":                   {model: asked, texts: true, turns: true},
 	"acp":                   {model: asked, turns: true},
 	"ag-ui":                 {model: answered},
 	"opencode":              {model: asked},
-	"copilot":               {model: answered},
-	"gemini-api":            {model: answered},
-	"gemini-cli":            {model: answered},
+	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true},
+	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true},
+	"gemini-cli":            {model: answered, family: "gemini-cli", rank: 3, ownNames: true},
 	"codex-app-server":      {provider: "openai", model: asked},
 	"mcp":                   {model: answered, calls: true},
 	"cursor":                {model: asked},
@@ -59,26 +60,27 @@ var formats = map[string]traits{
 	"atif":                  {model: answered},
 	"otel-genai":            {model: answered},
 	"claude-code-otel":      {provider: "anthropic", model: answered, family: "claude-code", measures: true},
-	"codex-otel":            {provider: "openai", model: asked},
-	"gemini-otel":           {provider: "gcp.gemini", model: answered},
-	"copilot-otel":          {model: answered},
+	"codex-otel":            {provider: "openai", model: asked, family: "codex", measures: true, ownNames: true},
+	"gemini-otel":           {provider: "gcp.gemini", model: answered, family: "gemini-cli", measures: true, ownNames: true},
+	"copilot-otel":          {model: answered, family: "copilot", measures: true, ownNames: true},
 	"openclaw":              {model: answered},
 	"pi":                    {model: answered},
 	"vercel-ui":             {model: answered},
 	"anthropic-sse":         {model: answered, family: "claude-code", rank: 1, measures: true},
 	"bedrock-converse":      {provider: "aws.bedrock", model: answered},
 	"openai-chat":           {model: answered},
-	"openai-responses":      {model: answered},
+	"openai-responses":      {model: answered, family: "codex", rank: 2, measures: true, ownNames: true},
 }
 
 // View returns how the format shows an agent's conversations that other formats show, too:
 // the family of these formats, empty if there is no other, its rank among them, which is the
 // higher the more of the conversation it has, and whether it knows when requests began and
 // ended. A transcript has everything but times; telemetry has times and the final counts, and
-// contents only if the user asked for them.
-func View(format string) (family string, rank uint8, measures bool) {
+// contents only if the user asked for them. ownNames is set if the formats have names of their own for
+// runs or responses, and only the one with the highest rank is shown where names differ.
+func View(format string) (family string, rank uint8, measures, ownNames bool) {
 	t := formats[format]
-	return t.family, t.rank, t.measures
+	return t.family, t.rank, t.measures, t.ownNames
 }
 
 // Hops returns which requests of one program to another the format records: calls of the tools of a server, texts

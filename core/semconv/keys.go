@@ -84,10 +84,12 @@ const (
 	KeyChildRun      = "earshot.child_run.id"
 	KeyLinkMethod    = "earshot.link.method"
 	KeyConfidence    = "earshot.link.confidence"
-	KeyHopQueue      = "earshot.hop.queue" // of a call that another program answers, until its request is on the wire; seconds
-	KeyHopServer     = "earshot.hop.server"
-	KeyHopReturn     = "earshot.hop.return" // from its answer on the wire to the caller's result
-	KeySeenBy        = "earshot.seen_by"    // the formats, of a span that several views show
+	KeyHopQueue      = "earshot.hop.queue"     // of a call that another program answers, until its request is on the wire; seconds
+	KeyHopTransport  = "earshot.hop.transport" // between the programs, where both were recorded
+	KeyHopServer     = "earshot.hop.server"    // with the transport, where that is not known
+	KeyHopCrowded    = "earshot.hop.crowded"   // too many were alike to know the call of each
+	KeyHopReturn     = "earshot.hop.return"    // from its answer on the wire to the caller's result
+	KeySeenBy        = "earshot.seen_by"       // the formats, of a span that several views show
 	KeyTokensFrom    = "earshot.tokens.from"
 	KeyTimesFrom     = "earshot.times.from"
 	KeyConflict      = "earshot.conflict"

@@ -1,18 +1,18 @@
 package semconv
 
-// Exporter is an agent or a library that exports OpenTelemetry itself, by what its resource and scope
-// are named. An empty pattern matches everything; * does not match a slash.
+// Exporter is an agent or a library that exports OpenTelemetry itself, by the names of its resource and
+// scope. An empty pattern matches everything; * does not match a slash.
 type Exporter struct {
 	Service string // glob of service.name
 	Scope   string // glob of the scope's name
 	Format  string
 }
 
-// Telemetry lists the exporters with the format of what they export; the first match counts, and
+// Telemetry lists the exporters with the format of their telemetry; the first match counts, and
 // the last one matches everything.
 //
 //   - Claude Code: code.claude.com/docs/en/monitoring-usage. Its scope is com.anthropic.claude_code with
-//     the signal behind it, also where somebody has set another service.name.
+//     the signal behind it, also where a user has set another service.name.
 //   - Codex: service.name is the name of the program that started it, so that its own scopes
 //     count as well.
 //   - Copilot: github-copilot is the CLI, copilot-chat VS Code, vs-copilot Visual Studio.

@@ -2,8 +2,11 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
@@ -37,27 +40,28 @@ var costs = address.Columns{"time": "ts", "agent": "agent_name", "model": "model
 
 func (u *UI) cost(r request) (string, any, error) {
 	p := &costPage{}
-	var err error
-	if p.Filters, err = u.filters(r, inspect.Usage, costs); err != nil {
-		return "", p, err
+	group, ctx := errgroup.WithContext(r.Context())
+	r.Request = r.WithContext(ctx)
+	group.Go(func() (err error) { p.Filters, err = u.filters(r, inspect.Usage, costs); return err })
+	loads := []func(*UI, request) ([]section, error){p.spent, toolCosts, contexts, findings, waits}
+	parts := make([][]section, len(loads))
+	for i, load := range loads {
+		group.Go(func() (err error) { parts[i], err = load(u, r); return err })
 	}
-	for _, add := range []func(*UI, request) error{p.spent, p.toolCosts, p.contexts, p.findings, p.waits} {
-		if err := add(u, r); err != nil {
-			return "", p, err
-		}
-	}
-	return "", p, nil
+	err := group.Wait()
+	p.Sections = slices.Concat(parts...)
+	return "", p, err
 }
 
 // costRows is how many rows a section has.
 const costRows = 15
 
-// spent adds the cost by day and by each dimension. One that no work has is left out.
-func (p *costPage) spent(u *UI, r request) error {
+// spent is the cost by day and by each dimension. One that no work has is left out.
+func (p *costPage) spent(u *UI, r request) (out []section, err error) {
 	where, params := r.State.Where(costs)
 	spent, err := inspect.LoadSpent(r.Context(), u.q, inspect.Condition{SQL: where, Params: params})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.Total = spent.Total
 	for _, b := range [...]struct {
@@ -88,14 +92,14 @@ func (p *costPage) spent(u *UI, r request) error {
 			}
 			s.Rows = append(s.Rows, row)
 		}
-		p.Sections = append(p.Sections, s)
+		out = append(out, s)
 	}
-	return nil
+	return out, nil
 }
 
-// section adds a section of one query, whose rows are a name, the id of a session or nothing, a
+// load fills a section by one query, whose rows are a name, the id of a session or nothing, a
 // number to compare by, and cells.
-func (p *costPage) section(u *UI, r request, s section, sql string, params map[string]string) error {
+func (s section) load(u *UI, r request, sql string, params map[string]string) ([]section, error) {
 	var numbers []float64
 	var top float64
 	err := u.q.Each(r.Context(), sql, params, func(v []any) error {
@@ -117,26 +121,25 @@ func (p *costPage) section(u *UI, r request, s section, sql string, params map[s
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.Title, err)
+		return nil, fmt.Errorf("%s: %w", s.Title, err)
 	}
 	for i := range s.Rows {
 		if s.Rows[i].Share = -1; top > 0 {
 			s.Rows[i].Share = int(100 * numbers[i] / top)
 		}
 	}
-	p.Sections = append(p.Sections, s)
-	return nil
+	return []section{s}, nil
 }
 
 // toolCalls has the columns of v_tool_calls.
 var toolCalls = address.Columns{"time": "ts", "agent": "agent_name", "tool": "tool_name", "model": "model", "format": "format", "tenant": "tenant", "status": "status", "project": "project"}
 
-func (p *costPage) toolCosts(u *UI, r request) error {
+func toolCosts(u *UI, r request) ([]section, error) {
 	where, params := r.State.Where(toolCalls)
-	return p.section(u, r, section{
+	return section{
 		Title: "By tool", Head: []string{"cost", "calls", "tokens a call"}, Empty: "No result has a known size in tokens.",
 		Note: "What reading the results cost the first time. Each later request of a run reads them again, from a cache as a rule.",
-	}, `
+	}.load(u, r, `
 		SELECT toString(tool_name), '' AS session, ifNull(sum(cost_usd), 0) AS cost, if(count(cost_usd) = 0, '?', concat('$', toString(round(cost, 4)))), toString(count()), toString(round(ifNull(avg(result_tokens), 0)))
 		FROM v_tool_calls
 		WHERE result_tokens IS NOT NULL AND `+where+`
@@ -145,15 +148,14 @@ func (p *costPage) toolCosts(u *UI, r request) error {
 		LIMIT `+strconv.Itoa(costRows), params)
 }
 
-// contexts adds the runs whose requests grew most.
-func (p *costPage) contexts(u *UI, r request) error {
+// contexts are the runs whose requests grew most.
+func contexts(u *UI, r request) ([]section, error) {
 	columns := address.Columns{"time": "ts", "agent": "agent_name", "model": "model", "format": "format", "tenant": "tenant", "project": "project"}
 	where, params := r.State.Where(columns)
-	before := len(p.Sections)
-	err := p.section(u, r, section{
+	out, err := section{
 		Title: "Contexts that grew most", Head: []string{"first request", "largest", "requests", "agent"}, Empty: "No request has counts of its tokens.",
 		Note: "Tokens of a conversation's requests, by agent. A larger request costs more each time it is sent.",
-	}, `
+	}.load(u, r, `
 		SELECT if(any(title) != '', any(title), session_id) AS name, session_id, toFloat64(max(size)) AS largest, toString(argMin(size, ts)), toString(max(size)), toString(count()), toString(agent_name)
 		FROM (
 			SELECT u.*, u.input_tokens + u.cache_read_tokens + u.cache_write_tokens AS size, f.project AS project, f.title AS title
@@ -164,23 +166,23 @@ func (p *costPage) contexts(u *UI, r request) error {
 		ORDER BY max(size) - argMin(size, ts) DESC, session_id
 		LIMIT `+strconv.Itoa(costRows), params)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, row := range p.Sections[before].Rows {
+	for _, row := range out[0].Rows {
 		for i := range 2 {
 			if n, err := strconv.ParseUint(row.Cells[i], 10, 64); err == nil {
 				row.Cells[i] = short(n)
 			}
 		}
 	}
-	return nil
+	return out, nil
 }
 
-func (p *costPage) findings(u *UI, r request) error {
+func findings(u *UI, r request) ([]section, error) {
 	where, params := r.State.Where(address.Columns{"time": "ts", "agent": "agent_name", "tool": "tool_name", "format": "format", "tenant": "tenant"})
-	return p.section(u, r, section{
+	return section{
 		Title: "Loops and storms", Head: []string{"runs", "most", "tool"}, Empty: "No run repeats itself, fails in a row or falls silent.",
-	}, `
+	}.load(u, r, `
 		SELECT transform(toString(kind), ['repeat', 'ping_pong', 'error_storm', 'fan_out', 'silence'], ['the same call again', 'to and fro between two calls', 'failures in a row', 'many delegations at once', 'silence'], toString(kind)),
 			argMax(session_id, count), toFloat64(uniqExact(run_id)) AS runs, toString(uniqExact(run_id)), toString(max(count)), toString(tool_name)
 		FROM v_findings
@@ -190,12 +192,11 @@ func (p *costPage) findings(u *UI, r request) error {
 		LIMIT `+strconv.Itoa(costRows), params)
 }
 
-func (p *costPage) waits(u *UI, r request) error {
+func waits(u *UI, r request) ([]section, error) {
 	where, params := r.State.Where(toolCalls)
-	before := len(p.Sections)
-	err := p.section(u, r, section{
+	out, err := section{
 		Title: "Waits for people", Head: []string{"together", "calls", "longest"}, Empty: "No call waited for a person.",
-	}, `
+	}.load(u, r, `
 		SELECT toString(tool_name), argMax(session_id, waited_ms), sum(waited_ms) AS together, toString(together), toString(count()), toString(max(waited_ms))
 		FROM v_tool_calls
 		WHERE waited_ms > 0 AND `+where+`
@@ -203,16 +204,16 @@ func (p *costPage) waits(u *UI, r request) error {
 		ORDER BY together DESC, tool_name
 		LIMIT `+strconv.Itoa(costRows), params)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, row := range p.Sections[before].Rows {
+	for _, row := range out[0].Rows {
 		for _, i := range [...]int{0, 2} {
 			if ms, err := strconv.ParseFloat(row.Cells[i], 64); err == nil {
 				row.Cells[i] = inspect.Span(time.Duration(ms * 1e6))
 			}
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // Source is the account of a source.

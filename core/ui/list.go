@@ -10,9 +10,9 @@ func (u *UI) list() []page {
 		{pattern: "/{$}", title: "Slow delegations", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, load: u.slow},
 
 		{name: "Conversations", pattern: "/sessions", title: "Conversations", template: "sessions.html", load: u.sessions},
-		{pattern: "/session/{id...}", template: "session.html", style: "session.css", script: "session.js", untimed: true, load: u.session},
+		{pattern: "/session/{id...}", title: "Conversation", template: "session.html", style: "session.css", script: "session.js", untimed: true, load: u.session},
 
-		{pattern: "/trace/{id}", template: "trace.html", style: "trace.css", script: "trace.js", untimed: true, load: u.trace},
+		{pattern: "/trace/{id}", title: "Trace", template: "trace.html", style: "trace.css", script: "trace.js", untimed: true, load: u.trace},
 		{pattern: "/trace/{id}/step/{span}", template: "step.html", style: "trace.css", untimed: true, load: u.step},
 
 		{pattern: "/search", title: "Search", template: "search.html", style: "search.css", load: u.search},

@@ -117,6 +117,9 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 		var head early
 		if err == nil {
 			if v.Title = p.title; v.Title != "" {
+				if id := []rune(r.PathValue("id")); len(id) > 0 {
+					v.Title += " " + inspect.Clip(string(id[:min(len(id), 8)]), 8) // an agent's own, which may have any characters
+				}
 				bare := v
 				timer := time.AfterFunc(u.soon, func() { head.send(w, t, bare) })
 				defer timer.Stop()
@@ -138,7 +141,7 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 		}
 		if err != nil {
 			status, t = failure(err), u.fails
-			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), err.Error(), nil, nil
+			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), clean(err.Error()), nil, nil
 		}
 		var b bytes.Buffer
 		for _, part := range []string{"head", "content", "foot"} {

@@ -10,7 +10,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
+	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/price"
 )
 
@@ -93,13 +96,13 @@ func TestAPageShowsItsHeadFirst(t *testing.T) {
 		}
 		g.open = make(chan struct{})
 		u.q = g
-		r, err := http.Get(s.URL + p.pattern)
+		r, err := http.Get(s.URL + strings.ReplaceAll(p.pattern, "{id}", "4bf92f35"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var body strings.Builder
 		buffer := make([]byte, 4096)
-		for !strings.Contains(body.String(), "<h1>"+p.title+"</h1>") {
+		for !strings.Contains(body.String(), "<h1>"+p.title) {
 			n, err := r.Body.Read(buffer)
 			if body.Write(buffer[:n]); err != nil {
 				t.Fatalf("%s: %v after\n%s", p.pattern, err, &body)
@@ -113,6 +116,29 @@ func TestAPageShowsItsHeadFirst(t *testing.T) {
 		body.Write(rest)
 		if got := body.String(); !strings.Contains(string(rest), "the store is down") || !strings.HasSuffix(strings.TrimSpace(got), "</html>") || strings.Count(got, "<h1>") != 1 {
 			t.Errorf("%s:\n%s", p.pattern, got)
+		}
+	}
+}
+
+// TestForeignIDsArePrintable: the id in the address of a page is an agent's own, and does not turn the text around it,
+// neither in the title that is shown while the page is loaded nor in the error that follows.
+func TestForeignIDsArePrintable(t *testing.T) {
+	const id = "gr\u00fc\u00df\u202egnp.exe"
+	g := gate{open: make(chan struct{})}
+	u, err := New(g, &price.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loading := httptest.NewRequest(http.MethodGet, "http://"+local+"/session/"+url.PathEscape(id), nil)
+	time.AfterFunc(10*u.soon, func() { close(g.open) })
+	w := httptest.NewRecorder()
+	u.ServeHTTP(w, loading)
+	if !strings.Contains(w.Body.String(), "<h1>"+inspect.Clip("Conversation gr\u00fc\u00df\u202egnp", 100)) {
+		t.Errorf("while it is loaded:\n%s", w.Body)
+	}
+	for name, body := range map[string]string{"while it is loaded": w.Body.String(), "unknown": get(t, canned{}, local, "/session/"+url.PathEscape(id)).Body.String()} {
+		if strings.ContainsRune(body, '\u202e') || !utf8.ValidString(body) {
+			t.Errorf("%s:\n%s", name, body)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -60,15 +61,19 @@ type toolsPage struct {
 var calls = address.Columns{"time": "ts", "agent": "agent_name", "tool": "tool_name", "model": "model", "project": "project", "format": "format", "tenant": "tenant", "status": "status", "waiting": "waits_for != ''"}
 
 func (u *UI) tools(r request) (string, any, error) {
-	var p toolsPage
-	var err error
-	if p.Filters, err = u.filters(r, "v_tool_calls", calls); err != nil {
-		return "", p, err
-	}
-	where, params := r.State.Where(calls)
+	p := &toolsPage{}
+	group, ctx := errgroup.WithContext(r.Context())
+	group.Go(func() (err error) { p.Filters, err = u.filters(r, "v_tool_calls", calls); return err })
+	group.Go(func() error { return p.load(ctx, u.q, r.State) })
+	return "", p, group.Wait()
+}
+
+// load reads the tools.
+func (p *toolsPage) load(ctx context.Context, q Querier, s address.State) error {
+	where, params := s.Where(calls)
 	var all time.Duration
 	// The time that a person took before a call could continue is not the tool's.
-	err = u.q.Each(r.Context(), `
+	err := q.Each(ctx, `
 		SELECT tool_name, count() AS calls, countIf(status = 'error') AS errors,
 			quantileExact(0.5)(duration_ms - waited_ms) AS p50, quantileExact(0.95)(duration_ms - waited_ms) AS p95,
 			max(duration_ms - waited_ms) AS longest, sum(duration_ms - waited_ms) AS together
@@ -92,7 +97,7 @@ func (u *UI) tools(r request) (string, any, error) {
 			p.List[i].Share = int(100 * p.List[i].Together / all)
 		}
 	}
-	return "", p, err
+	return err
 }
 
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -33,13 +33,9 @@ func (u *UI) session(r request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	title := c.Session.Title
-	if title == "" {
-		title = c.Session.ID
-	}
 	p := newSession(c, r.Request)
 	p.Tail = !p.One && p.Later == "" && r.Now.Sub(c.Session.Last) < tailed
-	return inspect.Clip(title, 120), p, nil
+	return "", p, nil
 }
 
 // tailed is how long after its last message a conversation may go on.

@@ -58,7 +58,7 @@ func (u *UI) stepOf(r request, s *shownTrace, span string) (*stepPage, error) {
 	if n == nil || w == nil {
 		return nil, nil
 	}
-	row := &s.Spans[s.row[span]]
+	row := &s.Spans[n.Number()]
 	start, _ := s.Waterfall.Times()
 	from, to := row.Times()
 	p := &stepPage{

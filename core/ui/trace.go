@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
 )
@@ -39,7 +41,6 @@ type traces struct {
 type shownTrace struct {
 	*inspect.Trace
 	*inspect.Waterfall
-	row     map[string]int // by span
 	loaded  time.Time
 	running bool
 
@@ -60,10 +61,9 @@ func (u *UI) loadTrace(ctx context.Context, id string, now time.Time) (*shownTra
 	if err != nil {
 		return nil, err
 	}
-	s := &shownTrace{Trace: t, Waterfall: t.Waterfall(), loaded: now, row: make(map[string]int, len(t.Works))}
+	s := &shownTrace{Trace: t, Waterfall: t.Waterfall(), loaded: now}
 	s.why = sync.OnceValue(func() []string { return t.Explain().Text })
 	for i := range s.Spans {
-		s.row[s.Spans[i].SpanID] = i
 		s.running = s.running || s.Spans[i].Status == "running"
 	}
 	u.traces.mu.Lock()
@@ -116,6 +116,16 @@ func (s *shownTrace) rows(v traceView) []int {
 		out = append(out, i)
 	}
 	return out
+}
+
+// place is where a view's rows have a span; -1 when they have not.
+func (s *shownTrace) place(rows []int, span string) int {
+	if n := s.Tree.Node(span); n != nil {
+		if at, ok := slices.BinarySearch(rows, n.Number()); ok {
+			return at
+		}
+	}
+	return -1
 }
 
 // traceRow is a row as the page and its script show it. X and widths are thousandths of the view.
@@ -280,6 +290,7 @@ func (s *shownTrace) overview() (out []stripe) {
 
 type tracePage struct {
 	ID, Session string
+	Agent       string // whose turn it is
 	Started     time.Time
 	Wall        time.Duration
 	Steps       int
@@ -319,7 +330,7 @@ func (u *UI) trace(r request) (string, any, error) {
 	id := strings.ToLower(r.PathValue("id"))
 	s, err := u.loadTrace(r.Context(), id, r.Now)
 	if err != nil {
-		return "Trace", nil, err
+		return "", nil, err
 	}
 	v := s.view(r.State.Get)
 	rows := s.rows(v)
@@ -336,14 +347,13 @@ func (u *UI) trace(r request) (string, any, error) {
 			p.Failed++
 		}
 	}
-	title := "Trace " + inspect.Clip(id, 8)
 	for _, n := range s.Tree.Roots() {
 		if c := s.Trace.Spent(n.ID); n.Parent() == nil {
 			p.Spent = p.Spent.Plus(c)
 		}
 	}
 	if roots := s.Tree.Roots(); len(roots) > 0 && roots[0].Name != "" {
-		title = "A turn of " + inspect.Clip(roots[0].Name, 60)
+		p.Agent = roots[0].Name
 	}
 	if len(s.Spans) <= explained || r.State.Get("why") != "" {
 		p.Why = s.why()
@@ -355,14 +365,18 @@ func (u *UI) trace(r request) (string, any, error) {
 	}
 	if span := r.State.Get("step"); span != "" {
 		if p.Step, err = u.stepOf(r, s, span); err != nil {
-			return title, nil, err
+			return "", nil, err
 		}
-		if n, ok := slices.BinarySearch(rows, s.row[span]); ok && p.Step != nil && r.State.Get("row") == "" {
-			p.At = max(0, n-20)
+		if at := s.place(rows, span); at >= 0 && r.State.Get("row") == "" {
+			p.At = max(0, at-20)
 		}
 	}
-	if p.Rows, err = s.page(r.Context(), u.q, v, rows, p.At); err != nil {
-		return title, nil, err
+	var links []inspect.TraceLink
+	group, ctx := errgroup.WithContext(r.Context())
+	group.Go(func() (err error) { p.Rows, err = s.page(ctx, u.q, v, rows, p.At); return err })
+	group.Go(func() (err error) { links, err = s.Links(ctx, u.q); return err })
+	if err := group.Wait(); err != nil {
+		return "", nil, err
 	}
 	if p.At > 0 {
 		p.Earlier = r.State.With("row", strconv.Itoa(max(p.At-rowsOnPage, 0)), "step", "").String()
@@ -377,10 +391,6 @@ func (u *UI) trace(r request) (string, any, error) {
 		}
 		p.Views = append(p.Views, l)
 	}
-	links, err := s.Links(r.Context(), u.q)
-	if err != nil {
-		return title, nil, err
-	}
 	for _, l := range links {
 		if l.TraceID == s.Trace.ID {
 			continue
@@ -391,7 +401,7 @@ func (u *UI) trace(r request) (string, any, error) {
 		}
 		p.Links = append(p.Links, traceLink{l, words, stepAddress(l.TraceID, l.SpanID)})
 	}
-	return title, p, nil
+	return "", p, nil
 }
 
 // traceAnswer is a page of rows for the script.
@@ -415,12 +425,7 @@ func (u *UI) traceRows(w http.ResponseWriter, r *http.Request) {
 	rows := s.rows(v)
 	at := number(r, "at")
 	start, end := s.Waterfall.Times()
-	answer := traceAnswer{Total: len(rows), At: at, Ticks: s.ticks(v), Window: traceView{from: start, to: end}.at(v.from, v.to, 2), Step: -1}
-	if row, ok := s.row[r.FormValue("step")]; ok {
-		if n, ok := slices.BinarySearch(rows, row); ok {
-			answer.Step = n
-		}
-	}
+	answer := traceAnswer{Total: len(rows), At: at, Ticks: s.ticks(v), Window: traceView{from: start, to: end}.at(v.from, v.to, 2), Step: s.place(rows, r.FormValue("step"))}
 	if answer.Rows, err = s.page(r.Context(), u.q, v, rows, at); err != nil {
 		http.Error(w, err.Error(), failure(err))
 		return

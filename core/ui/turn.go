@@ -57,8 +57,11 @@ type step struct {
 
 // Hint distinguishes the step from others of its kind.
 func (s step) Hint() string {
-	if s.Kind == "chat" {
+	switch s.Kind {
+	case "chat":
 		return inspect.Clip(cut(s.Output, 400), 100)
+	case "tool":
+		return inspect.Clip(cut(inspect.Argument(s.Input), 400), 100)
 	}
 	return inspect.Clip(cut(s.Input, 400), 100)
 }

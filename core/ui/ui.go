@@ -54,7 +54,7 @@ var pages embed.FS
 var assets embed.FS
 
 // headWait is short, so that a page shows something within a tenth of a second.
-const headWait = 25 * time.Millisecond
+const headWait = 10 * time.Millisecond
 
 // Querier reads the tables.
 type Querier interface {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,7 +79,7 @@ func TestForeignTextStaysText(t *testing.T) {
 // TestAPageRecovers: an unreachable store, or a missing conversation, is reported
 // once, and the next request gets its page.
 func TestAPageRecovers(t *testing.T) {
-	u, err := New(flaky{canned{"tool_name, count()": {{"sound", uint64(1), uint64(0), 1.0, 1.0, 1.0, 1.0}}}, new(int)}, &price.Table{})
+	u, err := New(flaky{canned{"tool_name, count()": {{"sound", uint64(1), uint64(0), 1.0, 1.0, 1.0, 1.0}}}, new(atomic.Int32)}, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +96,11 @@ func TestAPageRecovers(t *testing.T) {
 // flaky fails the first query.
 type flaky struct {
 	Querier
-	asked *int
+	asked *atomic.Int32
 }
 
 func (f flaky) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
-	if *f.asked++; *f.asked == 1 {
+	if f.asked.Add(1) == 1 {
 		return errors.New("the store is down")
 	}
 	return f.Querier.Each(ctx, sql, params, row)

@@ -1,7 +1,10 @@
 package verdict
 
 import (
+	"cmp"
+	"container/list"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -17,7 +20,8 @@ import (
 // confidence, and the largest one is taken; below MinSamples there is no bound.
 type History struct {
 	keys  map[string]*samples
-	clock uint64 // counts uses, for eviction
+	used  list.List // the *samples of keys, the one that was used last in front
+	clock uint64    // counts uses
 	dirty bool
 
 	texts map[string]string // keys and commands, that calls share
@@ -37,7 +41,9 @@ type samples struct {
 	N    int       `json:"n"`    // that there were
 	Used uint64    `json:"used"`
 
-	bound *Bound // nil: to be computed
+	key     string
+	element *list.Element // in History.used
+	bound   *Bound        // nil: to be computed
 }
 
 // NewHistory returns an empty history.
@@ -51,9 +57,10 @@ func (h *History) Add(key string, took int64) {
 	s := h.keys[key]
 	if s == nil {
 		if len(h.keys) >= maxKeys {
-			h.evict()
+			delete(h.keys, h.used.Remove(h.used.Back()).(*samples).key)
 		}
-		s = &samples{}
+		s = &samples{key: key}
+		s.element = h.used.PushFront(s)
 		h.keys[key] = s
 	}
 	if len(s.Took) >= maxSamples {
@@ -62,6 +69,7 @@ func (h *History) Add(key string, took int64) {
 	s.Took = append(s.Took, float32(time.Duration(took).Seconds()))
 	s.N++
 	s.bound = nil
+	h.used.MoveToFront(s.element)
 	h.clock++
 	s.Used = h.clock
 	h.dirty = true
@@ -71,17 +79,6 @@ func (h *History) Add(key string, took int64) {
 func (h *History) AddAnswer(l Learned) {
 	h.buf = append(append(h.buf[:0], "model "...), l.Model...)
 	h.Add(h.intern(h.buf), l.Took)
-}
-
-// evict drops the key that was used least recently.
-func (h *History) evict() {
-	oldest := ""
-	for k, s := range h.keys {
-		if oldest == "" || s.Used < h.keys[oldest].Used {
-			oldest = k
-		}
-	}
-	delete(h.keys, oldest)
 }
 
 // Bound is the bound of a key's history for the next duration.
@@ -151,8 +148,11 @@ func (h *History) Unmarshal(b []byte) error {
 		return err
 	}
 	h.keys = keys
-	for _, s := range keys {
-		h.clock = max(h.clock, s.Used)
+	h.used.Init()
+	for _, key := range slices.SortedFunc(maps.Keys(keys), func(a, b string) int { return cmp.Compare(keys[a].Used, keys[b].Used) }) {
+		s := keys[key]
+		s.key, s.element = key, h.used.PushFront(s)
+		h.clock = s.Used
 	}
 	return nil
 }

@@ -116,6 +116,9 @@ func (v *judgement) ago(t int64) string { return span(v.now - t) }
 // call judges a call by itself; a delegation with a run that goes on is as healthy as that.
 func (v *judgement) call(c *Call) Verdict {
 	st, rules := c.State, &v.Rules
+	if st.Told {
+		return Verdict{}
+	}
 	switch st.Awaits {
 	case Permission:
 		return Verdict{Kind: WaitingPermission, Since: st.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", c.name(), v.ago(st.Since))}

@@ -30,6 +30,7 @@ type Progress struct {
 	Since    int64  `json:"since,omitempty"`    // when that began, by the clock of alive; Unix ns
 	Asked    int64  `json:"asked,omitempty"`    // when the model got its input, by the protocol
 	Answered bool   `json:"answered,omitempty"` // by a model, ever
+	Handed   bool   `json:"handed,omitempty"`   // its answer is whole, and its client has the next step
 	Live     bool   `json:"live,omitempty"`     // a record came when it was written
 
 	Retries  int    `json:"retries,omitempty"`  // one after the other
@@ -52,6 +53,7 @@ type CallState struct {
 	Limit   int64  `json:"limit,omitempty"`   // its own timeout; ns
 	Awaits  Awaits `json:"awaits,omitempty"`
 	Since   int64  `json:"since,omitempty"` // when that began
+	Told    bool   `json:"told,omitempty"`  // its result is there, though not for good
 	Mark    Mark   `json:"verdict,omitzero"`
 }
 
@@ -74,12 +76,7 @@ type Learned struct {
 // the model took to answer, if the record is the beginning of an answer.
 func (p *Progress) Observe(m *msg.Message, alive int64) (l Learned, ok bool) {
 	if m.Signal == msg.Retry {
-		if p.Retries == 0 {
-			p.Retrying = alive
-		}
-		p.Retries++
-		p.Trouble = trouble(m)
-		p.await(Model, alive, false)
+		p.fail(m, alive, true)
 		return l, false
 	}
 	switch m.Signal {
@@ -87,9 +84,12 @@ func (p *Progress) Observe(m *msg.Message, alive int64) (l Learned, ok bool) {
 		p.ask(m.Time, alive)
 	case msg.RunPause:
 		p.await(awaited(m), alive, true)
+	case msg.ModelEnd: // the next record is not the model's
+		p.Answered, p.Asked, p.Handed = true, 0, true
+		p.await(Nothing, alive, true)
 	case msg.WaitStart:
 		if m.Tool.CallID == "" {
-			p.await(permission(awaited(m)), alive, true)
+			p.await(permission(m), alive, true)
 		}
 	case msg.WaitEnd:
 		if m.Tool.CallID == "" {
@@ -106,10 +106,10 @@ func (p *Progress) Observe(m *msg.Message, alive int64) (l Learned, ok bool) {
 			p.Awaits = NextPrompt
 		}
 	case msg.Error:
-		p.fail(m, alive)
+		p.fail(m, alive, false)
 	case msg.Assistant, msg.Reasoning, msg.ToolCall, msg.Delegation:
 		if m.IsError { // the client's words for a refusal
-			p.fail(m, alive)
+			p.fail(m, alive, false)
 			return l, false
 		}
 		return p.answer(m, alive)
@@ -119,7 +119,7 @@ func (p *Progress) Observe(m *msg.Message, alive int64) (l Learned, ok bool) {
 
 // ask records that the model has something to answer.
 func (p *Progress) ask(t, alive int64) {
-	p.Asked = t
+	p.Asked, p.Handed = t, false
 	p.await(Model, alive, true)
 }
 
@@ -133,9 +133,9 @@ func (p *Progress) await(a Awaits, alive int64, begins bool) {
 // answer records a part of an answer.
 func (p *Progress) answer(m *msg.Message, alive int64) (l Learned, ok bool) {
 	if p.Awaits == Model && p.Asked != 0 && m.Time > p.Asked && p.Retries == 0 && m.Complete > msg.Partial {
-		l, ok = Learned{m.Model, m.Time - p.Asked}, m.Precision != msg.Inferred && m.Model != ""
+		l, ok = Learned{m.Model, m.Time - p.Asked}, (m.Precision != msg.Inferred || p.Live) && m.Model != ""
 	}
-	p.Asked, p.Retries, p.Retrying, p.Limited, p.Trouble = 0, 0, 0, 0, ""
+	p.Asked, p.Retries, p.Retrying, p.Limited, p.Trouble, p.Handed = 0, 0, 0, 0, "", false
 	p.Answered = true
 	if m.Kind == msg.Assistant {
 		p.keep(m.Content)
@@ -181,16 +181,25 @@ func (p *Progress) Words() string {
 	return head(t, maxWords)
 }
 
-// fail records an error of a request to the model.
-func (p *Progress) fail(m *msg.Message, alive int64) {
+// Elsewhere reports whether the next record is in another stream: the end of this one is not the run's.
+// calls: some of its calls have no result.
+func (p *Progress) Elsewhere(calls bool) bool {
+	switch p.Awaits {
+	case Person, Permission, Outside:
+		return true
+	}
+	return p.Limited != 0 || p.Handed && calls
+}
+
+// fail records an error of a request to the model, which is tried again if the record or its words announce that.
+func (p *Progress) fail(m *msg.Message, alive int64, again bool) {
 	p.Trouble = trouble(m)
-	if exhausted(p.Trouble) {
+	switch {
+	case exhausted(p.Trouble):
 		if p.Limited == 0 {
 			p.Limited = alive
 		}
-		return
-	}
-	if transient(p.Trouble) {
+	case again || transient(p.Trouble):
 		if p.Retries == 0 {
 			p.Retrying = alive
 		}
@@ -201,10 +210,11 @@ func (p *Progress) fail(m *msg.Message, alive int64) {
 
 // Observe takes a record of the call.
 func (c *CallState) Observe(m *msg.Message, alive int64) {
+	c.Told = c.Told || m.Kind == msg.ToolResult || m.Kind == msg.DelegationResult
 	switch m.Signal {
 	case msg.WaitStart:
 		if c.Awaits != Person { // a question of the agent is no question for permission
-			c.Awaits, c.Since = permission(awaited(m)), alive
+			c.Awaits, c.Since = permission(m), alive
 		}
 	case msg.RunPause:
 		c.Awaits, c.Since = awaited(m), alive
@@ -243,11 +253,12 @@ func awaited(m *msg.Message) Awaits {
 	return Person
 }
 
-func permission(a Awaits) Awaits {
-	if a == Person {
+// permission is whom a wait is for: a person's permission, unless the decoder reports that a person is asked.
+func permission(m *msg.Message) Awaits {
+	if m.Attr(msg.AttrWaitsFor) == "" {
 		return Permission
 	}
-	return a
+	return awaited(m)
 }
 
 // trouble are the words of an error, in one line.
@@ -262,9 +273,10 @@ func trouble(m *msg.Message) string {
 	return clip(strings.Join(strings.Fields(strings.Join(out, ": ")), " "), maxWords)
 }
 
-// exhausted reports whether an error is a quota that is used up until it is reset.
+// exhausted reports whether an error is a quota that is used up until it is reset. A rate's limit is not: it
+// is over in seconds.
 func exhausted(s string) bool {
-	return containsAny(strings.ToLower(s), "usage limit", "limit reached", "usage_limit", "insufficient_quota", "quota", "hit your limit", "credit balance", "out of credits", "billing", "spend limit")
+	return containsAny(strings.ReplaceAll(strings.ToLower(s), "rate limit reached", ""), "usage limit", "limit reached", "usage_limit", "insufficient_quota", "quota", "hit your limit", "credit balance", "out of credits", "billing", "spend limit")
 }
 
 // transient reports whether an error is one that clients try again.

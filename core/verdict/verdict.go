@@ -60,6 +60,23 @@ func (k Kind) String() string {
 	return fmt.Sprintf("invalid(%d)", k)
 }
 
+var advice = map[string]string{
+	"model_silent":       "Interrupt the turn and have it go on. If other agents are silent too, it is the provider.",
+	"model_retrying":     "It goes on when the provider does: look at its status, or change the model.",
+	"tool_running":       "Look whether its process still works. If you end it, the agent gets an error and goes on.",
+	"waiting_permission": "Allow or refuse it where the agent runs.",
+	"waiting_person":     "Answer where the agent runs.",
+	"rate_limited":       "Wait until the quota is reset, raise it, or change the model.",
+	"child_dead":         "Interrupt the caller and have it try again: no result will come.",
+	"orphan":             "Stop it, unless its work is wanted: nobody waits for it.",
+	"zombie":             "Interrupt the caller: its delegate has finished, and it was not told.",
+	"never_started":      "Begin it again: no model has answered.",
+	"looping":            "Interrupt it and tell it what to do otherwise: it repeats itself.",
+}
+
+// Advice is a person's next step after a verdict of that name; empty: none.
+func Advice(name string) string { return advice[name] }
+
 // Names are the names of all verdicts; the first is healthy.
 func Names() []string { return kinds[:] }
 

@@ -13,7 +13,7 @@ import (
 
 const sec = int64(time.Second)
 
-// TestToleranceRank: the limit is above the 0.95 quantile in 95 of 100 cases, whatever the
+// TestToleranceRank: the limit is above the 0.95 quantile in 95 of 100 cases, for any
 // distribution, from 59 samples on, and the largest sample below.
 func TestToleranceRank(t *testing.T) {
 	for n, want := range map[int]int{8: 7, 58: 57, 59: 58, 93: 91, 128: 125} {
@@ -38,8 +38,8 @@ func TestToleranceRank(t *testing.T) {
 	}
 }
 
-// TestHistory: a few outliers of many move nothing, few samples say nothing, and what was
-// stored is the same.
+// TestHistory: a few outliers of many move nothing, few samples set no limit, and a
+// stored history is the same.
 func TestHistory(t *testing.T) {
 	h := NewHistory()
 	for n := range 100 {

@@ -20,6 +20,7 @@ type attributor struct {
 	c      *Conn
 	s      Schema
 	settle time.Duration // see roller
+	sleep  func(context.Context, time.Duration) error
 }
 
 // appliedRules is the latest row of attribution_rules.
@@ -76,24 +77,27 @@ func (p attributor) apply(ctx context.Context, r appliedRules, since time.Time) 
 	if err := json.Unmarshal([]byte(r.json), &rules); err != nil {
 		return 0, fmt.Errorf("clickhouse: attribution_rules: %w", err)
 	}
-	var now int64 // of the server, in milliseconds
-	if err := p.c.db.QueryRow(ctx, "SELECT toUnixTimestamp64Milli(now64(3)), ("+"SELECT count() FROM ("+p.touched(since)+"))").Scan(&now, &n); err != nil {
+	var now int64    // of the server, in milliseconds
+	var called uint8 // 1 if a turn has a caller
+	if err := p.c.db.QueryRow(ctx, fmt.Sprintf("SELECT toUnixTimestamp64Milli(now64(3)), (SELECT count() FROM (%s)), toUInt8((SELECT count() FROM (SELECT 1 FROM %s WHERE caller_trace != '' LIMIT 1)))",
+		p.touched(since), p.s.name("turn_facts"))).Scan(&now, &n, &called); err != nil {
 		return 0, fmt.Errorf("clickhouse: attribution: %w", err)
 	}
 	if n > 0 {
-		if err := p.c.derive(ctx, p.derive(append(rules, attribution.Defaults()...), r.generation, now/1000, since)); err != nil {
+		if err := p.c.derive(ctx, p.derive(append(rules, attribution.Defaults()...), r.generation, now/1000, since, called > 0)); err != nil {
 			return 0, fmt.Errorf("clickhouse: attribution: %w", err)
 		}
 	}
 	until := time.UnixMilli(now).Add(-p.settle)
-	if n == 0 && until.Sub(since) < unnoted {
-		return 0, nil
+	if until.Sub(since) < unnoted {
+		return n, nil
 	}
 	return n, p.c.Exec(ctx, fmt.Sprintf("INSERT INTO %s (generation, rules, until, at) VALUES (%d, %s, %s, %s)", p.s.name("attribution_rules"), r.generation, quoteText(r.json), millis(until), millis(time.UnixMilli(now))))
 }
 
-// unnoted is how long passes without new facts go on from the same time: an idle store is not written to.
-const unnoted = time.Hour
+// unnoted is how long passes go on from the same time: deriving the rows again costs less than the part of a table
+// that a note of the time is.
+const unnoted = 5 * time.Minute
 
 // touched selects the conversations with facts that were stored since a time.
 func (p attributor) touched(since time.Time) string {
@@ -108,12 +112,14 @@ func (p attributor) touched(since time.Time) string {
 const maxCallers = 16
 
 // derive inserts the rows of the turns, and of the conversations, that are touched. A turn that another
-// one called has the facts of the first of the chain, if these are known.
-func (p attributor) derive(rules []attribution.Rule, generation uint64, now int64, since time.Time) string {
-	const facts = "source, format, agent_name, project, branch, agent_version, host, user"
-	called := fmt.Sprintf("SELECT tenant, trace_id, caller_trace FROM %s FINAL WHERE caller_trace != ''", p.s.name("turn_facts"))
-	tuple := func(alias string) string {
-		return "(" + alias + ".session_id, " + alias + "." + strings.ReplaceAll(facts, ", ", ", "+alias+".") + ")"
+// one called has the facts of the first of the chain, if these are known. Where no turn has a caller, that
+// part is left out: to plan it takes most of the time of a pass over a few turns.
+func (p attributor) derive(rules []attribution.Rule, generation uint64, now int64, since time.Time, called bool) string {
+	begun, chain, ofCalled := p.touched(since), "", ""
+	if called {
+		// the conversations that called a turn of those that are touched: callers are few, so all of them
+		begun += fmt.Sprintf(" UNION DISTINCT SELECT tenant, session_id FROM %[1]s WHERE (tenant, trace_id) IN (SELECT tenant, root FROM chain)", p.s.name("turn_facts"))
+		chain, ofCalled = p.chain(), p.ofCalled(since)
 	}
 	var columns, values []string
 	expressions := p.expressions(rules)
@@ -129,13 +135,7 @@ func (p attributor) derive(rules []attribution.Rule, generation uint64, now int6
 		more = "mapFilter((k, v) -> v != '', map(" + strings.Join(pairs, ", ") + "))"
 	}
 	return fmt.Sprintf(`INSERT INTO %[1]s (tenant, work, began_by, %[2]s, more, seen, ver)
-WITH RECURSIVE chain AS
-(
-    SELECT tenant, trace_id AS work, caller_trace AS root, 1 AS depth FROM (%[3]s)
-    UNION ALL
-    SELECT c.tenant, c.work, t.caller_trace, c.depth + 1 FROM chain AS c INNER JOIN (%[3]s) AS t ON t.tenant = c.tenant AND t.trace_id = c.root WHERE c.depth < %[4]d
-)
-SELECT f.tenant, f.work, f.began_by, %[5]s, CAST(%[6]s, 'Map(LowCardinality(String), String)'), now('UTC'), toUInt64(%[7]d) * 4294967296 + %[8]d
+%[3]sSELECT f.tenant, f.work, f.began_by, %[4]s, CAST(%[5]s, 'Map(LowCardinality(String), String)'), now('UTC'), toUInt64(%[6]d) * 4294967296 + %[7]d
 FROM
 (
     SELECT w.tenant AS tenant, w.work AS work, w.began_by AS began_by, w.source AS source, w.format AS format, w.agent_name AS agent,
@@ -143,40 +143,57 @@ FROM
         if(w.host != '', toString(w.host), s.host) AS host, if(w.user != '', toString(w.user), s.user) AS user, a.attributes AS attributes
     FROM
     (
-        SELECT tenant, trace_id AS work, session_id AS began_by, %[9]s FROM %[10]s FINAL WHERE caller_trace = '' AND (tenant, session_id) IN (%[11]s)
+        SELECT tenant, trace_id AS work, session_id AS began_by, %[8]s FROM %[9]s FINAL WHERE caller_trace = '' AND (tenant, session_id) IN (%[10]s)
         UNION ALL
-        SELECT t.tenant AS tenant, t.trace_id AS work, known.1 AS began_by, known.2 AS source, known.3 AS format, known.4 AS agent_name, known.5 AS project, known.6 AS branch,
-            known.7 AS agent_version, known.8 AS host, known.9 AS user
-        FROM
-        (
-            SELECT t.tenant AS tenant, t.trace_id AS trace_id, t.session_id AS session_id, if(b.trace_id = '', %[12]s, %[13]s) AS known
-            FROM (SELECT * FROM %[10]s FINAL WHERE caller_trace != '') AS t
-            LEFT JOIN (SELECT tenant, work, argMax(root, depth) AS root FROM chain GROUP BY tenant, work) AS c ON c.tenant = t.tenant AND c.work = t.trace_id
-            LEFT JOIN (SELECT * FROM %[10]s FINAL WHERE (tenant, trace_id) IN (SELECT tenant, root FROM chain)) AS b ON b.tenant = c.tenant AND b.trace_id = c.root
-        ) AS t
-        WHERE (t.tenant, t.session_id) IN (%[11]s) OR (t.tenant, known.1) IN (%[11]s)
-        UNION ALL
-        SELECT tenant, session_id AS work, session_id AS began_by, toLowCardinality(sources[1]) AS source, toLowCardinality(formats[1]) AS format, toLowCardinality(agents[1]) AS agent_name,
+        %[11]sSELECT tenant, session_id AS work, session_id AS began_by, toLowCardinality(sources[1]) AS source, toLowCardinality(formats[1]) AS format, toLowCardinality(agents[1]) AS agent_name,
             '' AS project, '' AS branch, '' AS agent_version, '' AS host, '' AS user
-        FROM %[14]s WHERE (tenant, session_id) IN (%[11]s)
+        FROM %[12]s WHERE (tenant, session_id) IN (%[10]s)
     ) AS w
-    LEFT JOIN (SELECT * FROM %[15]s WHERE (tenant, session_id) IN (%[16]s)) AS s ON s.tenant = w.tenant AND s.session_id = w.began_by
+    LEFT JOIN (SELECT * FROM %[13]s WHERE (tenant, session_id) IN (%[14]s)) AS s ON s.tenant = w.tenant AND s.session_id = w.began_by
     LEFT JOIN
     (
         SELECT tenant, session_id, CAST((groupArray(toString(name)), groupArray(value)), 'Map(String, String)') AS attributes
-        FROM (SELECT tenant, session_id, name, argMinMerge(v.value) AS value FROM %[17]s AS v WHERE (tenant, session_id) IN (%[16]s) GROUP BY tenant, session_id, name)
+        FROM (SELECT tenant, session_id, name, argMinMerge(v.value) AS value FROM %[15]s AS v WHERE (tenant, session_id) IN (%[14]s) GROUP BY tenant, session_id, name)
         GROUP BY tenant, session_id
     ) AS a ON a.tenant = w.tenant AND a.session_id = w.began_by
 ) AS f
 SETTINGS insert_deduplicate = 0, max_threads = 1, max_insert_threads = 1`,
-		p.s.name("attribution"), strings.Join(columns, ", "), called, maxCallers, strings.Join(values, ", "), more, generation, now, facts, p.s.name("turn_facts"), p.touched(since),
-		tuple("t"), tuple("b"), p.s.name("v_session_times"), p.s.name("v_session_facts"), p.begun(since), p.s.name("session_attributes"))
+		p.s.name("attribution"), strings.Join(columns, ", "), chain, strings.Join(values, ", "), more, generation, now, turnFacts, p.s.name("turn_facts"), p.touched(since),
+		ofCalled, p.s.name("v_session_times"), p.s.name("v_session_facts"), begun, p.s.name("session_attributes"))
 }
 
-// begun selects the conversations whose facts derive needs: those that are touched, and those that called
-// one of their turns. Callers are few, so all of them.
-func (p attributor) begun(since time.Time) string {
-	return p.touched(since) + fmt.Sprintf(" UNION DISTINCT SELECT tenant, session_id FROM %[1]s WHERE (tenant, trace_id) IN (SELECT tenant, root FROM chain)", p.s.name("turn_facts"))
+// turnFacts are the columns of turn_facts that dimensions derive from.
+const turnFacts = "source, format, agent_name, project, branch, agent_version, host, user"
+
+// chain is the table of the turns that have a caller, with each turn above.
+func (p attributor) chain() string {
+	called := fmt.Sprintf("SELECT tenant, trace_id, caller_trace FROM %s FINAL WHERE caller_trace != ''", p.s.name("turn_facts"))
+	return fmt.Sprintf(`WITH RECURSIVE chain AS
+(
+    SELECT tenant, trace_id AS work, caller_trace AS root, 1 AS depth FROM (%[1]s)
+    UNION ALL
+    SELECT c.tenant, c.work, t.caller_trace, c.depth + 1 FROM chain AS c INNER JOIN (%[1]s) AS t ON t.tenant = c.tenant AND t.trace_id = c.root WHERE c.depth < %[2]d
+)
+`, called, maxCallers)
+}
+
+// ofCalled selects the turns that have a caller, with the facts of the first of the chain.
+func (p attributor) ofCalled(since time.Time) string {
+	tuple := func(alias string) string {
+		return "(" + alias + ".session_id, " + alias + "." + strings.ReplaceAll(turnFacts, ", ", ", "+alias+".") + ")"
+	}
+	return fmt.Sprintf(`SELECT t.tenant AS tenant, t.trace_id AS work, known.1 AS began_by, known.2 AS source, known.3 AS format, known.4 AS agent_name, known.5 AS project, known.6 AS branch,
+            known.7 AS agent_version, known.8 AS host, known.9 AS user
+        FROM
+        (
+            SELECT t.tenant AS tenant, t.trace_id AS trace_id, t.session_id AS session_id, if(b.trace_id = '', %[1]s, %[2]s) AS known
+            FROM (SELECT * FROM %[3]s FINAL WHERE caller_trace != '') AS t
+            LEFT JOIN (SELECT tenant, work, argMax(root, depth) AS root FROM chain GROUP BY tenant, work) AS c ON c.tenant = t.tenant AND c.work = t.trace_id
+            LEFT JOIN (SELECT * FROM %[3]s FINAL WHERE (tenant, trace_id) IN (SELECT tenant, root FROM chain)) AS b ON b.tenant = c.tenant AND b.trace_id = c.root
+        ) AS t
+        WHERE (t.tenant, t.session_id) IN (%[4]s) OR (t.tenant, known.1) IN (%[4]s)
+        UNION ALL
+        `, tuple("t"), tuple("b"), p.s.name("turn_facts"), p.touched(since))
 }
 
 // factColumns are the columns of derive with a fact of another name.

@@ -1,11 +1,14 @@
 package clickhouse
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -287,5 +290,37 @@ func TestKeptAttributesAreOneList(t *testing.T) {
 	}
 	if !strings.Contains(string(b), "match(k, '"+attribution.KeptAttributes+"')") {
 		t.Errorf("0066_attribution.sql keeps other attributes than %s", attribution.KeptAttributes)
+	}
+}
+
+// TestIdleStoreIsNotAsked: the rules are applied when rows were stored, and a store without new rows is left alone.
+func TestIdleStoreIsNotAsked(t *testing.T) {
+	x, _ := exporter(t, nil)
+	x.keeper.stop() // its own passes
+	ctx, cancel := context.WithCancel(t.Context())
+	rests := make(chan struct{})
+	p := attributorOf(x)
+	p.sleep = func(ctx context.Context, _ time.Duration) error {
+		select {
+		case rests <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	stored := make(chan struct{}, 1)
+	var running sync.WaitGroup
+	running.Go(func() { keepAttribution(ctx, p, nil, stored, slog.New(slog.DiscardHandler)) })
+	defer running.Wait()
+	defer cancel()
+	<-rests // the pass of the start
+	for range 3 {
+		select {
+		case <-rests:
+			t.Fatal("the rules were applied although no row was stored")
+		case <-time.After(50 * time.Millisecond):
+		}
+		stored <- struct{}{}
+		<-rests
 	}
 }

@@ -28,7 +28,7 @@ const revision = proto.DBMS_TCP_PROTOCOL_VERSION
 // real engine.
 type bridge struct {
 	t      *testing.T
-	client *http.Client // of the store, whatever the address
+	client *http.Client // of the store, for any address
 }
 
 // nativeDSN starts a bridge to the store and returns where it listens.

@@ -8,27 +8,32 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/attribution"
-	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-var _ export.Alerter = (*Exporter)(nil)
-
-// alertKey identifies an alert of a budget in a period.
+// alertKey identifies an alert.
 type alertKey struct {
 	span  msg.SpanID
 	name  string
 	since int64
 }
 
-// Alerts implements export.Alerter: the alerts of the budgets that begin or end. An alert is one in a period; its
+// budgeting holds the findings of the last look at budgets.
+type budgeting struct {
+	firing map[alertKey]msg.Verdict // nil before the first look
+	rows   map[alertKey]msg.Verdict // those that have a row that has not ended, as they began
+}
+
+// alerts are the alerts of the budgets that begin or end, each with its row. An alert is one in a period; its
 // begin is that of the period, so that it is the same after a restart. The first call returns an end for each
-// that does not fire, because it may have fired before the restart.
-func (x *Exporter) Alerts(ctx context.Context, now time.Time) ([]msg.Verdict, error) {
-	if len(x.settings.Budgets) == 0 || !x.isReady() {
-		return nil, nil
+// that does not fire, because it may have fired before the restart, and for each row of an earlier period.
+func (g *budgeting) alerts(ctx context.Context, x *Exporter, now time.Time) ([]msg.Verdict, error) {
+	firing, first := map[alertKey]msg.Verdict{}, g.firing == nil
+	if first && len(x.settings.Budgets) > 0 {
+		if err := g.load(ctx, x); err != nil {
+			return nil, err
+		}
 	}
-	firing, first := map[alertKey]msg.Verdict{}, x.firing == nil
 	var out []msg.Verdict
 	for i := range x.settings.Budgets {
 		b := &x.settings.Budgets[i]
@@ -40,14 +45,14 @@ func (x *Exporter) Alerts(ctx context.Context, now time.Time) ([]msg.Verdict, er
 		before, _ := b.Period(since.Add(-time.Hour))
 		for _, a := range b.Alerts(now, spent) {
 			v := msg.Verdict{
-				Tenant: "default", Source: "budgets", Span: msg.NewSpanID("", "budget", b.Name, msg.SpanRun, a.Name), Name: a.Name,
+				Tenant: "default", Source: "budgets", Span: budgetSpan(b.Name, a.Name), Name: a.Name,
 				Since: since.UnixNano(), At: now.UnixNano(), Evidence: a.Evidence, Path: b.Name, Ver: uint64(now.UnixNano()),
 			}
-			key := alertKey{v.Span, v.Name, v.Since}
+			key := keyOfAlert(&v)
 			if a.Firing {
 				firing[key] = v
 			}
-			if _, fired := x.firing[key]; a.Firing && !fired {
+			if _, fired := g.firing[key]; a.Firing && !fired {
 				out = append(out, v)
 			}
 			if first {
@@ -59,13 +64,94 @@ func (x *Exporter) Alerts(ctx context.Context, now time.Time) ([]msg.Verdict, er
 			}
 		}
 	}
-	for key, v := range x.firing {
+	if first {
+		// Others that write into the database may have budgets of their own.
+		checked := func(v msg.Verdict) bool {
+			return slices.ContainsFunc(x.settings.Budgets, func(b attribution.Budget) bool { return b.Name == v.Path })
+		}
+		for key, v := range g.rows {
+			known := func(o msg.Verdict) bool { return keyOfAlert(&o) == key }
+			if _, fires := firing[key]; !fires && !slices.ContainsFunc(out, known) && checked(v) {
+				out = append(out, over(v, now))
+			}
+		}
+	}
+	for key, v := range g.firing {
 		if _, fires := firing[key]; !fires {
 			out = append(out, over(v, now))
 		}
 	}
-	x.firing = firing
+	if err := g.store(ctx, x, out); err != nil {
+		return nil, err
+	}
+	g.firing = firing
 	return out, nil
+}
+
+func budgetSpan(budget, alert string) msg.SpanID {
+	return msg.NewSpanID("", "budget", budget, msg.SpanRun, alert)
+}
+
+func keyOfAlert(v *msg.Verdict) alertKey { return alertKey{v.Span, v.Name, v.Since} }
+
+// load reads the rows that have not ended.
+func (g *budgeting) load(ctx context.Context, x *Exporter) error {
+	g.rows = map[alertKey]msg.Verdict{}
+	rows, err := x.conn.db.Query(ctx, "SELECT toString(budget), toString(alert), period, at, evidence FROM "+x.schema.name("v_budget_alerts")+" WHERE resolved IS NULL")
+	if err != nil {
+		return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var period, at time.Time
+		v := msg.Verdict{Tenant: "default", Source: "budgets"}
+		if err := rows.Scan(&v.Path, &v.Name, &period, &at, &v.Evidence); err != nil {
+			return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
+		}
+		v.Span, v.Since, v.At = budgetSpan(v.Path, v.Name), period.UnixNano(), at.UnixNano()
+		g.rows[keyOfAlert(&v)] = v
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
+	}
+	return nil
+}
+
+// store writes the rows of alerts that begin, once, and of those that end and have one.
+func (g *budgeting) store(ctx context.Context, x *Exporter, list []msg.Verdict) error {
+	changed := slices.DeleteFunc(slices.Clone(list), func(v msg.Verdict) bool {
+		_, kept := g.rows[keyOfAlert(&v)]
+		return kept == (v.Resolved == 0)
+	})
+	if len(changed) == 0 {
+		return nil
+	}
+	b, err := x.conn.db.PrepareBatch(ctx, "INSERT INTO "+x.schema.name("budget_alerts")+" (tenant, budget, alert, period, at, resolved, resolution, evidence, ver)")
+	if err != nil {
+		return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
+	}
+	for i := range changed {
+		v := &changed[i]
+		at, resolved := time.Unix(0, v.At).UTC(), (*time.Time)(nil)
+		if v.Resolved != 0 {
+			t := time.Unix(0, v.Resolved).UTC()
+			at, resolved = time.Unix(0, g.rows[keyOfAlert(v)].At).UTC(), &t
+		}
+		if err := b.Append(v.Tenant, v.Path, v.Name, time.Unix(0, v.Since).UTC(), at, resolved, v.Resolution, v.Evidence, v.Ver); err != nil {
+			return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
+		}
+	}
+	if err := b.Send(); err != nil {
+		return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
+	}
+	for i := range changed {
+		if v := &changed[i]; v.Resolved == 0 {
+			g.rows[keyOfAlert(v)] = *v
+		} else {
+			delete(g.rows, keyOfAlert(v))
+		}
+	}
+	return nil
 }
 
 // over is the end of an alert.
@@ -101,7 +187,7 @@ func (x *Exporter) spent(ctx context.Context, b *attribution.Budget, since []tim
 	return out, nil
 }
 
-// onWork are the verdicts with a row: those on work, and not the alerts of budgets.
+// onWork are the verdicts with a row among the verdicts: those on work, and not alerts.
 func onWork(list []msg.Verdict) (out []msg.Verdict) {
 	for i := range list {
 		if list[i].TraceID != (msg.TraceID{}) {

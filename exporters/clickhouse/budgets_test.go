@@ -66,7 +66,7 @@ func TestBudgets(t *testing.T) {
 	use(3, 2*time.Minute, 2000)
 	want("a burst", "ada budget_fast begins")
 	want("and on")
-	x.firing = nil // a restart
+	x.alerting.budgets = budgeting{} // a restart
 	if list, err := x.Alerts(t.Context(), now); err != nil || fmt.Sprint(list[0].Span, list[0].Name, list[0].Since) != began[0] {
 		t.Errorf("after a restart: %+v, %v", list, err)
 	}
@@ -78,7 +78,21 @@ func TestBudgets(t *testing.T) {
 	want("the next day", "all budget_spent ends")
 	now = now.AddDate(0, 1, 0)
 	want("the next month", "ada budget_spent ends")
+	use(5, 10*24*time.Hour, 100_000)
+	want("spent again", "ada budget_spent begins")
+	x.alerting.budgets = budgeting{}
+	now = now.AddDate(0, 3, 0)
+	if list, err := x.Alerts(t.Context(), now); err != nil || !slices.ContainsFunc(list, func(v msg.Verdict) bool { return v.Path == "ada" && fmt.Sprint(v.Span, v.Name, v.Since) == began[len(began)-1] }) {
+		t.Errorf("three months without a sidecar: %+v, %v", list, err)
+	}
+	if n := count(t, c, "SELECT count() FROM v_budget_alerts WHERE resolved IS NULL"); n != "0" {
+		t.Errorf("%s alerts of months ago hold", n)
+	}
 	if n := count(t, c, "SELECT count() FROM verdicts"); n != "0" {
 		t.Errorf("%s verdicts on work", n)
+	}
+	rows := count(t, c, "SELECT arrayStringConcat(groupArray(concat(budget, ' ', alert, ' ', toString(dateDiff('minute', at, resolved)))), ', ') FROM (SELECT * FROM v_budget_alerts ORDER BY at, budget)")
+	if want := "ada budget_fast 20, ada budget_spent 44640, all budget_spent 1440, ada budget_spent 129600"; rows != want {
+		t.Errorf("rows %q, want %q", rows, want)
 	}
 }

@@ -53,5 +53,6 @@ func (x *Exporter) StoreChanges(ctx context.Context, list []ChangeRow) error {
 	if err := b.Send(); err != nil {
 		return fmt.Errorf("clickhouse: changes: %w", err)
 	}
+	x.alerting.changes.stored.Store(true)
 	return nil
 }

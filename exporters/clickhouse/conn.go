@@ -245,8 +245,8 @@ func (c *Conn) Exec(ctx context.Context, sql string) error {
 	return nil
 }
 
-// derive runs a statement that writes what it reads of other tables. None runs while rows are erased: it
-// would write afterwards what it read of them before.
+// derive runs a statement that writes rows that it reads from other tables. None runs while rows are erased: it
+// would write the erased rows again.
 func (c *Conn) derive(ctx context.Context, sql string) error {
 	c.deriving.Lock()
 	defer c.deriving.Unlock()

@@ -5,8 +5,9 @@
 // columns of tables are described in core/msg/schema, from which the writers of rows
 // (rows_gen.go) and the columns in the migrations follow; rows.go has the values that are
 // more than a field. The schema is applied by numbered migrations, of which the first is the
-// schema of the first release; copy.go runs those that move rows to another table,
-// and relayout.go moves the messages of an embedded store to partitions of a day.
+// schema of the first release; a new database is made in the form that they lead to (fresh.go).
+// copy.go runs those that move rows to another table, and relayout.go moves the messages of an
+// embedded store to partitions of a day.
 //
 // # Once
 //
@@ -58,6 +59,11 @@
 // thousand rows is two hundred files. Batches of 20,000 take a third less than
 // batches of 10,000. On the client's side see package native: a fifth of the
 // processor time and a fiftieth of the allocations of the driver's row appends.
+//
+// The parts and statements of a small insert decide its cost: 80 messages take 37 ms, 18 without the four
+// materialized views, each of which is planned again (2 to 6 ms) and writes a part of a dozen files.
+// Of a thousand live streams, inserts of 100 rows into messages and spans are more than half of the
+// engine's time; no setting of the insert changes that.
 //
 // # Traps
 //

@@ -14,7 +14,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/export"
-	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
@@ -72,7 +71,7 @@ type Exporter struct {
 	accepted map[string]struct{} // tokens of its parts that are stored
 	gathered gathered
 	keeper   keeper
-	firing   map[alertKey]msg.Verdict // since the last Alerts; nil before the first
+	alerting alerting
 }
 
 var _ export.Exporter = (*Exporter)(nil)
@@ -104,7 +103,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	}
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}}, nil
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: make(chan struct{}, 1)}}, nil
 }
 
 // Prepare connects and makes sure that the tables are there and fit. Export does
@@ -223,10 +222,15 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if err := x.Prepare(ctx); err != nil {
 		return x.conn.mayPass(ctx, err) // the rows are not to blame for any of it
 	}
+	fresh, export := len(b.Messages)+len(b.Spans)+len(b.Rows) > 0, x.export
 	if !x.gathered.empty() {
-		return x.exportGathered(ctx, b)
+		fresh, export = true, x.exportGathered
 	}
-	return x.export(ctx, b)
+	err := export(ctx, b)
+	if err == nil && fresh {
+		x.keeper.note()
+	}
+	return err
 }
 
 func (x *Exporter) export(ctx context.Context, b *export.Batch) error {
@@ -286,7 +290,7 @@ var errTimeout = errors.New("insert timed out")
 
 // attributor applies the rules of the dimensions.
 func attributorOf(x *Exporter) attributor {
-	return attributor{c: x.conn, s: x.schema, settle: max(5*time.Minute, 4*x.settings.Timeout)}
+	return attributor{c: x.conn, s: x.schema, settle: max(5*time.Minute, 4*x.settings.Timeout), sleep: pause}
 }
 
 // Close ends the connections. The last work is attributed before.

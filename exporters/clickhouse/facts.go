@@ -8,11 +8,11 @@ import (
 )
 
 // facts is a table of the few rows of another one that many questions are about, with few columns:
-// what a month has of them is read in the time of a day. An hour has its rows that are not
+// those of a month are read in the time of a day. An hour has its rows that are not
 // there in their version, and tombstones for those that are no longer.
 type facts struct {
 	hourly
-	key   []string // that tells the rows of an hour apart
+	key   []string // distinguishes the rows of an hour
 	where string   // rows that are facts
 }
 

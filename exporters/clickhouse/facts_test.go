@@ -7,7 +7,7 @@ import (
 )
 
 // TestStoreWithoutFactsUpgrades: a store of the build before migration 70, with rollups that are
-// computed, has facts, pauses and times of calls that are what its rows are, also when the
+// computed, has facts, pauses and times of calls that agree with its rows, also when the
 // migration was interrupted.
 func TestStoreWithoutFactsUpgrades(t *testing.T) {
 	x, c := exporter(t, nil)

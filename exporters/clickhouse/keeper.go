@@ -21,7 +21,8 @@ const (
 	// daysEvery is how often days that are over are merged, if nothing was stored in them for as
 	// long as settledAfter.
 	daysEvery, settledAfter = 10 * time.Minute, time.Hour
-	// attributeEvery is how often the rules of the dimensions are applied to new work.
+	// attributeEvery is how often the rules of the dimensions are applied while there is new work. Of the
+	// time that it takes they rest twenty times as much.
 	attributeEvery = 15 * time.Second
 )
 
@@ -30,6 +31,15 @@ const (
 type keeper struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	stored chan struct{} // holds a value when rows were stored since the rules were applied last
+}
+
+// note reports that rows were stored.
+func (k *keeper) note() {
+	select {
+	case k.stored <- struct{}{}:
+	default:
+	}
 }
 
 // start starts the keeper of an exporter's tables.
@@ -41,7 +51,7 @@ func (k *keeper) start(prepare context.Context, x *Exporter) {
 		k.done.Go(func() { keepSize(ctx, x.conn, most, log) })
 	}
 	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, log) })
-	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, log) })
+	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k.stored, log) })
 	if x.conn.embedded && x.settings.CreateSchema {
 		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
 		replaced, err := p.empty(prepare)
@@ -112,9 +122,11 @@ func keepRollups(ctx context.Context, p roller, log *slog.Logger) {
 	}
 }
 
-// keepAttribution writes the configured rules, and applies those of the store.
-func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, log *slog.Logger) {
+// keepAttribution writes the configured rules, and applies those of the store: at the start, and when rows
+// were stored. Rows of another sidecar in the same database are attributed by that one.
+func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, stored <-chan struct{}, log *slog.Logger) {
 	for written := false; ; {
+		began := time.Now()
 		var err error
 		if !written {
 			_, err = p.write(ctx, rules)
@@ -129,8 +141,16 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 		if err != nil {
 			log.Warn("clickhouse: new work has no team, user and ticket yet", "error", err)
 		}
-		if pause(ctx, attributeEvery) != nil {
+		if p.sleep(ctx, max(attributeEvery, 20*time.Since(began))) != nil {
 			return
+		}
+		if err != nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-stored:
 		}
 	}
 }

@@ -33,6 +33,7 @@ type Plan struct {
 	Server  string      // its version
 	Applied int         // the last migration that the database has
 	Pending []Migration // in order
+	Fresh   []string    // statements that make a new database, in place of those of the migrations
 	Adjust  []string    // statements that bring retention and comments to those of this program
 }
 
@@ -42,6 +43,9 @@ func (p Plan) Empty() bool { return len(p.Pending) == 0 && len(p.Adjust) == 0 }
 // Statements are those that Apply would run, in order, without the records in
 // schema_migrations.
 func (p Plan) Statements() []string {
+	if len(p.Fresh) > 0 {
+		return p.Fresh
+	}
 	var out []string
 	for _, m := range p.Pending {
 		for _, st := range m.Statements {
@@ -81,6 +85,10 @@ func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	if p.Server, err = serverVersion(ctx, c); err != nil {
 		return p, err
 	}
+	filled, err := filled(ctx, c, s) // before the steps, of which the first is noted before its tables
+	if err != nil {
+		return p, err
+	}
 	applied, err := s.applied(ctx, c)
 	if err != nil {
 		return p, err
@@ -105,9 +113,11 @@ func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	if last := migrations[len(migrations)-1].Version; p.Applied > last {
 		return p, fmt.Errorf("%w: the database has migration %d, this program knows %d: upgrade earshot", ErrSchema, p.Applied, last)
 	}
-	if len(applied) > 0 {
+	if p.Applied > 0 {
 		p.Adjust, err = s.adjust(ctx, c)
+		return p, err
 	}
+	p.Fresh, err = fresh(s, migrations, filled, applied)
 	return p, err
 }
 
@@ -117,6 +127,14 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	s, p, err := s.plan(ctx, c)
 	if err != nil {
 		return p, err
+	}
+	for _, sql := range p.Fresh {
+		if err := c.change(ctx, sql); err != nil {
+			return p, fmt.Errorf("clickhouse: schema: new database: %w", err)
+		}
+	}
+	if len(p.Fresh) > 0 {
+		return p, nil
 	}
 	if p.Applied == 0 {
 		for _, sql := range s.bootstrap() {

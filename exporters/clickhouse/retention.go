@@ -40,6 +40,7 @@ func retentions() []retention {
 		{"session_facts", "", "seen", func(t TTL) time.Duration { return t.Rollups }}, // attribution derives from them
 		{"run_setups", "", "seen", messages},
 		{"changes", "", "ingest_ts", messages},
+		{"budget_alerts", "", "ingest_ts", func(t TTL) time.Duration { return t.Rollups }},
 		{"tool_calls", "", "ingest_ts", messages},
 		{"delegations", "", "ingest_ts", messages},
 		{"open_spans", "", "ingest_ts", spans},

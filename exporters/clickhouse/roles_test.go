@@ -37,7 +37,7 @@ func TestRolesAreSQL(t *testing.T) {
 
 // TestTenantsSeeTheirOwn: each table and view is one that a tenant's reader may not read, or that shows
 // no row of another tenant under the policies. The embedded engine makes no policies, so that their
-// conditions are given as filters of the query, which the engine applies to the same tables.
+// conditions are set as filters of the query, which the engine applies to the same tables.
 func TestTenantsSeeTheirOwn(t *testing.T) {
 	conn, own := database(t)
 	s := Schema{Database: own.Database, Tenants: []string{"acme"}}

@@ -37,7 +37,7 @@ func (p roller) pass(ctx context.Context, r computed) (done int, err error) {
 	var todo []touchedHour
 	present := now.Add(-2 * time.Hour)
 	for _, t := range hours {
-		// An hour of a backlog is computed once, when no more of it comes.
+		// An hour of a backlog is computed once, when no more of it arrives.
 		if t.hour.Before(present) && t.at.Unix() <= 0 && !t.last.Before(until) {
 			continue
 		}

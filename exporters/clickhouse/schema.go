@@ -127,23 +127,32 @@ func (s Schema) migration(file string) (Migration, error) {
 	if m.Version, err = strconv.Atoi(number); err != nil {
 		return m, err
 	}
-	sum := sha256.Sum256(text)
-	m.Checksum = hex.EncodeToString(sum[:])
+	m.Checksum = checksum(text)
+	m.Statements, err = render(s, file, text)
+	return m, err
+}
 
+func checksum(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// render returns the statements of a template, which end with a semicolon at the end of a line.
+func render(s Schema, file string, text []byte) (out []Statement, err error) {
 	t, err := template.New(file).Option("missingkey=error").Funcs(s.functions()).Parse(string(text))
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	var b bytes.Buffer
 	if err := t.Execute(&b, nil); err != nil {
-		return m, err
+		return nil, err
 	}
 	for _, sql := range strings.Split(b.String(), ";\n") {
 		if sql = strings.TrimSpace(sql); sql != "" {
-			m.Statements = append(m.Statements, statement(sql))
+			out = append(out, statement(sql))
 		}
 	}
-	return m, nil
+	return out, nil
 }
 
 // Print writes the whole schema as SQL that a client of ClickHouse runs on a new database.
@@ -207,10 +216,13 @@ func (s Schema) everywhere(ver string) string {
 	return "ReplacingMergeTree(" + ver + ")"
 }
 
-// record returns the statement that notes a migration as applied.
-func (s Schema) record(m Migration) string {
-	return fmt.Sprintf("INSERT INTO %s (version, name, checksum) VALUES (%d, %s, %s)",
-		s.name("schema_migrations"), m.Version, quoteText(m.Name), quoteText(m.Checksum))
+// record returns the statement that notes migrations as applied.
+func (s Schema) record(migrations ...Migration) string {
+	rows := make([]string, len(migrations))
+	for i, m := range migrations {
+		rows[i] = fmt.Sprintf("(%d, %s, %s)", m.Version, quoteText(m.Name), quoteText(m.Checksum))
+	}
+	return "INSERT INTO " + s.name("schema_migrations") + " (version, name, checksum) VALUES " + strings.Join(rows, ", ")
 }
 
 // name is the table that is read and written.
@@ -289,13 +301,11 @@ func (s Schema) functions() template.FuncMap {
 			} else {
 				set += ", non_replicated_deduplication_window = 1000"
 			}
-			for _, more := range tableSettings(s) {
-				set += ", " + more.text()
-			}
-			return set
+			return set + moreSettings(s)
 		},
-		"ttl":   s.ttlClause,
-		"while": func(tables ...string) string { return whilePrefix + strings.Join(tables, " ") + "\n" },
+		"moreSettings": func() string { return moreSettings(s) },
+		"ttl":          s.ttlClause,
+		"while":        func(tables ...string) string { return whilePrefix + strings.Join(tables, " ") + "\n" },
 		"eachDay": func(column string, tables ...string) string {
 			return whilePrefix + strings.Join(tables, " ") + ", days of " + column + "\n"
 		},

@@ -45,8 +45,8 @@ func (c *Conn) mergeSettled(ctx context.Context, idle time.Duration, sleep func(
 	return len(days), err
 }
 
-// Settle brings a store to the state that it has when nothing was stored for an hour: it computes what is
-// computed from rows and merges the days that are over, without rests. Nothing may be stored
+// Settle brings a store to the state that it has when nothing was stored for an hour: it computes the tables
+// that are computed from rows and merges the days that are over, without rests. Nothing may be stored
 // meanwhile. Measurements use it.
 func Settle(ctx context.Context, s ConnSettings) error {
 	c, err := open(s, false)

@@ -11,12 +11,13 @@ import (
 	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/verdict"
 )
 
 // Rules are which verdicts are sent, and when.
 type Rules struct {
-	// Verdicts to notify of, and alerts of budgets; see docs/verdicts.md and docs/who.md. By default
+	// Verdicts to notify of, alerts of budgets, and change; see docs/verdicts.md, who.md and changes.md. By default
 	// all but healthy, waiting_permission and waiting_person.
 	Verdicts []string `yaml:"verdicts"`
 	// Agents that are silenced, by name; * is any text.
@@ -44,7 +45,9 @@ func faults() []string {
 }
 
 // names are the verdicts and alerts that can be sent.
-func names() []string { return slices.Concat(verdict.Names()[1:], attribution.AlertNames()) }
+func names() []string {
+	return slices.Concat(verdict.Names()[1:], attribution.AlertNames(), []string{msg.AlertOfChange})
+}
 
 func (r *Rules) validate(c *spec.Check) {
 	for i, name := range r.Verdicts {
@@ -149,7 +152,7 @@ func Types() []spec.Type {
 	}
 	return []spec.Type{
 		{
-			Name: "webhook", Doc: "Notifications of verdicts on work that hangs, and of budgets, as JSON to a URL. Leave it out for none.",
+			Name: "webhook", Doc: "Notifications of verdicts on work that hangs, of budgets and of changes, as JSON to a URL. Leave it out for none.",
 			New: func() spec.Section { return &Webhook{Rules: defaults()} },
 			Example: spec.Example{On: func(s spec.Section) {
 				c := s.(*Webhook)

@@ -34,6 +34,7 @@ import (
 	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/verdict"
 )
 
 // Notification is one request: verdicts of one session that were made, or resolved.
@@ -54,7 +55,8 @@ type Alert struct {
 	Verdict   string     `json:"verdict"`
 	Severity  string     `json:"severity"` // critical, warning or info
 	Evidence  string     `json:"evidence"`
-	Path      string     `json:"path"` // from the top-level run down to the work, with ages: where the time is
+	Path      string     `json:"path"`             // from the top-level run down to the work, with ages: where the time is
+	Advice    string     `json:"advice,omitempty"` // a person's next step
 	LastWords string     `json:"last_words,omitempty"`
 	Agent     string     `json:"agent,omitempty"`
 	Tool      string     `json:"tool,omitempty"`
@@ -298,10 +300,10 @@ func (x *Exporter) link(v *msg.Verdict) string {
 
 func alert(v *msg.Verdict) Alert {
 	a := Alert{
-		Key: keyOf(v), Verdict: v.Name, Severity: severity(v.Name), Evidence: v.Evidence, Path: v.Path, LastWords: clip(v.Words, maxWords), Agent: v.Agent, Tool: v.Tool,
+		Key: keyOf(v), Verdict: v.Name, Severity: severity(v.Name), Evidence: v.Evidence, Path: v.Path, Advice: verdict.Advice(v.Name), LastWords: clip(v.Words, maxWords), Agent: v.Agent, Tool: v.Tool,
 		Source: v.Source, Format: v.Format, Tenant: v.Tenant, TraceID: v.TraceID.String(), SpanID: v.Span.String(), Since: time.Unix(0, v.Since).UTC(), Why: v.Resolution,
 	}
-	if v.TraceID == (msg.TraceID{}) { // of a budget
+	if v.TraceID == (msg.TraceID{}) { // of a budget, or a change
 		a.TraceID = ""
 	}
 	if v.Resolved != 0 {

@@ -132,7 +132,7 @@ func checkAlertmanager(t *testing.T, body []byte) {
 	strict(t, body, &list)
 	name := regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 	for _, a := range list {
-		if a.Labels["alertname"] == "" || a.StartsAt.IsZero() || !a.EndsAt.After(a.StartsAt) || !strings.HasPrefix(a.GeneratorURL, "http://page/") {
+		if a.Labels["alertname"] == "" || a.StartsAt.IsZero() || !a.EndsAt.After(a.StartsAt) || a.Labels["session"] != "" && !strings.HasPrefix(a.GeneratorURL, "http://page/") {
 			t.Errorf("%+v", a)
 		}
 		for k, v := range a.Labels {
@@ -184,7 +184,7 @@ func checkPagerDuty(t *testing.T, body []byte) {
 func checkWebhook(t *testing.T, body []byte) {
 	var n Notification
 	strict(t, body, &n)
-	if n.Version != 1 || n.Key == "" || len(n.Alerts) == 0 || n.Link != "http://page/session/s%2F1" {
+	if n.Version != 1 || n.Key == "" || len(n.Alerts) == 0 || n.Session != "" && n.Link != "http://page/session/s%2F1" {
 		t.Errorf("%s", body)
 	}
 }
@@ -281,6 +281,52 @@ func TestTargets(t *testing.T) {
 			}
 			if len(got) != 1 || !strings.Contains(got[0], want) {
 				t.Errorf("resolved: %d %s", len(got), got)
+			}
+		})
+	}
+}
+
+// TestChangesAreSent: changes are sent to each target, those of one look together, once, and may be silenced.
+func TestChangesAreSent(t *testing.T) {
+	change := func(span byte, tool string) msg.Verdict {
+		return msg.Verdict{
+			Tenant: "default", Source: "changes", Span: msg.SpanID{span}, Name: msg.AlertOfChange, Agent: "pilot", Tool: tool, Since: base.Add(-time.Hour).UnixNano(), At: base.UnixNano(),
+			Evidence: "pilot, tool " + tool + ": duration +20% since client 2.1.224 " + evil, Path: "since 2026-03-04", Ver: 1,
+		}
+	}
+	hook := newReceiver(t, "/h", 204, checkWebhook)
+	chat := newReceiver(t, "/services/T/B/x", 200, checkSlack)
+	manager := newReceiver(t, "/api/v2/alerts", 200, checkAlertmanager)
+	pager := newReceiver(t, "/v2/enqueue", 202, checkPagerDuty)
+	silent := rules()
+	silent.SilenceTools = []string{"Sleep"}
+	for name, c := range map[string]struct {
+		to     *receiver
+		config export.Config
+		posts  int
+	}{
+		"webhook":      {hook, &Webhook{URL: spec.NewSecret(hook.URL + "/h"), Rules: silent}, 1},
+		"slack":        {chat, &Slack{URL: spec.NewSecret(chat.URL + "/services/T/B/x"), Rules: silent}, 1},
+		"alertmanager": {manager, &Alertmanager{URL: manager.URL + "/", Rules: silent}, 1},
+		"pagerduty":    {pager, &PagerDuty{RoutingKey: spec.NewSecret(strings.Repeat("0", 32)), URL: pager.URL + "/v2/enqueue", Rules: silent}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			list := []msg.Verdict{change(1, "Bash"), change(2, "Read"), change(3, "Sleep")}
+			for _, over := range []bool{false, true} {
+				for range 2 { // a restart reports them again
+					x := at(c.config.NewExporter(t.Context(), env(dir)))(t, base)
+					if err := put(t, x, list...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got := strings.Join(c.to.take(), "\n")
+				if n := strings.Count(got, "\n") + 1; n != c.posts || !over && !strings.Contains(got, "tool Read") || strings.Contains(got, "Sleep") {
+					t.Errorf("over %v: %d posts, want %d: %s", over, n, c.posts, got)
+				}
+				for i := range list {
+					list[i] = resolved(list[i])
+				}
 			}
 		})
 	}

@@ -113,6 +113,9 @@ func (w *slack) send(ctx context.Context, n *Notification) error {
 		}
 		blocks = append(blocks, map[string]any{"type": "section", "text": text(icon + " *" + a.Verdict + "* " + slackEscape(clip(a.Evidence, 1000)))})
 		context := []any{text(slackEscape(clip(a.Path, 1000)))}
+		if a.Advice != "" && n.Status == "firing" {
+			context = append(context, text(a.Advice))
+		}
 		if a.LastWords != "" && n.Status == "firing" {
 			context = append(context, text("last words: "+slackEscape(a.LastWords)))
 		}
@@ -149,7 +152,7 @@ func (w *alertmanager) send(ctx context.Context, n *Notification) error {
 			}
 		}
 		alert := map[string]any{
-			"labels": labels, "annotations": map[string]string{"summary": clip(a.Evidence, 1000), "description": clip(a.Path, 1000), "last_words": a.LastWords},
+			"labels": labels, "annotations": map[string]string{"summary": clip(a.Evidence, 1000), "description": clip(a.Path, 1000), "advice": a.Advice, "last_words": a.LastWords},
 			"startsAt": a.Since.Format(time.RFC3339Nano), "endsAt": n.At.Add(alertLasts).Format(time.RFC3339Nano),
 		}
 		if a.Resolved != nil {
@@ -180,7 +183,7 @@ func (w *pagerDuty) send(ctx context.Context, n *Notification) error {
 			event["payload"] = map[string]any{
 				"summary": clip(a.Verdict+": "+a.Evidence, 1024), "source": clip(a.Source, 255), "severity": a.Severity, "timestamp": a.Since.Format(time.RFC3339Nano),
 				"component": clip(a.Agent, 255), "group": clip(n.Session, 255), "class": a.Verdict,
-				"custom_details": map[string]any{"path": clip(a.Path, 1000), "last_words": a.LastWords, "tool": a.Tool, "format": a.Format, "trace_id": a.TraceID, "withheld": n.Withheld},
+				"custom_details": map[string]any{"path": clip(a.Path, 1000), "advice": a.Advice, "last_words": a.LastWords, "tool": a.Tool, "format": a.Format, "trace_id": a.TraceID, "withheld": n.Withheld},
 			}
 			if n.Link != "" {
 				event["links"] = []any{map[string]string{"href": n.Link, "text": "The conversation"}}

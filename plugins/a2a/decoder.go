@@ -127,7 +127,7 @@ func (d *connection) Read() {
 	text := d.m.Text(&d.inner)
 	d.message()
 	if text {
-		d.KeepUnread(&d.inner)
+		d.KeepUnread(&d.inner, d.First())
 	}
 }
 

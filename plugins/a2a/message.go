@@ -419,8 +419,7 @@ func (d *connection) artifact(t *task, v jsonv.Value, more bool) {
 	id := ident.Of(v.Get("artifactId"))
 	p := t.Artifacts.Part(id)
 	if p != nil && !more { // it is whole, or begins again
-		t.Artifacts.Bytes -= len(p.Text)
-		p.Text, p.Cut = p.Text[:0], false
+		t.Artifacts.Clear(p)
 	}
 	if p == nil {
 		if p = t.Artifacts.Open(id, msg.Assistant); p == nil {

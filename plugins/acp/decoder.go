@@ -15,14 +15,15 @@
 package acp
 
 import (
+	"cmp"
 	_ "embed"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
@@ -35,7 +36,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "acp", Revision: 1,
+			Name: "acp", Revision: 2,
 			Summary:    "Agent Client Protocol between an editor and a coding agent.",
 			Transports: []frame.Kind{frame.Line, frame.Text},
 		},
@@ -106,7 +107,7 @@ func (d *connection) Read() {
 	text := d.m.Text(&d.inner)
 	d.message()
 	if text {
-		d.KeepUnread(&d.inner)
+		d.KeepUnread(&d.inner, d.First())
 	}
 }
 
@@ -143,11 +144,7 @@ func (d *connection) enter(id string) {
 
 // nameOf is the name of a connection: that of its recording.
 func nameOf(origin string) string {
-	name := strings.TrimSuffix(origin[strings.LastIndexAny(origin, `/\`)+1:], ".jsonl")
-	if name == "" {
-		return "unknown"
-	}
-	return name
+	return cmp.Or(ident.OfFile(origin, ".jsonl"), "unknown")
 }
 
 // add adds a message of the session.

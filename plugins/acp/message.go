@@ -95,6 +95,9 @@ func (d *connection) prompt(blocks jsonv.Value) {
 // content reads blocks: text, images and sounds, and resources by their link or embedded.
 func content(m *msg.Message, blocks jsonv.Value) {
 	var texts conversation.Texts
+	if blocks.Is(jsonv.String) { // some clients write the words themselves
+		texts.Add(blocks.Text())
+	}
 	for b := range blocks.Elems() {
 		block(m, b, &texts)
 	}

@@ -98,7 +98,9 @@ func (d *stream) finished() {
 // failed decodes the error that ends a run.
 func (d *stream) failed() {
 	d.finishAll()
-	message := d.Root.Get("message")
+	message := d.Root.First("message", "error") // adapters of ADK and AG2 write the latter
+	d.Root.First("runId", "run_id").Equal(d.Run.ID)
+	d.Root.First("threadId", "thread_id").Equal(d.Session)
 	m := d.add(msg.Error, "error:"+msg.HashKey(d.Run.ID, string(message.Peek())))
 	m.IsError, m.Content, m.Tool.ErrorType = true, message.Text(), ident.Of(d.Root.Get("code"))
 	if d.Run.Active() {

@@ -14,29 +14,37 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // feeder feeds a decoder.
 type feeder struct {
 	t   *testing.T
-	s   *stream
+	d   decoder.Decoder
+	s   *stream // its reader
 	out decoder.Output
 }
 
 func feed(t *testing.T) *feeder {
 	t.Helper()
-	d, err := New().New(decoder.Stream{Origin: "feeder"})
-	if err != nil {
+	of, f := format(), &feeder{t: t}
+	open := of.Open
+	of.Open = func(r *record.Current, s *state) record.Reader {
+		f.s = open(r, s).(*stream)
+		return f.s
+	}
+	var err error
+	if f.d, err = of.Factory().New(decoder.Stream{Origin: "feeder"}); err != nil {
 		t.Fatal(err)
 	}
-	return &feeder{t: t, s: d.(*stream)}
+	return f
 }
 
 // decode decodes a frame and returns the emitted messages.
 func (f *feeder) decode(kind frame.Kind, name, format string, args ...any) []msg.Message {
 	f.t.Helper()
 	f.out.Reset()
-	if err := f.s.Decode(&frame.Frame{Kind: kind, Name: name, Data: fmt.Appendf(nil, format, args...)}, &f.out); err != nil {
+	if err := f.d.Decode(&frame.Frame{Kind: kind, Name: name, Data: fmt.Appendf(nil, format, args...)}, &f.out); err != nil {
 		f.t.Fatal(err)
 	}
 	if len(f.out.Problems) > 0 {
@@ -53,7 +61,7 @@ func (f *feeder) event(format string, args ...any) []msg.Message {
 func (f *feeder) flush() []msg.Message {
 	f.t.Helper()
 	f.out.Reset()
-	if err := f.s.Flush(&f.out); err != nil {
+	if err := f.d.Flush(&f.out); err != nil {
 		f.t.Fatal(err)
 	}
 	return f.out.Messages
@@ -61,7 +69,7 @@ func (f *feeder) flush() []msg.Message {
 
 func (f *feeder) snapshot() int {
 	f.t.Helper()
-	b, err := f.s.Snapshot()
+	b, err := f.d.(decoder.Snapshotter).Snapshot()
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -294,7 +302,7 @@ func TestSnapshotInTheMiddle(t *testing.T) {
 			if i%5 != 0 {
 				continue
 			}
-			b, err := f.s.Snapshot()
+			b, err := f.d.(decoder.Snapshotter).Snapshot()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +313,7 @@ func TestSnapshotInTheMiddle(t *testing.T) {
 			if !json.Valid(b) {
 				t.Fatal("the snapshot is not JSON")
 			}
-			if err := f.s.Restore(b); err != nil {
+			if err := f.d.(decoder.Snapshotter).Restore(b); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -277,8 +277,5 @@ func (t *calls) learnTask(v jsonv.Value) {
 	if id == "" || t.task(v.Get("task_id")) != id {
 		return
 	}
-	if len(t.Tasks) >= maxTasks {
-		t.Tasks = t.Tasks[1:]
-	}
-	t.Tasks = append(t.Tasks, task{id, cmp.Or(v.Get("description").PeekStr(), v.Get("title").PeekStr())})
+	t.Tasks = bounded.Push(t.Tasks, task{id, cmp.Or(v.Get("description").PeekStr(), v.Get("title").PeekStr())}, maxTasks)
 }

@@ -33,48 +33,48 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
+func New() decoder.Factory { return format().Factory() }
 
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "agno",
-		Version:    "1.0.0",
-		Revision:   5,
-		Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
-		Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
-		Reload:     true,
-		Resume: json.RawMessage(`{"run":"run_id","nested":"parent_run_id","session":"session_id","number":"event_index","path":"/runs/{{run}}/resume",` +
-			`"method":"POST","parameters":{"last_event_index":"{{number}}","session_id":"{{session}}"},"in":"form","end":"close"}`),
-		Pages: json.RawMessage(`{"items":"data","number":"page","total":"meta.total_pages","each":{"list":"/sessions","id":"session_id",` +
-			`"path":"/{{id}}/runs","without":["page","limit","sort_by","sort_order","session_name"]}}`),
+func format() record.Format[state] {
+	rules := rules()
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "agno",
+			Revision:   5,
+			Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
+			Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
+			Reload:     true,
+			Resume: json.RawMessage(`{"run":"run_id","nested":"parent_run_id","session":"session_id","number":"event_index","path":"/runs/{{run}}/resume",` +
+				`"method":"POST","parameters":{"last_event_index":"{{number}}","session_id":"{{session}}"},"in":"form","end":"close"}`),
+			Pages: json.RawMessage(`{"items":"data","number":"page","total":"meta.total_pages","each":{"list":"/sessions","id":"session_id",` +
+				`"path":"/{{id}}/runs","without":["page","limit","sort_by","sort_order","session_name"]}}`),
+		},
+		LeavesOut: leavesOut,
+		State:     2,
+		Wrapped:   true,
+		Open: func(r *record.Current, s *state) record.Reader {
+			return &stream{Current: r, state: s, rules: rules, origin: sessionOf(r.Origin)}
+		},
 	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{origin: sessionOf(s.Origin)}, conversation.NoOptions("agno", s.Options)
 }
 
 // stream decodes one stream: it finds the records in the frames and routes them to the runs.
 type stream struct {
-	state
-	doc    jsonv.Doc // of the frame
+	*record.Current
+	*state
+	rules  map[string]*rule
 	inner  jsonv.Doc // of JSON that is a string in the frame
 	spare  []*event  // that are not in use: an event is the same memory as the one before
-	out    *decoder.Output
-	origin string // the session that the stream's origin names
-	body   *body  // the runs of a reloaded body; nil for a stream
+	origin string    // the session that the stream's origin names
+	body   *body     // the runs of a reloaded body; nil for a stream
 }
-
-// stateVersion rises when the state's form changes.
-const stateVersion = 2
 
 // state is bounded: see the limits of its types.
 type state struct {
@@ -85,16 +85,9 @@ type state struct {
 	Names    names                         `json:",omitempty"`
 }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Decode decodes one frame.
-func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	s.out = out
-	problems := len(out.Problems)
-	switch f.Kind {
+// Read decodes one frame.
+func (s *stream) Read() {
+	switch f := s.Frame; f.Kind {
 	case frame.Close:
 		s.releasePending(true)
 	case frame.Request:
@@ -102,73 +95,49 @@ func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	case frame.Text:
 		s.socket(f)
 	default:
-		s.read(f.Data, func(root jsonv.Value) { s.document(f, root) })
+		s.document(f.Kind, f.Name, f.Data)
 	}
-	out.Problems = out.Problems[:min(len(out.Problems), problems+1)] // one of a frame
-	s.out = nil
-	return nil
+}
+
+// In returns the session and the run of a document.
+func (s *stream) In() (session, run string) {
+	return s.sessionFor(s.Root.Get("session_id")), ident.OrNumber(s.Root.Get("run_id"))
 }
 
 // Flush emits the open texts and the token counts of open responses as partial messages. The
 // state does not change.
-func (s *stream) Flush(out *decoder.Output) error {
-	s.out = out
+func (s *stream) Flush() {
 	for _, r := range s.Runs.Open {
 		r.emitOpen()
 	}
-	s.out = nil
-	return nil
 }
 
-// Snapshot returns the state after the frames so far.
-func (s *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &s.state) }
+// Restored makes the runs those of the stream.
+func (s *stream) Restored() { s.Runs.restore(s) }
 
-// Restore restores the state of a snapshot.
-func (s *stream) Restore(b []byte) error {
-	if err := snapshot.Restore(stateVersion, b, &s.state); err != nil {
-		return err
-	}
-	s.Runs.restore(s)
-	return nil
-}
-
-// rest keeps the unread values of a document: the protocol has most values more than once. A
-// value counts as read where a message has it, where it equals a value of a message, and where
-// its place makes it a copy.
-var rest = unknown.NewKeeper(leavesOut)
-
-//go:embed testdata/leaves-out.json
-var leavesOut []byte
-
-// read decodes a JSON text, and keeps its unread values.
-func (s *stream) read(data []byte, decode func(root jsonv.Value)) {
-	root, ok := conversation.Parse(&s.doc, data, s.out)
+// document decodes a JSON document: an event, or a body that a session is reloaded from.
+func (s *stream) document(kind frame.Kind, name string, data []byte) {
+	root, ok := s.Parse(data)
 	if !ok {
 		return
 	}
-	before := len(s.out.Messages)
-	decode(root)
-	rest.Keep(&s.doc, s.out, before, func(m *msg.Message) {
-		m.Session, m.Run = s.sessionFor(root.Get("session_id")), ident.OrNumber(root.Get("run_id"))
-	})
-}
-
-// document decodes a JSON document: an event, or a body that a session is reloaded from.
-func (s *stream) document(f *frame.Frame, root jsonv.Value) {
-	switch {
-	case root.Is(jsonv.Object) && root.Get("event").Is(jsonv.String) && !root.Get("messages").Is(jsonv.Array):
-		s.event(root, jsonv.Value{})
-	case f.Kind == frame.Body && root.Is(jsonv.Array), root.Is(jsonv.Object) && reloads(root):
+	e := s.read(root)
+	if e.typ.Is(jsonv.String) && !e.messages.Is(jsonv.Array) {
+		s.event(e, jsonv.Value{})
+		return
+	}
+	s.spare = append(s.spare, e)
+	if kind == frame.Body && root.Is(jsonv.Array) || root.Is(jsonv.Object) && reloads(root) {
 		s.reload(root)
-	default:
-		s.stray(f.Name, root)
+	} else {
+		s.stray(name, root)
 	}
 }
 
 // stray keeps a document that is neither an event nor a run.
 func (s *stream) stray(typ string, v jsonv.Value) {
 	if !v.Is(jsonv.Object) {
-		s.out.Problem(msg.ReasonWrongType, "expected an object, got "+v.Kind().String())
+		s.Out.Problem(msg.ReasonWrongType, "expected an object, got "+v.Kind().String())
 		return
 	}
 	for _, name := range [...]string{"event", "type", "action"} {
@@ -179,7 +148,7 @@ func (s *stream) stray(typ string, v jsonv.Value) {
 	if typ == "" {
 		typ = "unknown"
 	}
-	m := s.out.Unknown(typ, v.Raw())
+	m := s.Out.Unknown(typ, v.Raw())
 	if r := s.Runs.get(ident.Peek(v.Get("run_id"))); r != nil {
 		r.own(m)
 	}

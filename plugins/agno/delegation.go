@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -117,10 +118,7 @@ func (t *calls) hand(c *call) {
 			o.Parallel, c.Parallel = true, true
 		}
 	}
-	if len(t.Handed) >= maxCalls {
-		t.Handed = t.Handed[1:]
-	}
-	t.Handed = append(t.Handed, handed{Call: c.ID, To: c.To, Task: conversation.SumOf(c.Task), Many: c.Many})
+	t.Handed = bounded.Push(t.Handed, handed{Call: c.ID, To: c.To, Task: conversation.SumOf(c.Task), Many: c.Many}, maxCalls)
 }
 
 // delegate emits the call as a delegation of r. The model writes the id of a member; the
@@ -268,15 +266,12 @@ func (t *calls) linkStored(p, r *run, input msg.Text) {
 
 // attach adds a child to the call of p.
 func (c *call) attach(p, r *run) {
-	if len(c.Children) >= maxCalls {
-		c.Children = c.Children[1:]
-	}
 	c.add(r)
 	c.delegate(p, true)
 }
 
 func (d *delegation) add(r *run) *child {
-	d.Children = append(d.Children, child{Run: r.ID, Agent: r.Agent, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess})
+	d.Children = bounded.Push(d.Children, child{Run: r.ID, Agent: r.Agent, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess}, maxCalls)
 	return &d.Children[len(d.Children)-1]
 }
 
@@ -427,11 +422,8 @@ func (n *names) learn(a msg.Agent) {
 		return
 	}
 	for _, s := range [...]string{slug(a.ID), slug(a.Name)} {
-		if slices.ContainsFunc(*n, func(k named) bool { return k.Slug == s }) {
-			continue
-		}
-		if *n = append(*n, named{s, a}); len(*n) > maxNames {
-			*n = slices.Delete(*n, 0, 1)
+		if !slices.ContainsFunc(*n, func(k named) bool { return k.Slug == s }) {
+			*n = bounded.Push(*n, named{s, a}, maxNames)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package agno
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -18,55 +19,28 @@ import (
 // An agent's event has agent_id instead of team_id and no Team in its name; a workflow's has
 // workflow_id. Null fields are omitted. A stored run has the same fields.
 type event struct {
-	v    jsonv.Value
-	name []byte // without Team
-	rule rule
-	at   conversation.Time
+	v, typ jsonv.Value
+	name   []byte // without Team
+	rule   *rule
+	at     conversation.Time
 
 	run, parent, session            jsonv.Value
 	created, index                  jsonv.Value
 	content, contentType, reasoning jsonv.Value
+	messages                        jsonv.Value // of a stored run
 	agent, team, workflow           jsonv.Value // ids
 	label                           jsonv.Value // agent_name, team_name
 	workflowName, workflowRun       jsonv.Value // workflowRun: the workflow that an agent's event belongs to
 }
 
+var eventNames = jsonv.NamesOf("event", "run_id", "parent_run_id", "session_id", "created_at", "event_index", "content", "content_type", "reasoning_content",
+	"messages", "agent_id", "team_id", "workflow_id", "agent_name", "team_name", "workflow_name", "workflow_run_id")
+
 func (e *event) read(v jsonv.Value) {
 	*e = event{v: v}
-	for k, x := range v.Members() {
-		switch string(k.Bytes()) {
-		case "event":
-			e.name = eventName(x)
-		case "run_id":
-			e.run = x
-		case "content":
-			e.content = x
-		case "content_type":
-			e.contentType = x
-		case "reasoning_content":
-			e.reasoning = x
-		case "session_id":
-			e.session = x
-		case "created_at":
-			e.created = x
-		case "parent_run_id":
-			e.parent = x
-		case "agent_id":
-			e.agent = x
-		case "team_id":
-			e.team = x
-		case "agent_name", "team_name":
-			e.label = x
-		case "workflow_id":
-			e.workflow = x
-		case "workflow_name":
-			e.workflowName = x
-		case "workflow_run_id":
-			e.workflowRun = x
-		case "event_index":
-			e.index = x
-		}
-	}
+	eventNames.Read(v, &e.typ, &e.run, &e.parent, &e.session, &e.created, &e.index, &e.content, &e.contentType, &e.reasoning,
+		&e.messages, &e.agent, &e.team, &e.workflow, &e.label, &e.label, &e.workflowName, &e.workflowRun)
+	e.name = eventName(e.typ)
 }
 
 func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(v.Chars(), []byte("Team")) }
@@ -141,95 +115,90 @@ const (
 	taskFields = "task_id status"
 )
 
-// ruleOf returns the rule of an event by its name without Team: events of agents, teams and
-// workflows with the same role have the same meaning. An event without a rule is unknown.
-func ruleOf(name []byte) rule {
-	noted := func(n note) rule { return rule{do: (*run).note, phase: reports, note: n} }
-	switch string(name) {
-	case "RunStarted", "WorkflowStarted":
-		return rule{do: (*run).start, phase: starts}
-	case "RunContinued":
-		return rule{do: (*run).resume, phase: continues}
-	case "RunContent", "ReasoningContentDelta":
-		return rule{do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within}
-	case "RunIntermediateContent":
-		return rule{do: func(r *run, e *event) { r.Text.draft(r, e) }, phase: within}
-	case "RunPaused", "WorkflowPaused":
-		return rule{do: (*run).pause, phase: within}
-	case "RunCompleted", "WorkflowCompleted":
-		return rule{do: (*run).complete, phase: ends}
-	case "RunError", "WorkflowError":
-		return rule{do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails}
-	case "RunCancelled", "WorkflowCancelled":
-		return rule{do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends}
-	case "ToolCallStarted":
-		return rule{do: func(r *run, e *event) { r.Calls.start(r, useOf(e.v.Get("tool")), e.at) }, phase: callStarts}
-	case "ToolCallCompleted", "ToolCallError":
-		return rule{do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds}
-	case "ToolCallArgsDelta": // ToolCallStarted has all arguments
-		return rule{do: func(*run, *event) {}, phase: within}
-	case "ModelRequestStarted":
-		return rule{do: func(r *run, e *event) { r.Usage.request(r, e) }, phase: within}
-	case "ModelRequestCompleted":
-		return rule{do: func(r *run, e *event) { r.Usage.respond(r, e) }, phase: within}
-	case "ReasoningStep":
-		return rule{do: func(r *run, e *event) { r.Text.reasoningStep(r, e) }, phase: within}
+// rules returns the meanings of events by their names without Team: events of agents, teams and workflows with
+// the same role have the same one. An event without a rule is unknown.
+func rules() map[string]*rule {
+	return byName(map[string]rule{
+		"RunStarted WorkflowStarted":       {do: (*run).start, phase: starts},
+		"RunContinued":                     {do: (*run).resume, phase: continues},
+		"RunContent ReasoningContentDelta": {do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within},
+		"RunIntermediateContent":           {do: func(r *run, e *event) { r.Text.draft(r, e) }, phase: within},
+		"RunPaused WorkflowPaused":         {do: (*run).pause, phase: within},
+		"RunCompleted WorkflowCompleted":   {do: (*run).complete, phase: ends},
+		"RunError WorkflowError":           {do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails},
+		"RunCancelled WorkflowCancelled":   {do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends},
+		"ToolCallStarted":                  {do: func(r *run, e *event) { r.Calls.start(r, useOf(e.v.Get("tool")), e.at) }, phase: callStarts},
+		"ToolCallCompleted ToolCallError":  {do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds},
+		"ToolCallArgsDelta":                {do: func(*run, *event) {}, phase: within}, // ToolCallStarted has all arguments
+		"ModelRequestStarted":              {do: func(r *run, e *event) { r.Usage.request(r, e) }, phase: within},
+		"ModelRequestCompleted":            {do: func(r *run, e *event) { r.Usage.respond(r, e) }, phase: within},
+		"ReasoningStep":                    {do: func(r *run, e *event) { r.Text.reasoningStep(r, e) }, phase: within},
 
-	case "RunContentCompleted", "ReasoningStarted", "ReasoningCompleted",
-		"MemoryUpdateStarted", "SessionSummaryStarted", "FollowupsStarted", "CompressionStarted",
-		"ParserModelResponseStarted", "ParserModelResponseCompleted",
-		"OutputModelResponseStarted", "OutputModelResponseCompleted",
-		"WorkflowAgentStarted", "WorkflowAgentCompleted":
-		return noted(note{})
-	case "MemoryUpdateCompleted", "SessionSummaryCompleted", "FollowupsCompleted":
-		return noted(note{content: "memories session_summary followups"})
-	case "CompressionCompleted":
-		return noted(note{signal: msg.Compaction, attrs: "tool_results_compressed original_size compressed_size"})
-	case "PreHookStarted", "PreHookCompleted", "PostHookStarted", "PostHookCompleted":
-		return noted(note{names: "pre_hook_name post_hook_name"})
-	case "TaskCreated":
-		return noted(note{kind: msg.Task, shown: true, content: "title description", names: taskFields, attrs: "assignee dependencies description"})
-	case "TaskUpdated":
-		return noted(note{kind: msg.Task, shown: true, content: "title", names: taskFields, attrs: "previous_status assignee"})
-	case "TaskStateUpdated":
-		return noted(note{kind: msg.Plan, shown: true, content: "tasks", attrs: "goal_complete completion_summary"})
-	case "TaskIterationStarted", "TaskIterationCompleted":
-		return noted(note{names: "iteration", attrs: "max_iterations"})
+		"RunContentCompleted ReasoningStarted ReasoningCompleted MemoryUpdateStarted SessionSummaryStarted FollowupsStarted CompressionStarted": {},
+		"ParserModelResponseStarted ParserModelResponseCompleted OutputModelResponseStarted OutputModelResponseCompleted":                       {},
+		"WorkflowAgentStarted WorkflowAgentCompleted":                       {},
+		"MemoryUpdateCompleted SessionSummaryCompleted FollowupsCompleted":  {note: note{content: "memories session_summary followups"}},
+		"CompressionCompleted":                                              {note: note{signal: msg.Compaction, attrs: "tool_results_compressed original_size compressed_size"}},
+		"PreHookStarted PreHookCompleted PostHookStarted PostHookCompleted": {note: note{names: "pre_hook_name post_hook_name"}},
+		"TaskCreated":      {note: note{kind: msg.Task, shown: true, content: "title description", names: taskFields, attrs: "assignee dependencies description"}},
+		"TaskUpdated":      {note: note{kind: msg.Task, shown: true, content: "title", names: taskFields, attrs: "previous_status assignee"}},
+		"TaskStateUpdated": {note: note{kind: msg.Plan, shown: true, content: "tasks", attrs: "goal_complete completion_summary"}},
+		"TaskIterationStarted TaskIterationCompleted": {note: note{names: "iteration", attrs: "max_iterations"}},
 
-	case "StepStarted", "StepContinued":
-		return noted(note{kind: msg.Task, shown: true, content: "step_name", names: stepFields})
-	case "StepCompleted":
-		return noted(note{kind: msg.Task, shown: true, names: stepFields})
-	case "StepError":
-		return noted(note{kind: msg.Task, shown: true, content: "error", names: stepFields})
-	case "StepOutput", "StepPaused", "StepExecutorPaused", "StepExecutorContinued", "StepOutputReview", "ConditionPaused", "RouterPaused":
-		return noted(note{names: stepFields})
-	case "LoopIterationStarted", "LoopIterationCompleted":
-		return noted(note{names: stepFields + " iteration", attrs: "max_iterations should_continue"})
-	case "LoopExecutionStarted", "LoopExecutionCompleted", "ParallelExecutionStarted", "ParallelExecutionCompleted",
-		"ConditionExecutionStarted", "ConditionExecutionCompleted", "RouterExecutionStarted", "RouterExecutionCompleted",
-		"StepsExecutionStarted", "StepsExecutionCompleted":
-		return noted(note{names: stepFields, attrs: "max_iterations total_iterations parallel_step_count condition_result selected_steps steps_count executed_steps"})
+		"StepStarted StepContinued": {note: note{kind: msg.Task, shown: true, content: "step_name", names: stepFields}},
+		"StepCompleted":             {note: note{kind: msg.Task, shown: true, names: stepFields}},
+		"StepError":                 {note: note{kind: msg.Task, shown: true, content: "error", names: stepFields}},
+		"StepOutput StepPaused StepExecutorPaused StepExecutorContinued StepOutputReview ConditionPaused RouterPaused": {note: note{names: stepFields}},
+		"LoopIterationStarted LoopIterationCompleted":                                                                  {note: note{names: stepFields + " iteration", attrs: "max_iterations should_continue"}},
+		"LoopExecutionStarted LoopExecutionCompleted ParallelExecutionStarted ParallelExecutionCompleted ConditionExecutionStarted " +
+			"ConditionExecutionCompleted RouterExecutionStarted RouterExecutionCompleted StepsExecutionStarted StepsExecutionCompleted": {note: note{names: stepFields,
+			attrs: "max_iterations total_iterations parallel_step_count condition_result selected_steps steps_count executed_steps"}},
 
-	case "connected", "authenticated", "auth_required", "auth_error", "catch_up", "replay", "subscribed", "reconnected", "error", "pong":
-		return rule{control: true}
-	}
-	return rule{}
+		"connected authenticated auth_required auth_error catch_up replay subscribed reconnected error pong": {control: true},
+	})
 }
 
-// event decodes one event. in is the stored run that keeps it, if any: an event without a run
-// id belongs to that run.
-func (s *stream) event(v, in jsonv.Value) {
+// byName returns the rules by their names, of which a key of all has several. One that does nothing else reports.
+func byName(all map[string]rule) map[string]*rule {
+	rules := make(map[string]*rule)
+	for names, r := range all {
+		if r.do == nil && !r.control {
+			r.do, r.phase = (*run).note, reports
+		}
+		for name := range strings.FieldsSeq(names) {
+			rules[name] = &r
+		}
+	}
+	return rules
+}
+
+// rule returns the rule of an event; one that does nothing for an unknown event.
+func (s *stream) rule(name []byte) *rule {
+	if r := s.rules[string(name)]; r != nil {
+		return r
+	}
+	return &rule{}
+}
+
+// read reads an event, in the memory of one before it: an event may embed runs with events of their own.
+func (s *stream) read(v jsonv.Value) *event {
 	if len(s.spare) == 0 {
 		s.spare = append(s.spare, new(event))
 	}
 	last := len(s.spare) - 1
-	e := s.spare[last] // an event may embed runs with events of their own
+	e := s.spare[last]
 	s.spare = s.spare[:last]
-	defer func() { s.spare = append(s.spare, e) }()
 	e.read(v)
+	return e
+}
+
+// event decodes one event. in is the stored run that keeps it, if any: an event without a run
+// id belongs to that run.
+func (s *stream) event(e *event, in jsonv.Value) {
+	defer func() { s.spare = append(s.spare, e) }()
+	v := e.v
 	e.inherit(in)
-	e.rule = ruleOf(e.name)
+	e.rule = s.rule(e.name)
 	s.setSession(e.session)
 	switch {
 	case e.rule.control && e.created.Kind() == jsonv.Missing:
@@ -242,7 +211,7 @@ func (s *stream) event(v, in jsonv.Value) {
 		s.stray("", v)
 		return
 	}
-	v.Get("event").MarkRead()
+	e.typ.MarkRead()
 	r := s.runOf(e)
 	// The top run's stream numbers the events of all runs below it.
 	if r == nil || s.body == nil && e.index.Is(jsonv.Number) && e.index.Int() >= 0 && !s.Runs.top(r).Index.Add(e.index.Int()) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/decoder/decodertest"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -64,29 +65,7 @@ func TestRandomTreesWithoutEvents(t *testing.T) {
 // play decodes frames and folds the messages.
 func play(t *testing.T, frames ...frame.Frame) []msg.Message {
 	t.Helper()
-	d, err := New().New(decoder.Stream{Origin: "http://h/sessions/grove/runs"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out decoder.Output
-	for i := range frames {
-		out.Begin(int32(i))
-		if err := d.Decode(&frames[i], &out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := d.Flush(&out); err != nil {
-		t.Fatal(err)
-	}
-	if len(out.Problems) > 0 {
-		t.Fatalf("problems: %v", out.Problems)
-	}
-	for i := range out.Messages {
-		if err := out.Messages[i].Validate(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return msg.Fold(out.Messages)
+	return decodertest.Messages(t, New(), decoder.Stream{Origin: "http://h/sessions/grove/runs"}, frames)
 }
 
 func document(t *testing.T, v any) frame.Frame {

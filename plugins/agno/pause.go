@@ -96,7 +96,7 @@ func (r *run) resume(e *event) {
 	r.Started, r.Joined, r.Leg = true, false, e.second()
 	t.After, t.Emitted = r.Leg, conversation.Written{}
 	u.Replies, u.Reply, u.Waits = 0, "", false
-	from := len(r.s.out.Messages)
+	from := len(r.s.Out.Messages)
 	r.status(r.key("resume/"+r.Leg), "resume", e.at).Signal = msg.RunResume
 	// The decisions of a person about the calls are in the request that continues the run, or in
 	// the stored run.
@@ -123,7 +123,7 @@ func (r *run) resume(e *event) {
 		}
 	}
 	if r.s.body == nil && decided.Exists() {
-		rest.Keep(&r.s.inner, r.s.out, from, func(m *msg.Message) { m.Session, m.Run = r.Session, r.ID })
+		r.s.KeepUnread(&r.s.inner, from)
 	}
 }
 

@@ -191,7 +191,7 @@ func (b *body) addEmbedded(v jsonv.Value) {
 
 // emitSession emits the name and the summary of a stored session.
 func (s *stream) emitSession(v jsonv.Value) {
-	m := s.out.Add()
+	m := s.Out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Session = s.sessionFor(v.Get("session_id"))
 	m.Content = summaryText(v.First("session_summary", "summary"))
@@ -215,7 +215,7 @@ func (s *stream) emitHistory(v jsonv.Value) {
 		if text.IsZero() {
 			continue
 		}
-		m := s.out.Add()
+		m := s.Out.Add()
 		m.Session, m.Content, m.Complete = session, text, msg.Summary
 		conversation.TimeOf(x.Get("created_at")).Set(m)
 		m.Key = "history:" + msg.HashKey(ident.OrNumber(x.Get("role")), string(x.Get("created_at").Peek()), text.String())
@@ -300,7 +300,7 @@ func (b *body) decode(v jsonv.Value, parent *run) {
 	story := b.timeline(v, 0)
 	for _, t := range story {
 		t.of.decoded = true
-		b.s.event(t.event, t.run)
+		b.s.event(b.s.read(t.event), t.run)
 	}
 	if len(story) == 0 {
 		if e := st.embedded; e.Exists() && e.Get("messages").Len() >= v.Get("messages").Len() {
@@ -424,7 +424,7 @@ func (b *body) emitLineage(id string, v jsonv.Value) {
 	m.SetAttr("run_id", id)
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Key, m.Session, m.Agent = id+"/lineage", b.s.sessionFor(v.Get("session_id")), b.s.owner(v)
-	b.s.out.Emit(m)
+	b.s.Out.Emit(m)
 }
 
 // called decodes the children of a call, as far as their task or member distinguishes

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/frame/sse"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -43,13 +44,13 @@ func (s *stream) request(f *frame.Frame) {
 	b := form{pending{Kind: request, Type: strings.Join(parts[max(at-2, 0):], "/")}, make(map[string]string)}
 	if !s.form(f.Data, &b) {
 		if len(bytes.TrimSpace(f.Data)) > 0 {
-			s.out.Problem(msg.ReasonInvalid, "a request body that is no form and no JSON object")
+			s.Out.Problem(msg.ReasonInvalid, "a request body that is no form and no JSON object")
 		}
 		return
 	}
 	q := b.pending
 	if raw, err := json.Marshal(b.more); err == nil && len(b.more) > 0 { // the unknown fields
-		m := s.out.Unknown(unknown.Attr, raw)
+		m := s.Out.Unknown(unknown.Attr, raw)
 		m.Session = cmp.Or(q.Session, s.sessionFor(jsonv.Value{}))
 		m.Key = unknown.Attr + ":" + msg.HashKey(m.Session, string(raw))
 	}
@@ -80,14 +81,15 @@ func (s *stream) form(body []byte, b *form) (ok bool) {
 	case len(body) == 0:
 		return false
 	case body[0] == '{':
-		s.read(body, func(root jsonv.Value) {
-			ok = true
+		root, ok := s.Parse(body)
+		if ok {
 			b.Text = asText(root.First("message", "input")).String()
 			b.Session, b.User = ident.OrNumber(root.Get("session_id")), ident.OrNumber(root.Get("user_id"))
 			if b.Data = root.Get("tools").Str(); b.Data == "" {
 				b.Data = string(root.Get("tools").Raw())
 			}
-		})
+			s.Keep()
+		}
 		return ok
 	case bytes.HasPrefix(body, []byte("--")):
 		return b.parts(body)
@@ -166,31 +168,22 @@ func (s *stream) socket(f *frame.Frame) {
 	body := bytes.TrimLeft(f.Data, " \t\r\n")
 	field, _, isSSE := bytes.Cut(body[:min(len(body), 8)], []byte(":"))
 	if !isSSE || !slices.Contains([]string{"event", "data", "id", "retry", ""}, string(field)) {
-		s.read(f.Data, func(root jsonv.Value) {
-			if f.FromClient && root.Is(jsonv.Object) {
-				s.command(root)
-			} else {
-				s.document(f, root)
-			}
-		})
+		if !f.FromClient {
+			s.document(f.Kind, f.Name, f.Data)
+		} else if root, ok := s.Parse(f.Data); ok && root.Is(jsonv.Object) {
+			s.command(root)
+		} else if ok {
+			s.stray(f.Name, root)
+		}
 		return
 	}
-	var data [][]byte
-	end := func() {
-		if len(data) > 0 {
-			s.read(bytes.Join(data, []byte("\n")), func(root jsonv.Value) { s.document(&frame.Frame{Kind: frame.Event}, root) })
-		}
-		data = nil
+	var events frame.Batch
+	p := sse.New(0, 0)
+	p.Feed(&events, body, 0)
+	p.Finish(&events, 0)
+	for _, e := range events.Frames {
+		s.document(frame.Event, "", e.Data)
 	}
-	for line := range bytes.Lines(body) {
-		line = bytes.TrimRight(line, "\r\n")
-		if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			data = append(data, bytes.TrimPrefix(rest, []byte(" ")))
-		} else if len(line) == 0 {
-			end()
-		}
-	}
-	end()
 }
 
 // command decodes a message of a WebSocket client:
@@ -294,7 +287,7 @@ func (s *stream) releasePending(all bool) {
 
 // emitPending emits an event of the connection, or an item whose owner did not arrive.
 func (s *stream) emitPending(q *pending) {
-	m := s.out.Add()
+	m := s.Out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Session = cmp.Or(q.Session, s.sessionFor(jsonv.Value{}))
 	m.Content = msg.Plain(q.Text)

@@ -205,12 +205,7 @@ func (r *run) setModel(v jsonv.Value) {
 // parent returns the run above r, if it is open.
 func (r *run) parent() *run { return r.s.Runs.get(r.Parent) }
 
-func (r *run) addBelow(child *run) {
-	if len(r.Below) >= maxCalls {
-		r.Below = r.Below[1:]
-	}
-	r.Below = append(r.Below, child.ID)
-}
+func (r *run) addBelow(child *run) { r.Below = bounded.Push(r.Below, child.ID, maxCalls) }
 
 // key returns the key of a message by its part of the run.
 func (r *run) key(part string) string { return r.ID + "/" + part }
@@ -222,7 +217,7 @@ func (r *run) own(m *msg.Message) {
 
 // add adds a message of the run. It is complete when it has all that the current form has.
 func (r *run) add(k msg.Kind, key string, at conversation.Time) *msg.Message {
-	m := r.s.out.Add()
+	m := r.s.Out.Add()
 	r.own(m)
 	at.Set(m)
 	m.Kind, m.Key, m.Complete = k, key, msg.Complete

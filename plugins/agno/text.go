@@ -128,7 +128,7 @@ func (t *text) emit(r *run, at conversation.Time, c msg.Completeness, text msg.T
 		t.After, t.Spilled = "", 0
 	}
 	r.s.Runs.text -= t.size()
-	t.Text, t.Thinking, t.Draft = reuse(t.Text), reuse(t.Thinking), reuse(t.Draft)
+	t.Text, t.Thinking, t.Draft = nil, nil, nil
 	return m
 }
 
@@ -144,14 +144,6 @@ func (t *text) part(r *run, suffix string) string {
 		suffix += "/" + strconv.Itoa(t.Spilled)
 	}
 	return suffix
-}
-
-// reuse empties a buffer, and drops one that is larger than most pieces.
-func reuse(b []byte) []byte {
-	if cap(b) > 16<<10 {
-		return nil
-	}
-	return b[:0]
 }
 
 // emitOpen emits the open text and tokens of a run, and changes nothing.

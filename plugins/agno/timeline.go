@@ -44,7 +44,7 @@ func (b *body) timeline(v jsonv.Value, depth int) []storedEvent {
 		if e.Is(jsonv.Object) {
 			own = append(own, storedEvent{
 				event: e, run: v, tool: e.Get("tool"), of: b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id)),
-				phase: ruleOf(eventName(e.Get("event"))).phase, at: conversation.TimeOf(e.Get("created_at")).Nanos,
+				phase: b.s.rule(eventName(e.Get("event"))).phase, at: conversation.TimeOf(e.Get("created_at")).Nanos,
 			})
 		}
 	}

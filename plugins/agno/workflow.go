@@ -68,10 +68,7 @@ func (t *steps) note(r *run, e *event, m *msg.Message) {
 			x.Parent = up.Run
 		}
 		x.Run = x.Parent + "/" + x.name()
-		if len(t.Open) >= maxTasks {
-			t.Open = t.Open[1:]
-		}
-		t.Open = append(t.Open, x)
+		t.Open = bounded.Push(t.Open, x, maxTasks)
 		m.Signal = msg.RunStart
 	}
 	if !begins {

@@ -16,6 +16,7 @@ import (
 	"cmp"
 	_ "embed"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -25,6 +26,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 //go:embed testdata/leaves-out.json
@@ -35,7 +37,7 @@ func New() decoder.Factory {
 	return record.Format[struct{}]{
 		Info: decoder.Info{
 			Name:       "atif",
-			Revision:   1,
+			Revision:   2,
 			Summary:    "Trajectories of the Agent Trajectory Interchange Format, with those of sub-agents.",
 			Transports: []frame.Kind{frame.Body, frame.Line},
 			Documents:  []string{"*.json"},
@@ -74,6 +76,8 @@ type trajectory struct {
 	runs    []*lastRun
 	child   bool
 	refs    map[string]cause // of embedded trajectories
+	// embedded are the lists of trajectories that are embedded in it, and in those above it.
+	embedded []jsonv.Value
 
 	step  string // the key of the step
 	at    conversation.Time
@@ -98,7 +102,18 @@ func (d *stream) Read() {
 		d.Unknown("document", d.Root)
 		return
 	}
-	d.trajectory(d.Root, &trajectory{run: new(conversation.Run), refs: make(map[string]cause)}, 0)
+	t := &trajectory{run: new(conversation.Run), refs: make(map[string]cause), embedded: []jsonv.Value{d.Root.Get("subagent_trajectories")}}
+	if id := ident.Of(d.Root.Get("trajectory_id")); id != d.session {
+		t.id = id // documents of one session have steps of the same numbers
+	}
+	first := len(d.Out.Messages)
+	d.trajectory(d.Root, t, 0)
+	for i := range d.Out.Messages[first:] { // a call of another document may have made its agent run
+		if m := &d.Out.Messages[first+i]; m.Signal == msg.RunStart && m.ParentRun == "" {
+			m.Delegation.CorrelationID = spawn.ID("atif", cmp.Or(t.id, d.session))
+			break
+		}
+	}
 }
 
 // In returns the session.
@@ -110,9 +125,6 @@ func (d *stream) In() (session, run string) {
 func (d *stream) trajectory(v jsonv.Value, t *trajectory, depth int) {
 	t.agent = msg.Agent{Name: ident.Of(v.Path("agent", "name")), Kind: msg.KindAgent}
 	t.version, t.model = ident.Of(v.Path("agent", "version")), ident.Of(v.Path("agent", "model_name"))
-	if !t.child {
-		ident.Of(v.Get("trajectory_id"))
-	}
 	n := 0
 	for s := range v.Get("steps").Elems() {
 		n++
@@ -138,7 +150,7 @@ func (d *stream) embedded(v jsonv.Value, in *trajectory, depth int, place string
 	if !v.Is(jsonv.Object) || depth > maxDepth {
 		return
 	}
-	t := &trajectory{id: cmp.Or(ident.Of(v.Get("trajectory_id")), place), child: true, refs: in.refs}
+	t := &trajectory{id: cmp.Or(ident.Of(v.Get("trajectory_id")), place), child: true, refs: in.refs, embedded: append(slices.Clip(in.embedded), v.Get("subagent_trajectories"))}
 	t.begin(t.id).Child = true
 	parent := ident.Of(v.Path("extra", "parent_run_id"))
 	ident.Of(v.Get("session_id"))
@@ -360,7 +372,7 @@ func (d *stream) call(c, step jsonv.Value, t *trajectory, r *conversation.Respon
 	} else {
 		m.Tool.Arguments = c.Get("arguments").JSON()
 	}
-	if delegates(step, id, m) || extra.Get("delegation").Bool() {
+	if t.delegates(step, id, m) || extra.Get("delegation").Bool() {
 		m.Kind = msg.Delegation
 		m.Delegation.To, m.Delegation.Task = ident.Of(extra.Get("delegate_to")), extra.Get("delegate_task").Text()
 	}
@@ -375,15 +387,36 @@ func (d *stream) call(c, step jsonv.Value, t *trajectory, r *conversation.Respon
 	calls[id] = &kept
 }
 
-// delegates reports whether the result of a call refers to trajectories, and adds them.
-func delegates(step jsonv.Value, call string, m *msg.Message) (found bool) {
+// delegates reports whether the result of a call refers to trajectories, and adds them. One of another
+// document is found by its name.
+func (t *trajectory) delegates(step jsonv.Value, call string, m *msg.Message) (found bool) {
 	for r := range step.Path("observation", "results").Elems() {
-		if refs := r.Get("subagent_trajectory_ref"); r.Get("source_call_id").Equal(call) && refs.Len() > 0 {
-			found = true
-			m.SetAttr("subagent_trajectory_ref", refs.JSON().String())
+		refs := r.Get("subagent_trajectory_ref")
+		if !r.Get("source_call_id").Equal(call) || refs.Len() == 0 {
+			continue
+		}
+		found = true
+		m.SetAttr("subagent_trajectory_ref", refs.JSON().String())
+		for ref := range refs.Elems() {
+			id := ident.Peek(ref.First("trajectory_id", "session_id"))
+			if id != "" && m.Delegation.CorrelationID == "" && !t.embeds(id) {
+				m.Delegation.CorrelationID = spawn.ID("atif", id)
+			}
 		}
 	}
 	return found
+}
+
+// embeds reports whether the document has the trajectory of that id.
+func (t *trajectory) embeds(id string) bool {
+	return slices.ContainsFunc(t.embedded, func(list jsonv.Value) bool {
+		for sub := range list.Elems() {
+			if ident.Peek(sub.Get("trajectory_id")) == id {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // results decodes the results of a step.

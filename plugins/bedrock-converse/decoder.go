@@ -20,6 +20,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -41,9 +42,14 @@ var unread = unknown.NewKeeper(leavesOut)
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "bedrock-converse", Revision: 1, Provider: "aws.bedrock",
+		Name: "bedrock-converse", Revision: 2, Provider: "aws.bedrock",
 		Summary: "Amazon Bedrock: Converse and InvokeModel, their binary streams and whole responses.",
-		Request: request, Event: event, Rest: unread,
+		Request: request, Event: event, Rest: unread, Lines: true,
+		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+			if whole(x, v, out) {
+				x.End(out, x.Stop == "tool_use") // of a maker who counts no tokens there
+			}
+		},
 	}.Factory()
 }
 
@@ -90,14 +96,21 @@ func converse(x *exchange.Exchange, name string, v jsonv.Value, out *decoder.Out
 		v.Get("role").Equal("assistant")
 		x.Begin("", x.Model)
 	case "contentBlockStart":
-		use := v.Path("start", "toolUse")
-		if !use.Is(jsonv.Object) {
-			return false
-		}
+		use, ran := v.Path("start", "toolUse"), v.Path("start", "toolResult")
 		x.First(out)
+		if ran.Is(jsonv.Object) { // of a tool of the provider's: the result follows
+			if p := x.Open(index, msg.Assistant, ""); p != nil {
+				p.CallID, p.Tool = ident.Of(ran.Get("toolUseId")), ident.Of(ran.Get("type"))
+				x.Texts--
+			}
+			return true
+		}
+		if !use.Is(jsonv.Object) { // of a text: Mistral's models begin it
+			return v.Get("start").Len() == 0
+		}
 		if p := x.Open(index, msg.ToolCall, ident.Of(use.Get("toolUseId"))); p != nil {
 			p.Tool = ident.Of(use.Get("name"))
-			use.Get("type").MarkRead()
+			use.Get("type").In("tool_use", "server_tool_use")
 		}
 	case "contentBlockDelta":
 		return delta(x, index, v.Get("delta"), out)
@@ -127,6 +140,15 @@ func delta(x *exchange.Exchange, index string, v jsonv.Value, out *decoder.Outpu
 	case thought.Is(jsonv.Object): // a signature, or a thought that is encrypted
 		thought.Get("signature").MarkRead()
 		return true
+	case v.Get("citation").Exists():
+		return true
+	case v.Get("toolResult").Is(jsonv.Array):
+		p := x.Part(index)
+		if p == nil || p.CallID == "" {
+			return false
+		}
+		ranTo(x, p.CallID, p.Tool, v.Get("toolResult"), out)
+		return true
 	case input.Is(jsonv.String):
 		kind, text = msg.ToolCall, input
 	default:
@@ -148,8 +170,8 @@ func delta(x *exchange.Exchange, index string, v jsonv.Value, out *decoder.Outpu
 	return true
 }
 
-// whole decodes a response that came as one body, or an error.
-func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+// whole decodes a response that came as one body, or an error. It reports whether a maker wrote it.
+func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 	m := v.Path("output", "message")
 	switch fault := v.First("message", "Message"); {
 	case m.Is(jsonv.Object):
@@ -164,11 +186,15 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		latency(out, v.Get("metrics"))
 	case fault.Is(jsonv.String) && !v.Get("role").Exists():
 		x.Fail(out, cmp.Or(ident.Of(v.Get("__type")), "error"), fault.Text())
-	case v.Get("type").Is(jsonv.String):
+	case v.Get("type").Is(jsonv.String) && !v.Get("completion").Exists():
 		messages.Event(x, v, out)
+	case v.First("embedding", "embeddings").Exists(): // it has no conversation
+		v.Get("texts").MarkRead()
+		v.Get("id").MarkRead()
 	default:
-		native(x, v, out)
+		return native(x, v, out)
 	}
+	return false
 }
 
 // block decodes a block of a whole response.
@@ -186,9 +212,33 @@ func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 			x.Append(p, use.Get("input").JSON(), conversation.MaxBytes)
 			x.Close(out, p)
 		}
+	case b.Path("reasoningContent", "redactedContent").Is(jsonv.String): // a thought that is encrypted
+	case b.Get("citationsContent").Is(jsonv.Object):
+		for c := range b.Path("citationsContent", "content").Elems() {
+			x.Say(out, msg.Assistant, "").Content = c.Get("text").Text()
+		}
+	case b.Get("toolResult").Is(jsonv.Object):
+		r := b.Get("toolResult")
+		m := ranTo(x, ident.Of(r.Get("toolUseId")), ident.Of(r.Get("type")), r.Get("content"), out)
+		if !r.Get("status").Equal("success") {
+			m.IsError, m.Tool.ErrorType = true, "tool_error"
+		}
 	default:
 		x.Unknown(out, "content", b.Raw())
 	}
+}
+
+// ranTo adds the result of a tool that the provider has run.
+func ranTo(x *exchange.Exchange, id, typ string, list jsonv.Value, out *decoder.Output) *msg.Message {
+	m := x.Message(out, msg.ToolResult, "result:"+id)
+	m.Role, m.Tool.CallID, m.ParentKey = msg.RoleTool, id, "call:"+id
+	m.SetAttr("block", typ)
+	var texts conversation.Texts
+	for c := range list.Elems() {
+		content(c, &texts, &m.Attachments)
+	}
+	m.Content = texts.Joined()
+	return m
 }
 
 // usage takes the counts of a response.
@@ -239,36 +289,29 @@ func chunk(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 }
 
 // native decodes an event or a response of a maker other than Anthropic: events of Converse under their
-// name (Nova), or text with a reason (Llama, Titan).
-func native(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+// name (Nova, and recordings by clients), or text with a reason.
+func native(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 	metrics, known := v.Get("amazon-bedrock-invocationMetrics"), false
-	in := v.First("prompt_token_count", "inputTextTokenCount")
 	for name, e := range v.Members() {
 		if e.Is(jsonv.Object) && converse(x, name.String(), e, out) {
 			known = true
 		}
 	}
-	text := v.First("generation", "outputText", "completion")
-	if !text.Is(jsonv.String) {
-		for r := range v.Get("results").Elems() { // of Titan
-			text, v = r.Get("outputText"), r
+	in, n := v.First("prompt_token_count", "inputTextTokenCount"), v.First("generation_token_count", "tokenCount")
+	if u := v.Get("usage"); u.Is(jsonv.Object) {
+		in, n = u.Get("prompt_tokens"), u.Get("completion_tokens")
+	}
+	for _, list := range [...]string{"results", "generations", "outputs", "completions", "choices"} {
+		i := 0
+		for r := range v.Get(list).Elems() {
+			known = said(x, list+" "+strconv.Itoa(i), r, out) || known
+			if c := r.Get("tokenCount"); c.Exists() {
+				n = c
+			}
+			i++
 		}
 	}
-	if text.Is(jsonv.String) {
-		known = true
-		if x.ID == "" || x.Over {
-			x.Begin("", x.Model)
-		}
-		p := x.Part("text")
-		if p == nil {
-			p = x.Open("text", msg.Assistant, "")
-		}
-		if p != nil && !text.Equal("") {
-			x.Add(out, p, text.Text())
-		}
-		x.Stop = cmp.Or(ident.Of(v.First("stop_reason", "completionReason")), x.Stop)
-	}
-	n := v.First("generation_token_count", "tokenCount")
+	known = said(x, "text "+string(v.Get("index").Peek()), v, out) || known
 	if metrics.Is(jsonv.Object) {
 		in, n = metrics.Get("inputTokenCount"), metrics.Get("outputTokenCount")
 	}
@@ -283,4 +326,39 @@ func native(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !known && !metrics.Exists() {
 		x.Unknown(out, "none", v.Raw())
 	}
+	return known
+}
+
+// said adds a piece of a text, or a whole one, as the makers write it. It reports whether it is that.
+//
+//	Llama {generation, stop_reason}  Titan {outputText, completionReason}  Claude 2 {completion, stop_reason}  Mistral {text, stop_reason}
+//	Cohere {text, finish_reason}  AI21 {data: {text}, finishReason: {reason}}  others {message: {content}, finish_reason}
+func said(x *exchange.Exchange, name string, v jsonv.Value, out *decoder.Output) bool {
+	text := v.First("generation", "outputText", "completion", "text")
+	for _, inner := range [...]jsonv.Value{v.Path("data", "text"), v.Path("message", "content")} {
+		if inner.Is(jsonv.String) {
+			text = inner
+		}
+	}
+	ended := v.Get("is_finished").Exists() && x.ID != ""
+	if !text.Is(jsonv.String) && !ended {
+		return v.Get("relevance_score").Exists() // of a document, and no words of the model's
+	}
+	if x.ID == "" || x.Over {
+		x.Begin("", x.Model)
+	}
+	if x.Stop == "" { // else that of another text is kept
+		x.Stop = ident.First(v.First("stop_reason", "completionReason", "finish_reason"), v.Path("finishReason", "reason"))
+	}
+	if !text.Is(jsonv.String) {
+		return true
+	}
+	p := x.Part(name)
+	if p == nil {
+		p = x.Open(name, msg.Assistant, "")
+	}
+	if p != nil && !text.Equal("") {
+		x.Add(out, p, text.Text())
+	}
+	return true
 }

@@ -25,8 +25,14 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Request(out, messages.Ask(v, model, stream))
 	case v.Get("messages").Is(jsonv.Array):
 		x.Request(out, ask(v, model, stream))
-	case v.First("prompt", "inputText").Is(jsonv.String):
-		text := v.First("prompt", "inputText")
+	case v.First("embeddingTypes", "input_type", "singleEmbeddingParams", "dimensions", "normalize").Exists(), v.Get("documents").Exists() && v.Get("query").Exists():
+		x.PassOver(v) // it has no conversation
+		for _, name := range [...]string{"texts", "query", "documents", "inputText", "singleEmbeddingParams", "input_type"} {
+			v.Get(name).MarkRead()
+		}
+	case v.First("prompt", "inputText", "message").Is(jsonv.String):
+		text := v.First("prompt", "inputText", "message")
+		v.Get("chat_history").MarkRead()
 		x.Request(out, exchange.Ask{Model: model, Items: []exchange.Item{{Who: exchange.Prompt, Text: text.Text(), From: text}}})
 	default:
 		x.PassOver(v)
@@ -60,6 +66,8 @@ func ask(v jsonv.Value, model string, stream bool) exchange.Ask {
 		spec := t.Get("toolSpec")
 		if name := ident.Of(spec.Get("name")); name != "" {
 			a.Tools.Add("function", name, spec.Get("description"), spec.Path("inputSchema", "json"))
+		} else if name := ident.Of(t.Path("systemTool", "name")); name != "" {
+			a.Tools.Add("systemTool", name, jsonv.Value{}, jsonv.Value{})
 		}
 	}
 	return a
@@ -107,6 +115,10 @@ func content(b jsonv.Value, texts *conversation.Texts, files *[]msg.Attachment) 
 		return
 	case b.Get("cachePoint").Exists():
 		return
+	case b.Path("document", "source", "text").Is(jsonv.String):
+		texts.Add(b.Path("document", "source", "text").Text())
+		*files = append(*files, msg.Attachment{Name: ident.Of(b.Path("document", "name")), MediaType: ident.Of(b.Path("document", "format"))})
+		return
 	}
 	for _, kind := range [...]string{"image", "document", "video"} {
 		f := b.Get(kind)
@@ -123,5 +135,7 @@ func content(b jsonv.Value, texts *conversation.Texts, files *[]msg.Attachment) 
 		}
 		a.Name, a.MediaType = ident.Of(f.Get("name")), mediaType
 		*files = append(*files, a)
+		return
 	}
+	texts.Add(b.JSON())
 }

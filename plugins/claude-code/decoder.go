@@ -51,7 +51,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:          "claude-code",
 		Version:       "1.0.0",
-		Revision:      6,
+		Revision:      7,
 		Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
 		Transports:    []frame.Kind{frame.Line, frame.Body},
 		MetadataFiles: []string{"agent-*.meta.json"},
@@ -98,44 +98,56 @@ func (d *transcript) Restore(b []byte) error { return snapshot.Restore(stateVers
 
 // Decode decodes one line, or a whole file that is one document.
 func (d *transcript) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	if !root.Is(jsonv.Object) && !(f.Kind == frame.Body && root.Is(jsonv.Array)) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return nil
-	}
-	before := len(out.Messages)
-	if f.Kind == frame.Body {
-		d.document(root, out)
-	} else if d.record(root, out) == claude.RuleRepeated {
-		return nil
-	}
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) {
-		if m.Session = d.line.Name; f.Kind != frame.Body {
-			m.Session = d.SessionOf(root.Get("sessionId"), d.file.session)
+	switch f.Kind {
+	case frame.Close:
+	case frame.Body:
+		d.body(f.Data, out)
+	default:
+		for data := f.Data; data != nil; {
+			data = d.next(data, out)
 		}
-	})
+	}
 	return nil
 }
 
-// document decodes a file beside the transcripts.
-func (d *transcript) document(root jsonv.Value, out *decoder.Output) {
-	ln := &d.line
+// next decodes the first record of a line and returns the bytes after it: two processes that write
+// at a time leave two records on one line.
+func (d *transcript) next(data []byte, out *decoder.Output) (more []byte) {
+	root, more, ok := conversation.ParseFirst(&d.doc, data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	if d.record(root, out) != claude.RuleRepeated {
+		rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.SessionOf(root.Get("sessionId"), d.file.session) })
+	}
+	return more
+}
+
+// body decodes a file beside the transcripts, which is one document.
+func (d *transcript) body(data []byte, out *decoder.Output) {
+	root, ok := conversation.Parse(&d.doc, data, out)
+	if !ok {
+		return
+	}
+	if !root.Is(jsonv.Object) && !root.Is(jsonv.Array) {
+		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		return
+	}
+	before, ln := len(out.Messages), &d.line
 	ln.Reset(root, out)
 	switch {
 	case root.Is(jsonv.Array):
 		d.inbox(ln)
 	case isTeam(root):
 		d.team(ln)
+	case isTask(root):
+		d.task(ln)
 	default:
 		d.flat(ln)
 		d.metadata(ln)
 	}
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = ln.Name })
 }
 
 // Flush emits the usage of the open responses.

@@ -21,7 +21,7 @@ func account(t *testing.T, s stream) map[string]int {
 	became := make(map[string]int)
 	for i, f := range s.frames {
 		var out decoder.Output
-		if err := d.doc.Parse(f.Data); err != nil {
+		if _, err := d.doc.ParseFirst(f.Data); err != nil {
 			t.Fatalf("line %d: %v", i+1, err)
 		}
 		rule := d.record(d.doc.Root(), &out)

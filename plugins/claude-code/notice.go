@@ -22,9 +22,11 @@ const maxNotified = 64
 //	<summary>Agent "…" finished</summary>
 //	<result>…</result>                  the answer of a sub-agent
 //	</task-notification>
+//
+// Version 2.0 wrote an <agent-notification> with an <agent-id>, and the answer in a file alone.
 func (d *transcript) Notice(ln *claude.Line, text jsonv.Value) {
-	before := ln.Emitted
-	_, rest, more := strings.Cut(text.Str(), claude.NoticeTag)
+	before, s := ln.Emitted, claude.NoticeText(text)
+	_, rest, more := strings.Cut(s, claude.NoticeTag)
 	for more {
 		var body string
 		body, rest, more = cutNotice(rest)
@@ -33,7 +35,7 @@ func (d *transcript) Notice(ln *claude.Line, text jsonv.Value) {
 	if ln.Emitted == before || ln.Run == ln.ID() {
 		m := ln.Status(ln.ID(), "task-notification")
 		m.Content = text.Text()
-		m.SetAttr("task_id", claude.Tag(text.Str(), "task-id"))
+		m.SetAttr("task_id", claude.Tag(s, "task-id"))
 	}
 }
 
@@ -95,6 +97,7 @@ func (d *transcript) notice(ln *claude.Line, body string) {
 	default:
 		m.Content = msg.Plain(summary)
 	}
+	m.SetAttr("note", strings.TrimSpace(head[strings.LastIndexByte(head, '>')+1:])) // the instruction to the agent
 	m.SetAttr("task_id", task)
 	m.SetAttr("output_file", claude.Tag(head, "output-file"))
 	m.SetAttr("child_duration_ms", claude.Tag(head, "duration_ms"))

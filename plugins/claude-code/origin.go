@@ -8,10 +8,10 @@ import "strings"
 //	<project>/agent-<agent>.jsonl                       about version 2.0
 //	<project>/<session>/subagents/agent-<agent>.jsonl   with agent-<agent>.meta.json
 //	<project>/<session>/subagents/workflows/<workflow>/agent-<agent>.jsonl, journal.jsonl
-//	teams/<team>/config.json, teams/<team>/inboxes/<member>.json
+//	teams/<team>/config.json, teams/<team>/inboxes/<member>.json, tasks/<team or session>/<number>.json
 type origin struct {
 	session  string // empty when the path has none; the member, of an inbox
-	team     string
+	team     string // or the session whose tasks they are
 	agent    string // of a sub-agent's file
 	workflow string // the run of a workflow script to which the file belongs
 }
@@ -34,7 +34,7 @@ func parseOrigin(path string) origin {
 	dirs := parts[:len(parts)-1]
 	for i, dir := range dirs {
 		switch {
-		case dir == "teams" && i+1 < len(dirs):
+		case (dir == "teams" || dir == "tasks") && i+1 < len(dirs):
 			o.team = dirs[i+1]
 		case dir == "subagents" && i > 0:
 			o.session = dirs[i-1]

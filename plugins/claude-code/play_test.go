@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/decoder/decodertest"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -65,15 +66,5 @@ func open(t testing.TB, origin string) *transcript {
 // play decodes a stream and returns its folded messages, open ones included.
 func play(t testing.TB, s stream) []msg.Message {
 	t.Helper()
-	d := open(t, s.origin)
-	var out decoder.Output
-	for i := range s.frames {
-		if err := d.Decode(&s.frames[i], &out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := d.Flush(&out); err != nil {
-		t.Fatal(err)
-	}
-	return msg.Fold(out.Messages)
+	return msg.Fold(decodertest.Decode(t, New(), decoder.Stream{Origin: s.origin}, s.frames).Messages)
 }

@@ -26,25 +26,25 @@ func (d *transcript) system(ln *claude.Line) {
 		return
 	case "bridge_status": // an address that is as good as a key
 		content = jsonv.Value{}
-	case "stop_hook_summary", "away_summary", "informational", "local_command", "scheduled_task_fire",
-		"model_refusal_fallback", "api_refusal", "agents_killed", "memory_saved", "permission_retry", "session_start", "init", "":
-	default:
-		ln.Unknown("system/"+subtype, ln.Root)
-		return
-	}
-	if subtype == "" {
+	case "":
 		subtype = "system"
 	}
 	if subtype == "stop_hook_summary" { // hooks of this kind run at the end of the response
 		ln.Finish(ln, ln.Lane)
 	}
-	m := ln.Status(ln.ID(), subtype)
+	m := ln.Status(ln.ID(), ident.Bounded(subtype))
 	m.Content = content.Text()
+	if fault := ln.Root.Get("error"); fault.Exists() && content.Is(jsonv.Missing) {
+		m.IsError, m.Content = true, fault.First("formatted", "message").Text()
+		fault.Get("message").MarkRead()
+		m.SetAttr("status_code", anthropic.Number(fault.Get("status")))
+	}
 	m.SetAttr("level", ln.Root.Get("level").Str())
 	m.Tool.CallID = callID(ln.Root.Get("toolUseID"))
 	m.SetAttr("retracted", conversation.ShortJSON(ln.Root.Get("retractedMessageUuids"))) // lines that the model no longer sees
 	if subtype == "stop_hook_summary" {
 		m.SetAttr("hook_count", anthropic.Number(ln.Root.Get("hookCount")))
+		m.Content = ln.Root.Get("hookInfos").JSON()
 		if errors := ln.Root.Get("hookErrors"); errors.Len() > 0 {
 			m.IsError, m.Content = true, errors.JSON()
 		}
@@ -87,7 +87,9 @@ func (d *transcript) progress(ln *claude.Line) {
 	m.SetAttr("progress", data.Get("type").Str())
 	m.SetAttr("hook_event", data.Get("hookEvent").Str())
 	m.SetAttr("hook_name", data.Get("hookName").Str())
-	m.SetAttr("command", data.Get("command").Str())
+	for _, name := range [...]string{"command", "query", "toolName", "serverName", "taskDescription"} {
+		m.SetAttr(name, data.Get(name).Str())
+	}
 	agent := ident.Of(data.Get("agentId"))
 	c := d.Calls.Get(m.Tool.CallID)
 	if agent == "" || c == nil || !c.Delegation {

@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
@@ -15,6 +16,9 @@ import (
 //
 //	teams/<team>/config.json            {"name":…,"leadAgentId":…,"leadSessionId":…,"members":[{"agentId":"<name>@<team>","model":…}]}
 //	teams/<team>/inboxes/<name>.json    [{"from":…,"text":…,"summary":…,"timestamp":…,"color":…,"read":false}]
+//	tasks/<team>/<number>.json          {"id":…,"subject":…,"description":…,"activeForm":…,"owner":…,"status":…,"blocks":[…],"blockedBy":[…]}
+//
+// Without a team the tasks are those of a session, whose id the folder has.
 
 // team decodes config.json: who is in the team.
 func (d *transcript) team(ln *claude.Line) {
@@ -50,16 +54,52 @@ func (d *transcript) inbox(ln *claude.Line) {
 		}
 		ln.Time = conversation.TimeOf(v.Get("timestamp"))
 		key := "inbox:" + msg.HashKey(d.file.session, from, string(v.Get("timestamp").Peek()), string(text.Peek()))
-		m := d.sent(ln, key, text)
+		m := sent(ln, key, text)
 		m.Role, m.Agent = msg.RoleUser, msg.Agent{ID: member(from, team), Name: from, Kind: msg.KindAgent}
 		m.SetAttr("to", d.file.session)
 		conversation.Attrs(m, v, "summary", "color")
 	}
 }
 
+// task decodes a task: each state of it is a message, whose time is that of the file.
+func (d *transcript) task(ln *claude.Line) {
+	root, team := ln.Root, d.file.team
+	ln.Name = cmp.Or(team, d.file.session, "unknown")
+	subject, text := root.Get("subject"), root.Get("description")
+	id, owner, status := ident.Of(root.Get("id")), ident.Of(root.Get("owner")), ident.Of(root.Get("status"))
+	m := ln.Emit(msg.Task, "task:"+msg.HashKey(id, owner, status, string(subject.Peek()), string(text.Peek())))
+	if m.Content = text.Text(); m.Content.IsZero() {
+		m.Content = subject.Text()
+	} else {
+		m.SetAttr("subject", conversation.Excerpt(subject))
+	}
+	if owner != "" {
+		m.Agent = msg.Agent{ID: member(owner, team), Name: owner, Kind: msg.KindAgent}
+	}
+	m.SetAttr("task", id)
+	m.SetAttr("status", status)
+	conversation.Attrs(m, root, "activeForm")
+	m.SetAttr("blocks", numbers(root.Get("blocks")))
+	m.SetAttr("blocked_by", numbers(root.Get("blockedBy")))
+}
+
+// numbers lists the tasks that a task names.
+func numbers(v jsonv.Value) string {
+	var list []string
+	for e := range v.Elems() {
+		list = append(list, ident.Of(e))
+	}
+	return strings.Join(list, " ")
+}
+
+// isTask reports whether a document is a task.
+func isTask(root jsonv.Value) bool {
+	return root.Get("id").Is(jsonv.String) && root.Get("subject").Is(jsonv.String) && root.Get("status").Is(jsonv.String)
+}
+
 // sent adds the message of that text. One of the CLI's own is JSON with a type: that a member is
 // idle, shall shut down, or has a task.
-func (d *transcript) sent(ln *claude.Line, key string, text jsonv.Value) *msg.Message {
+func sent(ln *claude.Line, key string, text jsonv.Value) *msg.Message {
 	var notice jsonv.Doc
 	kind, typ := msg.User, ""
 	if text.HasPrefix("{") && notice.Parse([]byte(text.PeekStr())) == nil {

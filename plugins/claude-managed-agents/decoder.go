@@ -18,7 +18,6 @@ import (
 	"cmp"
 	_ "embed"
 	"slices"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -27,61 +26,41 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: "claude-managed-agents", Version: "1.0.0", Revision: 1,
-		Summary:    "Events of sessions of Claude Managed Agents, with their threads.",
-		Transports: []frame.Kind{frame.Event, frame.Body, frame.Request, frame.Line},
-	}
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name: "claude-managed-agents", Revision: 1,
+			Summary:    "Events of sessions of Claude Managed Agents, with their threads.",
+			Transports: []frame.Kind{frame.Event, frame.Body, frame.Request, frame.Line},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open: func(r *record.Current, s *state) record.Reader {
+			session := cmp.Or(ident.Below(r.Origin, "/sessions/"), ident.OfFile(r.Origin, ".jsonl"), "unknown")
+			return &stream{Current: r, state: s, session: session, own: ident.Below(r.Origin, "/threads/")}
+		},
+	}.Factory()
 }
 
-// New returns a decoder for one stream of events. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	origin := strings.ToValidUTF8(s.Origin, "\uFFFD")
-	d := &stream{own: below(origin, "/threads/")}
-	file := ident.Bounded(strings.TrimSuffix(origin[strings.LastIndexAny(origin, `/\`)+1:], ".jsonl"))
-	d.Session = cmp.Or(below(origin, "/sessions/"), file, "unknown")
-	return d, conversation.NoOptions("claude-managed-agents", s.Options)
-}
-
-// below is the part of a path that follows a name.
-func below(path, name string) string {
-	_, rest, _ := strings.Cut(path, name)
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		rest = rest[:i]
-	}
-	return ident.Bounded(rest)
-}
-
-const stateVersion, maxThreads, maxSeen, maxPreview = 1, 64, 4096, 1 << 20
+const maxThreads, maxSeen, maxPreview = 64, 4096, 1 << 20
 
 // stream decodes one stream of events.
 type stream struct {
-	doc jsonv.Doc
-	own string // the child thread whose own stream it is
-	out *decoder.Output
-	at  conversation.Time
-	state
+	*record.Current
+	*state
+	session string
+	own     string // the child thread whose own stream it is
 }
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Session  string
 	Model    string                    `json:",omitempty"` // where the stream names it
 	Threads  []*thread                 `json:",omitempty"` // the last active one at the end
 	Calls    conversation.Calls[*call] `json:",omitzero"`
@@ -109,46 +88,32 @@ type call struct {
 	Custom bool   `json:",omitempty"` // the client executes it
 }
 
-var _ decoder.Snapshotter = (*stream)(nil)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one event, or a page of them.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if d.out = out; f.Kind == frame.Close || len(strings.TrimSpace(string(f.Data))) == 0 {
-		return nil
+// Read decodes one event, or a page of them.
+func (d *stream) Read() {
+	page := d.Root.First("data", "events")
+	if !page.Is(jsonv.Array) || d.Root.Get("type").Exists() {
+		d.event(d.Root)
+		return
 	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before, events := len(out.Messages), []jsonv.Value{root}
-	if page := root.First("data", "events"); page.Is(jsonv.Array) && !root.Get("type").Exists() {
-		events = slices.Collect(page.Elems())
-	}
+	events := slices.Collect(page.Elems())
 	if n := len(events); n > 1 && events[0].Get("processed_at").PeekStr() > events[n-1].Get("processed_at").PeekStr() {
 		slices.Reverse(events) // the newest was first
 	}
 	for _, v := range events {
 		d.event(v)
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.Session })
-	return nil
 }
 
+// In returns the session.
+func (d *stream) In() (session, run string) { return d.session, "" }
+
 // Flush emits the previews of answers that are not complete.
-func (d *stream) Flush(out *decoder.Output) error {
-	d.out, d.at = out, conversation.Time{}
+func (d *stream) Flush() {
 	for _, p := range d.Previews.Parts {
 		t := *d.thread(d.own, "")
 		m := d.add(&t, p.Kind, p.Name)
 		m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Plain(string(p.Text)), msg.Partial
 	}
-	return nil
 }
 
 // thread returns the thread of that id, "" for the primary one, which it adds if need be.
@@ -165,26 +130,26 @@ func (d *stream) thread(id, agent string) *thread {
 	return t
 }
 
+// agent is the agent of a thread; none of the session alone.
+func (t *thread) agent() msg.Agent {
+	if t == nil {
+		return msg.Agent{}
+	}
+	return msg.Agent{ID: t.ID, Name: cmp.Or(t.Agent, "claude"), Kind: msg.KindAgent}
+}
+
 // add adds a message of a thread's run, or of the session alone.
 func (d *stream) add(t *thread, kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.Session, msg.Complete
-	d.at.Set(m)
-	if t != nil {
-		m.Agent = msg.Agent{ID: t.ID, Name: cmp.Or(t.Agent, "claude"), Kind: msg.KindAgent}
-		if t.Run.Active() {
-			t.Run.Mark(m)
-		}
+	m := d.Add(kind, key)
+	if m.Agent = t.agent(); t != nil && t.Run.Active() {
+		t.Run.Mark(m)
 	}
 	return m
 }
 
 // status adds a message that a user would not see.
 func (d *stream) status(t *thread, key, typ string) *msg.Message {
-	m := d.add(t, msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(d.add(t, msg.Status, key), typ)
 }
 
 // request begins a response of the thread, and its run unless one is active.
@@ -196,7 +161,7 @@ func (d *stream) request(t *thread, id string) *conversation.Response {
 
 // part adds a part of the open response of the thread, or of a new one.
 func (d *stream) part(t *thread, kind msg.Kind, id, key string) *msg.Message {
-	if t.ID != d.own { // what the thread's own stream has with its response
+	if t.ID != d.own { // the thread's own stream has it with its response
 		t.Run.Wake(id)
 		m := d.add(t, kind, key)
 		m.Role, m.Complete = msg.RoleAssistant, msg.Summary

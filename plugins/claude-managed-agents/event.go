@@ -8,12 +8,13 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // event decodes one event, once.
 func (d *stream) event(v jsonv.Value) {
 	typ, id, at := v.Get("type").Str(), ident.Of(v.Get("id")), v.Get("processed_at")
-	d.at = conversation.TimeOf(at)
+	d.At = conversation.TimeOf(at)
 	preview := cmp.Or(ident.Of(v.Get("event_id")), ident.Of(v.Path("event", "id")))
 	switch {
 	case typ == "event_start" && preview != "":
@@ -24,7 +25,7 @@ func (d *stream) event(v jsonv.Value) {
 		d.Previews.Append(d.Previews.Part(preview), v.Path("delta", "content", "text").Text(), maxPreview)
 		return
 	case typ == "" || id == "" && !v.Get("content").Exists():
-		d.unknown(cmp.Or(typ, "none"), v)
+		d.Unknown(typ, v)
 		return
 	case id == "", at.Is(jsonv.Null): // a client sends it, or it waits to be read
 		m := d.status(nil, "queued:"+cmp.Or(id, msg.HashKey(string(v.Peek()))), "queued")
@@ -51,7 +52,7 @@ func (d *stream) event(v jsonv.Value) {
 	case "user.tool_confirmation":
 		m := d.status(t, id, typ)
 		m.Role, m.Content, m.Tool.CallID = msg.RoleUser, v.Get("deny_message").Text(), ident.Of(v.Get("tool_use_id"))
-		signal(m, msg.WaitEnd)
+		record.Signal(m, msg.WaitEnd)
 		m.SetAttr("decision", ident.Of(v.Get("result")))
 	case "agent.message":
 		m := d.part(t, msg.Assistant, id, id)
@@ -69,12 +70,12 @@ func (d *stream) event(v jsonv.Value) {
 	case "agent.thread_message_received":
 		d.received(t, v, id)
 	case "agent.thread_context_compacted":
-		signal(d.status(t, id, typ), msg.Compaction)
+		record.Signal(d.status(t, id, typ), msg.Compaction)
 	case "span.model_request_start":
 		d.request(t, id)
 		m := d.status(t, id, typ)
 		m.ResponseID = id
-		signal(m, msg.ModelStart)
+		record.Signal(m, msg.ModelStart)
 	case "span.model_request_end":
 		d.usage(t, v, id)
 	default:
@@ -99,13 +100,13 @@ func (d *stream) lifecycle(t *thread, v jsonv.Value, typ, id string) {
 	case "session.status_terminated", "session.thread_status_terminated", "session.deleted":
 		d.end(t, id, typ, typ[len("session."):], t.Run.Failed)
 	case "session.status_rescheduled", "session.thread_status_rescheduled":
-		signal(d.status(t, id, typ), msg.Retry)
+		record.Signal(d.status(t, id, typ), msg.Retry)
 	case "session.error":
 		fault, retry := v.Get("error"), ident.Of(v.Path("error", "retry_status", "type"))
 		m := d.add(t, msg.Error, id)
 		if t.Run.Failed = retry != "retrying"; !t.Run.Failed {
 			m.Kind, m.Hidden = msg.Status, true
-			signal(m, msg.Retry)
+			record.Signal(m, msg.Retry)
 		}
 		m.Content, m.Tool.ErrorType, m.IsError = fault.Get("message").Text(), ident.Of(fault.Get("type")), true
 		m.SetAttr("retry_status", retry)
@@ -124,7 +125,7 @@ func (d *stream) lifecycle(t *thread, v jsonv.Value, typ, id string) {
 		m.SetAttr("agent_id", ident.Of(agent.Get("id")))
 		m.SetAttr("usage", conversation.ShortJSON(v.Get("usage")))
 	default:
-		d.unknown(typ, v)
+		d.Unknown(typ, v)
 	}
 }
 
@@ -143,7 +144,7 @@ func (d *stream) prompt(t *thread, v jsonv.Value, id string) {
 // call decodes a tool call: {name, input, mcp_server_name?, evaluated_permission?}.
 func (d *stream) call(t *thread, v jsonv.Value, id string, custom bool) {
 	if !v.Get("name").Is(jsonv.String) {
-		d.unknown("tool_use", v)
+		d.Unknown("tool_use", v)
 		return
 	}
 	c := &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(v.Get("name")), "tool")}, Server: ident.Of(v.Get("mcp_server_name")), Thread: t.ID, Custom: custom}
@@ -160,7 +161,7 @@ func (d *stream) result(t *thread, v jsonv.Value, id string) {
 	use := ident.Of(v.First("tool_use_id", "mcp_tool_use_id", "custom_tool_use_id"))
 	c := d.Calls.Get(use)
 	if use == "" {
-		d.unknown("tool_result", v)
+		d.Unknown("tool_result", v)
 		return
 	} else if c == nil {
 		t.Run.Wake(id)
@@ -215,29 +216,22 @@ func (d *stream) received(t *thread, v jsonv.Value, id string) {
 	m.Content, m.Attachments = text, files
 }
 
-// signal adds a signal to a message, unless that begins the run.
-func signal(m *msg.Message, s msg.Signal) {
-	if m.Signal == msg.NoSignal {
-		m.Signal = s
-	}
-}
-
 // usage decodes the end of a request to the model.
 func (d *stream) usage(t *thread, v jsonv.Value, id string) {
 	start, r := cmp.Or(ident.Of(v.Get("model_request_start_id")), id), t.Response
 	if r == nil || r.ID != start {
 		r = d.request(t, start)
 	}
-	r.At = d.at
+	r.At = d.At
 	r.Count(anthropic.Usage(v.Get("model_usage")), msg.Provider)
-	m := r.Usage(d.out, msg.Complete)
+	m := r.Usage(d.Out, msg.Complete)
 	if m == nil {
 		return
 	}
-	m.Session, m.Agent = d.Session, msg.Agent{ID: t.ID, Name: cmp.Or(t.Agent, "claude"), Kind: msg.KindAgent}
+	m.Session, m.Agent = d.session, t.agent()
 	t.Run.Mark(m)
 	m.IsError = v.Get("is_error").Bool()
-	signal(m, msg.ModelEnd)
+	record.Signal(m, msg.ModelEnd)
 	m.SetAttr("event", id)
 	m.SetAttr("speed", ident.Of(v.Path("model_usage", "speed")))
 }
@@ -277,10 +271,4 @@ func (d *stream) end(t *thread, id, typ, reason string, failed bool) {
 	m.Hidden, m.FinishReason, m.IsError = true, reason, failed
 	t.Run.End(m)
 	t.Response, t.Interrupted, t.Run.Failed = nil, false, false
-}
-
-func (d *stream) unknown(typ string, v jsonv.Value) {
-	m := d.out.Unknown(typ, v.Raw())
-	m.Key, m.Session = "unknown:"+msg.HashKey(string(v.Peek())), d.Session
-	d.at.Set(m)
 }

@@ -43,7 +43,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "claude-stream",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
 			Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
 		},
@@ -134,6 +134,8 @@ func (d *stream) record(root jsonv.Value) {
 		d.result(ln)
 	case typ.In("control_request", "control_response", "control_cancel_request"):
 		d.control(ln, typ.Str())
+	default:
+		d.beside(ln, typ.Str())
 	}
 	if ln.Emitted == 0 && rule == "" {
 		ln.Unknown(typ.Str(), root)

@@ -1,6 +1,7 @@
 package claudestream
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -23,10 +24,10 @@ func (d *stream) system(ln *claude.Line) {
 		claude.Compacted(ln, subtype)
 	case "api_retry", "api_error":
 		claude.Retried(ln, subtype)
-	case "hook_started", "hook_response", "hook_progress", "status", "status_update", "informational", "local_command",
-		"local_command_output", "session_state_changed", "stop_hook_summary", "files_persisted":
-		m := ln.Status(ln.ID(), subtype)
-		m.Content = root.First("content", "output", "stdout", "message", "status").Text()
+	default: // the set grows with each version
+		m := ln.Status(ln.ID(), ident.Bounded(cmp.Or(subtype, "system")))
+		m.Content = root.First("content", "output", "stdout", "message", "status", "error").Text()
+		m.Tool.CallID = ident.Of(root.Get("tool_use_id"))
 		m.SetAttr("hook_name", ident.Of(root.Get("hook_name")))
 		m.SetAttr("hook_event", ident.Of(root.Get("hook_event")))
 		m.SetAttr("outcome", ident.Of(root.Get("outcome")))
@@ -34,9 +35,28 @@ func (d *stream) system(ln *claude.Line) {
 		if code := root.Get("exit_code"); code.Is(jsonv.Number) && code.Int() != 0 {
 			m.IsError = true
 		}
-	default:
-		ln.Unknown("system/"+subtype, root)
 	}
+}
+
+// beside decodes a line that is about the conversation and no part of it.
+func (d *stream) beside(ln *claude.Line, typ string) {
+	root := ln.Root
+	switch typ {
+	case "rate_limit_event", "tool_progress", "tool_use_summary", "auth_status", "prompt_suggestion", "keep_alive",
+		"streamlined_text", "streamlined_tool_use_summary", "transcript_mirror", "update_environment_variables":
+	default:
+		return
+	}
+	m := ln.Status(ln.ID(), typ)
+	m.Content = root.First("summary", "suggestion", "text", "tool_summary", "error").Text()
+	m.Tool.CallID, m.Tool.Name = ident.Of(root.Get("tool_use_id")), ident.Of(root.Get("tool_name"))
+	m.SetAttr("elapsed_s", anthropic.Number(root.Get("elapsed_time_seconds")))
+	limit := root.Get("rate_limit_info")
+	for _, name := range [...]string{"status", "rateLimitType", "overageStatus"} {
+		m.SetAttr(name, ident.Of(limit.Get(name)))
+	}
+	m.SetAttr("resetsAt", anthropic.Number(limit.Get("resetsAt")))
+	m.SetAttr("utilization", anthropic.Number(limit.Get("utilization")))
 }
 
 // init decodes system/init, with which every turn begins.

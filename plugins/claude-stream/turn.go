@@ -276,6 +276,6 @@ func (d *stream) remainder(ln *claude.Line, l *claude.Lane) {
 	m := ln.Emit(msg.Usage, "usage:"+l.ID)
 	m.Hidden, m.Model, m.Provider = true, l.Model, anthropic.Provider("", l.Model)
 	m.Usage = rest.Tokens(msg.Provider)
-	m.SetAttr("of", "result")
+	m.SetAttr(msg.RestOf, msg.OfResult)
 	l.Turn = l.Turn.Add(rest)
 }

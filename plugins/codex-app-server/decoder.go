@@ -47,7 +47,7 @@ func New() decoder.Factory {
 		Name: "codex-app-server", Revision: 2, Version: 1, LeavesOut: leavesOut,
 		Summary:    "Messages of codex app-server: threads, turns, items and approvals.",
 		Transports: []frame.Kind{frame.Line, frame.Text},
-		Thread:     func(origin string) string { return codex.Name(origin, ".jsonl") },
+		Thread:     func(origin string) string { return ident.OfFile(origin, ".jsonl") },
 		Open: func(t *codex.Thread, s *state) func(jsonv.Value) bool {
 			return (&connection{Thread: t, state: s}).message
 		},
@@ -146,7 +146,7 @@ func (d *connection) message(root jsonv.Value) (keep bool) {
 		}
 		m := d.Status(key, method)
 		m.Content = p.First("message", "threadName").Text()
-		if flags := p.Path("status", "activeFlags"); flags.Len() > 0 { // what the thread waits for
+		if flags := p.Path("status", "activeFlags"); flags.Len() > 0 { // the thread waits for these
 			m.Content = flags.JSON()
 		}
 		if method == "turn/start" || method == "turn/steer" {
@@ -279,7 +279,7 @@ func (d *connection) completed(turn jsonv.Value) {
 		m.Content, m.Complete = msg.Plain(string(p.Text)), msg.Partial
 	}
 	d.th.Deltas, d.th.Response, d.th.Last = conversation.Deltas{}, "", ""
-	for c := d.refused(); c != nil; c = d.refused() { // and nobody was asked
+	for c := d.refused(); c != nil; c = d.refused() { // and no person was asked
 		d.Calls.Remove(c)
 		codex.Fail(d.Result(c), "tool_error")
 	}

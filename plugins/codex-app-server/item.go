@@ -145,7 +145,7 @@ func (d *connection) activity(it codex.Item) {
 	d.Link(c, child, path, "ack:"+c.ID, "spawned")
 	t := d.find(child)
 	if t.Name == "" {
-		t.Name = codex.Name(path, "\x00")
+		t.Name = ident.OfFile(path, "\x00")
 	}
 	d.below(t, d.ID)
 }

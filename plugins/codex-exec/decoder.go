@@ -37,7 +37,7 @@ func New() decoder.Factory {
 		Name: "codex-exec", Revision: 3, Version: version, LeavesOut: leavesOut,
 		Summary:    "Events of codex exec --json: threads, turns and items.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text},
-		Thread:     func(origin string) string { return codex.Name(origin, ".json") },
+		Thread:     func(origin string) string { return ident.OfFile(origin, ".json") },
 		Open: func(t *codex.Thread, s *state) func(jsonv.Value) bool {
 			t.State = &s.State
 			return (&stream{t, s}).event

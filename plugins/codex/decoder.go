@@ -45,7 +45,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex", Revision: 6, Version: 2, LeavesOut: leavesOut,
+		Name: "codex", Revision: 7, Version: 2, LeavesOut: leavesOut,
 		Summary:    "Transcripts (rollout files) of Codex CLI threads and their sub-agents.",
 		Transports: []frame.Kind{frame.Line},
 		Thread:     threadOf,
@@ -64,7 +64,7 @@ func New() decoder.Factory {
 //	rollout-2026-03-04T09-10-11-019c1a2b-..._2.jsonl   a later window of its history
 func threadOf(path string) string {
 	const uuid = 36
-	name := codex.Name(path, ".jsonl") // followed by the number of a rotation or .gz
+	name := ident.OfFile(path, ".jsonl") // followed by the number of a rotation or .gz
 	if i := strings.LastIndexByte(name, '_'); i > uuid && strings.HasPrefix(name, "rollout-") {
 		name = name[:i]
 	}

@@ -94,7 +94,9 @@ func (d *thread) words(r *record, said jsonv.Value, again bool) {
 			fallthrough
 		case tag != "":
 			d.aside(conversation.Ordinal(r.id()+"/aside", &asides), tag, b.text.Text())
-		case b.frame || again:
+		case b.frame:
+			b.text.MarkRead()
+		case again:
 		default:
 			m := d.Prompt(conversation.Ordinal(r.id(), &words))
 			if f, ok := openai.File(b.file); ok {
@@ -119,6 +121,7 @@ func (d *thread) speak(r *record, m *msg.Message, text jsonv.Value, asides *int)
 		d.Asked(m, d.s.Dir, text.Text())
 		return
 	}
+	text.MarkRead()
 	m.Content = msg.Quoted(after)
 	d.aside(conversation.Ordinal(r.id()+"/aside", asides), "# Context from my IDE setup", msg.Quoted(before))
 }

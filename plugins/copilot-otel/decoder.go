@@ -5,7 +5,7 @@
 //
 //   - VS Code has one response four times: the span chat, the events inference details and agent.turn, and the sum of
 //     invoke_agent. The first two have the id of the response; the others count only where nothing else does.
-//   - The cached tokens are in the input; what was written to a cache is cache_creation up to CLI 1.0.78 and
+//   - The cached tokens are in the input; those written to a cache are cache_creation up to CLI 1.0.78 and
 //     cache_write since.
 //   - github.copilot.cost is a multiplier of a request and no money; nano_aiu is summed again on invoke_agent.
 //   - A sub-agent is an invoke_agent below the call that runs it. Visual Studio has several roots in a conversation, no

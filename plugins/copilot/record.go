@@ -183,7 +183,7 @@ func (d *stream) message() {
 	if out := v.Get("outputTokens").Int(); out > 0 {
 		prepaid := min(out, max(0, -l.Ahead))
 		l.Ahead += out
-		d.count(&r, conversation.Counts{Output: uint64(out - prepaid)}, msg.TranscriptFinal)
+		d.count(&r, conversation.Counts{Output: uint64(out - prepaid)}, msg.TranscriptPartial)
 	}
 	if len(d.Out.Messages) == before {
 		d.status(id)
@@ -265,6 +265,7 @@ func (d *stream) shutdown() {
 		}
 		m := d.count(&r, rest, msg.Provider)
 		m.ResponseID = ""
+		m.SetAttr(msg.RestOf, msg.OfSession)
 		m.SetAttr("requests", metric.Path("requests", "count").Digits())
 		m.SetAttr("reasoning_tokens", metric.Path("usage", "reasoningTokens").Digits())
 	}

@@ -1,4 +1,5 @@
-// Package cursor decodes the conversations of Cursor, from the rows of its database state.vscdb.
+// Package cursor decodes the conversations of Cursor, from the rows of its database state.vscdb, from its
+// transcripts, and from the output of the program cursor-agent.
 //
 // Facts of the format that are easy to get wrong:
 //
@@ -11,12 +12,16 @@
 //   - params, rawArgs and result are JSON texts.
 //   - tokenCount is 0 in most bubbles: Cursor has the counts on its server.
 //   - A sub-agent is a conversation of its own, whose subagentInfo names the call.
+//   - A transcript has neither ids nor times, and most have no results. A sub-agent has a file of its own, and
+//     nothing but its prompt is in the parent's call.
+//   - cursor-agent prints an answer in pieces, if it is asked to, and then once more as a whole.
 package cursor
 
 import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -38,7 +43,7 @@ func New() decoder.Factory {
 		Info: decoder.Info{
 			Name:       "cursor",
 			Revision:   1,
-			Summary:    "Conversations of Cursor, from its database.",
+			Summary:    "Conversations of Cursor: its database, its transcripts, and what cursor-agent prints.",
 			Transports: []frame.Kind{frame.Line},
 			// A conversation precedes its messages.
 			Tables: json.RawMessage(`{"tables":[
@@ -69,6 +74,7 @@ type stream struct {
 type state struct {
 	Composers []*composer         `json:",omitempty"` // the one used last at the end
 	Seen      bounded.Set[string] `json:",omitzero"`  // versions of messages
+	Talk      talk                `json:",omitzero"`  // of a stream of lines
 }
 
 // composer is one conversation: of a person, or of a sub-agent, which has one run.
@@ -90,12 +96,31 @@ type header struct {
 	Prompt bool `json:",omitempty"`
 }
 
-// Read decodes one row: {table, row: {key, value}}.
+// Read decodes one row, or one line of a conversation.
 func (d *stream) Read() {
+	if d.s = nil; d.Root.Get("role").Exists() || d.Root.Get("type").Exists() {
+		d.line()
+		return
+	}
+	d.row()
+}
+
+// Flush emits the pieces of an answer that goes on.
+func (d *stream) Flush() {
+	t := &d.Talk
+	if len(t.Text) == 0 || !t.Run.Active() {
+		return
+	}
+	m := d.Add(msg.Assistant, t.key(msg.Assistant))
+	m.Role, m.Content, m.Complete, m.Run, m.ParentKey = msg.RoleAssistant, msg.Quoted(slices.Clone(t.Text)), msg.Partial, t.Run.ID, t.Last
+	(&conversation.Response{ID: m.Key, Model: t.Model}).Mark(m)
+}
+
+// row decodes one row: {table, row: {key, value}}.
+func (d *stream) row() {
 	key, value := d.Root.Path("row", "key"), d.Root.Path("row", "value")
 	known := d.Root.Get("table").Equal("cursorDiskKV")
 	parts := strings.Split(conversation.Cut(key.PeekStr(), 3*ident.Max), ":")
-	d.s = nil
 	switch {
 	case known && len(parts) == 2 && parts[0] == "composerData" && parts[1] != "" && value.Is(jsonv.Object):
 		d.enter(ident.Bounded(parts[1]))
@@ -114,7 +139,10 @@ func (d *stream) Read() {
 // In returns the conversation at the top.
 func (d *stream) In() (session, run string) {
 	if d.s == nil {
-		return "unknown", ""
+		if d.Root.Get("table").Exists() {
+			return "unknown", ""
+		}
+		return cmp.Or(d.Talk.Session, "unknown"), d.Talk.Run.ID
 	}
 	return d.s.Root, ""
 }

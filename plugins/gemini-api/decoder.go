@@ -39,7 +39,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "gemini-api", Revision: 1, Provider: "gcp.gen_ai", Many: true, Lines: true,
+		Name: "gemini-api", Revision: 2, Provider: "gcp.gen_ai", Many: true, Lines: true,
 		Summary: "Gemini API: generateContent, its streams, and interactions.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
@@ -92,8 +92,7 @@ func chunk(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Stop = ident.Of(b.Get("blockReason"))
 		x.Fail(out, x.Stop, b.Get("blockReasonMessage").Text())
 	}
-	u := gemini.UsageOf(v.Get("usageMetadata"))
-	if u.Prompt > 0 || u.Total > 0 {
+	if u := gemini.UsageOf(v.Get("usageMetadata")); u != (gemini.Usage{}) {
 		x.Counted, x.Usage = true, u.Counts().Tokens(msg.NoProvenance)
 	}
 	if x.Stop != "" && x.Counted {
@@ -157,7 +156,14 @@ func part(x *exchange.Exchange, n string, p jsonv.Value, out *decoder.Output) {
 		return
 	}
 	code, ran := p.Get("executableCode"), p.Get("codeExecutionResult")
-	switch {
+	switch own, answer := p.Get("toolCall"), p.Get("toolResponse"); {
+	case own.Is(jsonv.Object): // of a tool of the provider's: {id, toolType, args}
+		tool := ident.Of(own.Get("toolType"))
+		whole(x, cmp.Or(ident.Of(own.Get("id")), x.Unnamed.Next(tool)), tool, own.Get("args"), out)
+	case answer.Is(jsonv.Object):
+		m := result(x, cmp.Or(ident.Of(answer.Get("id")), strings.TrimPrefix(x.Last, "call:")), out)
+		m.Tool.Name = ident.Of(answer.Get("toolType"))
+		m.Content = answer.Get("response").Text()
 	case code.Is(jsonv.Object):
 		id := cmp.Or(ident.Of(code.Get("id")), x.Unnamed.Next("code_execution"))
 		whole(x, id, "code_execution", code, out)

@@ -233,7 +233,7 @@ func answered(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decode
 func delta(x *exchange.Exchange, index string, d jsonv.Value, out *decoder.Output) {
 	typ, p := d.Get("type"), x.Part(index)
 	switch {
-	case typ.In("thought_signature"):
+	case typ.In("thought_signature", "text_annotation_delta"):
 	case typ.Equal("thought_summary"):
 		block(x, index, msg.Reasoning, d.Get("content"), out)
 	case typ.Equal("text") || d.Get("text").Is(jsonv.String):

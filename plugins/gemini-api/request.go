@@ -14,14 +14,17 @@ import (
 
 // request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	path, model := x.Path, v.Get("model")
+	path, model, prompt := x.Path, v.Get("model"), ident.Of(v.Get("user_prompt_id"))
+	if agent, _, one := strings.Cut(prompt, "#"); one && strings.Count(prompt, "#") == 1 {
+		prompt = agent // whose turns are one run
+	}
 	if inner := v.Get("request"); inner.Is(jsonv.Object) { // Code Assist
 		v = inner
 	}
 	switch {
 	case strings.Contains(path, ":countTokens"), strings.Contains(path, ":embed"):
 	case v.Get("contents").Is(jsonv.Array):
-		contents(x, v, cmp.Or(ident.Of(model), modelOf(path)), strings.Contains(path, ":stream"), out)
+		contents(x, v, prompt, cmp.Or(ident.Of(model), modelOf(path)), strings.Contains(path, ":stream"), out)
 		return
 	case v.Get("input").Exists():
 		interactionRequest(x, v, out)
@@ -40,7 +43,7 @@ func modelOf(path string) string {
 	return ident.Bounded(model)
 }
 
-func contents(x *exchange.Exchange, v jsonv.Value, model string, stream bool, out *decoder.Output) {
+func contents(x *exchange.Exchange, v jsonv.Value, prompt, model string, stream bool, out *decoder.Output) {
 	var items []exchange.Item
 	var h exchange.History
 	if system := v.First("systemInstruction", "system_instruction"); system.Exists() {
@@ -64,7 +67,7 @@ func contents(x *exchange.Exchange, v jsonv.Value, model string, stream bool, ou
 		}
 		items = user(items, &h, c)
 	}
-	ask := exchange.Ask{Session: ident.Of(v.Get("session_id")), Model: model, Items: items}
+	ask := exchange.Ask{Session: ident.Of(v.Get("session_id")), Prompt: prompt, Model: model, Items: items}
 	if stream {
 		ask.Is(msg.ParamStream, "true")
 	}

@@ -192,7 +192,7 @@ func (d *chat) response(id string, v jsonv.Value, at conversation.Time) {
 		d.usage(r, gemini.Usage{
 			Prompt: t.Get("input").Uint(), Cached: t.Get("cached").Uint(), Output: t.Get("output").Uint(),
 			Thoughts: t.Get("thoughts").Uint(), ToolUse: t.Get("tool").Uint(), Total: t.Get("total").Uint(),
-		}.Counts())
+		}.Counts(), calls == 0)
 	}
 }
 

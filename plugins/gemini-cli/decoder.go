@@ -1,5 +1,5 @@
-// Package geminicli decodes the chats that Gemini CLI records, and the transcripts of its fork
-// Qwen Code.
+// Package geminicli decodes the chats that Gemini CLI records and prints, and the transcripts of its
+// fork Qwen Code.
 //
 // Facts of the formats that are easy to get wrong:
 //
@@ -24,6 +24,7 @@ package geminicli
 import (
 	"cmp"
 	_ "embed"
+	"slices"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -43,8 +44,8 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "gemini-cli",
-			Revision:      2,
-			Summary:       "Chats of Gemini CLI and of Qwen Code, with their sub-agents.",
+			Revision:      3,
+			Summary:       "Chats of Gemini CLI, also as it prints them, and of Qwen Code, with their sub-agents.",
 			Transports:    []frame.Kind{frame.Line, frame.Body},
 			MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},
 			Documents:     []string{"session-*.json"},
@@ -77,6 +78,7 @@ type state struct {
 	Rests   bool                      `json:",omitempty"` // the last response asks for no tool
 	Calls   conversation.Calls[*call] `json:",omitzero"`
 	Seen    bounded.Set[string]       `json:",omitzero"`
+	Talk    talk                      `json:",omitzero"`
 }
 
 // call is a call of Qwen Code, whose result is a record of its own.
@@ -102,6 +104,8 @@ func (d *chat) Read() {
 		d.message(d.Root)
 	case d.Root.Get("sessionId").Is(jsonv.String):
 		d.head(d.Root)
+	case isPrinted(d.Root):
+		printed{chat: d, t: &d.Talk}.read(d.Root)
 	default:
 		d.Unknown(ident.Of(d.Root.Get("type")), d.Root)
 	}
@@ -114,6 +118,13 @@ func (d *chat) In() (session, run string) {
 
 // Flush emits the end of a run whose last response asks for no tool.
 func (d *chat) Flush() {
+	if t := &d.Talk; len(t.Text) > 0 {
+		m, key := d.Out.Add(), printed{chat: d, t: t}.key("assistant")
+		d.fill(m, msg.Assistant, key, t.At)
+		m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Quoted(slices.Clone(t.Text)), msg.Partial
+		(&conversation.Response{ID: key, Model: t.Model}).Mark(m)
+		return
+	}
 	if d.Rests && d.Run.Active() {
 		run := d.Run
 		m := d.Out.Add()
@@ -198,14 +209,17 @@ func (d *chat) child(id, name string) {
 	d.Agent = msg.Agent{ID: id, Name: name, Kind: msg.KindAgent}
 }
 
-// usage emits the tokens of a response, once.
-func (d *chat) usage(r *conversation.Response, c conversation.Counts) {
+// usage emits the tokens of a response, once. ended: the model's answer is whole, and its calls, which are
+// recorded when they are over, may run.
+func (d *chat) usage(r *conversation.Response, c conversation.Counts, ended bool) {
 	if !d.isNew("usage:" + r.ID) {
 		return
 	}
 	r.Count(c, msg.TranscriptFinal)
 	m := r.Usage(d.Out, msg.Complete)
-	m.Session, m.Agent = d.session(), d.Agent
+	if m.Session, m.Agent = d.session(), d.Agent; ended {
+		m.Signal = msg.ModelEnd
+	}
 	if d.copiedOf != "" {
 		m.Complete = msg.Summary
 	}

@@ -117,7 +117,7 @@ func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) 
 		}
 	}
 	if u := v.Get("usageMetadata"); u.Is(jsonv.Object) {
-		d.usage(r, gemini.UsageOf(u).Counts())
+		d.usage(r, gemini.UsageOf(u).Counts(), false)
 	}
 	if calls == 0 && !d.Run.Child {
 		d.end("end:"+id, at, "stop")

@@ -26,7 +26,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "gemini-otel", Revision: 1, Provider: "gcp.gemini",
+		Name: "gemini-otel", Revision: 2, Provider: "gcp.gemini",
 		Summary: "OpenTelemetry of Gemini CLI: log events and spans.",
 		Names:   names, Outside: true, Direct: true, OneSource: true, Rootless: true,
 		Rules: rules, Event: event, LeavesOut: leavesOut,
@@ -84,7 +84,7 @@ func event(s *otlp.Span, name string, body otlp.Value) bool {
 	}
 	if agent, _, one := strings.Cut(s.Run, "#"); one && strings.Count(s.Run, "#") == 1 {
 		s.Attr("prompt_id", s.Run)
-		s.Run, s.AgentID, s.Above = "agent:"+agent, agent, msg.UnknownRun
+		s.Run, s.AgentID, s.Above = agent, agent, msg.UnknownRun
 	}
 	switch name {
 	case "gemini_cli.user_prompt":

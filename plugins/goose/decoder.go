@@ -16,6 +16,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -37,8 +38,9 @@ func New() decoder.Factory {
 		Info: decoder.Info{
 			Name:       "goose",
 			Revision:   1,
-			Summary:    "Sessions of Goose, from its database.",
-			Transports: []frame.Kind{frame.Line},
+			Summary:    "Sessions of Goose: its database, its files, exports and what goose run prints.",
+			Transports: []frame.Kind{frame.Line, frame.Body},
+			Documents:  []string{"*.json"},
 			Tables: json.RawMessage(`{"tables":[
 			{"table":"sessions","order":"created_at","json":["extension_data","recipe_json","user_recipe_values_json","model_config_json"]},
 			{"table":"messages","order":"created_timestamp","json":["content_json","metadata_json"]}]}`),
@@ -59,13 +61,15 @@ type stream struct {
 	*record.Current
 	*state
 
-	s *session
+	s       *session
+	printed bool // the message is a line that goose run prints, perhaps a piece of one
 }
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	Sessions []*session          `json:",omitempty"` // the one used last at the end
 	Seen     bounded.Set[string] `json:",omitzero"`  // messages
+	File     string              `json:",omitempty"` // the session that a file is of
 }
 
 // session is one conversation: of a person, or of a sub-agent, which has one run.
@@ -92,8 +96,9 @@ type call struct {
 // Read decodes one row: {table, row}.
 func (d *stream) Read() {
 	row, table := d.Root.Get("row"), d.Root.Get("table")
-	d.s = nil
+	d.s, d.printed = nil, false
 	switch {
+	case !table.Exists() && d.inFile():
 	case table.Equal("sessions") && ident.Peek(row.Get("id")) != "":
 		d.enter(ident.Of(row.Get("id")))
 		d.session(row)
@@ -103,6 +108,50 @@ func (d *stream) Read() {
 	default:
 		d.Unknown(ident.Of(table), d.Root)
 	}
+}
+
+// inFile decodes a record that is no row: a line of a session file, whose first one describes the session, a
+// session that was exported, or a line of goose run --output-format stream-json. It reports
+// whether it is one of them.
+func (d *stream) inFile() bool {
+	v := d.Root
+	message, whole := v, v.First("conversation", "messages")
+	if d.printed = v.Get("type").In("message", "notification", "error", "complete"); d.printed {
+		message = v.Get("message")
+	}
+	about := whole.Is(jsonv.Array) || v.Get("working_dir").Exists() || v.Get("message_count").Exists()
+	said := message.Get("role").Exists() && message.Get("content").Is(jsonv.Array)
+	if !about && !said && message == v {
+		return false
+	}
+	name := d.Origin[strings.LastIndexAny(d.Origin, `/\`)+1:]
+	for _, end := range [...]string{".jsonl", ".json"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	if d.enter(cmp.Or(ident.Of(v.Get("session_id")), d.File, ident.Bounded(name), "unknown")); about {
+		if id := ident.Of(v.Get("id")); id != "" && d.File == "" {
+			d.File = id
+			d.enter(id)
+		}
+		d.session(v)
+	}
+	switch {
+	case said:
+		d.message(message)
+	case message != v:
+		d.At = conversation.TimeOf(v.Get("timestamp"))
+		m := record.Hide(d.add(msg.Status, "line:"+msg.HashKey(d.s.Run.ID, string(v.Get("type").Peek()), string(v.First("error", "data", "total_tokens").Peek()))), v.Get("type").Str())
+		m.Content = v.First("error", "data", "message").Text()
+		m.SetAttr("total_tokens", v.Get("total_tokens").Digits())
+		if v.Get("type").Equal("complete") && d.s.Run.Active() {
+			m.Kind, m.FinishReason = msg.Stop, "stop"
+			d.s.Run.End(m)
+		}
+	}
+	for m := range whole.Elems() {
+		d.message(m)
+	}
+	return true
 }
 
 // enter makes a session that of the row.
@@ -153,7 +202,7 @@ func (d *stream) add(kind msg.Kind, key string) *msg.Message {
 // session decodes the row of a session, which is written again and again: its model and its tokens.
 func (d *stream) session(v jsonv.Value) {
 	s := d.s
-	s.Model = cmp.Or(ident.Of(v.Path("model_config_json", "model_name")), s.Model)
+	s.Model = cmp.Or(ident.Of(v.First("model_config_json", "model_config").Get("model_name")), s.Model)
 	s.Provider = cmp.Or(ident.Of(v.Get("provider_name")), s.Provider)
 	d.At = conversation.TimeOf(v.Get("created_at"))
 	if parent := ident.Of(v.Get("parent_session_id")); v.Get("session_type").In("sub_agent", "subagent") && s.Run.ID == "" {
@@ -178,7 +227,12 @@ func (d *stream) session(v jsonv.Value) {
 		return
 	}
 	// One message has the tokens of the session: the row has how many there are now.
-	s.Counts = s.Counts.Max(conversation.Counts{Input: in.Uint(), Output: out.Uint()})
+	read, written := v.Get("accumulated_cache_read_tokens").Uint(), v.Get("accumulated_cache_write_tokens").Uint()
+	c := conversation.Counts{Input: in.Uint(), Output: out.Uint()}
+	if read+written <= c.Input { // the input contains them
+		c.Input, c.CacheRead, c.CacheWrite = c.Input-read-written, read, written
+	}
+	s.Counts = s.Counts.Max(c)
 	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.At}
 	if s.Run.Child {
 		r.Run = s.Run.ID
@@ -196,19 +250,24 @@ func (d *stream) session(v jsonv.Value) {
 
 // message decodes the row of a message: {role, content_json, created_timestamp, message_id, metadata_json}.
 func (d *stream) message(v jsonv.Value) {
-	s, content, role := d.s, v.Get("content_json"), v.Get("role")
-	d.At = conversation.TimeOf(v.Get("created_timestamp"))
-	id := ident.Of(v.Get("message_id"))
+	s, content, role, created := d.s, v.First("content_json", "content"), v.Get("role"), v.First("created_timestamp", "created")
+	d.At = conversation.TimeOf(created)
+	id := ident.First(v.Get("message_id"), v.Get("id"))
 	if id == "" {
-		id = "message:" + msg.HashKey(s.ID, string(role.Peek()), string(v.Get("created_timestamp").Peek()), string(content.Peek()))
+		id = "message:" + msg.HashKey(s.ID, string(role.Peek()), string(created.Peek()), string(content.Peek()))
 	}
-	if !d.Seen.Add(s.ID+" "+id, maxSeen) {
+	fresh := d.Seen.Add(s.ID+" "+id, maxSeen)
+	if d.printed && !fresh { // the next piece of an answer
+		id += "/" + msg.HashKey(s.Run.ID, string(content.Peek()))
+		fresh = true
+	}
+	if !fresh {
 		v.MarkRead() // the conversation was written again
 		return
 	}
 	d.link()
 	user := role.Equal("user")
-	hidden := v.Path("metadata_json", "userVisible").Is(jsonv.False)
+	hidden := v.First("metadata_json", "metadata").Get("userVisible").Is(jsonv.False)
 	prompt, calls := false, false
 	for c := range content.Elems() {
 		typ := c.Get("type")
@@ -228,7 +287,7 @@ func (d *stream) message(v jsonv.Value) {
 	for c := range content.Elems() {
 		d.piece(c, conversation.Ordinal(id, &n), user, hidden, &r)
 	}
-	if user || calls || len(d.Out.Messages) == before || r.Last == "" {
+	if user || calls || d.printed || len(d.Out.Messages) == before || r.Last == "" {
 		return
 	}
 	m := d.add(msg.Stop, "stop:"+id)

@@ -7,6 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 )
 
 // TestEveryActionIsKnown: each action that the documents or the sources name produces messages
@@ -21,17 +22,17 @@ func TestEveryActionIsKnown(t *testing.T) {
 		"write_file": msg.ToolCall, "evaluation": msg.ToolCall, "patch_code": msg.ToolCall,
 	} {
 		for _, uuid := range []string{"", "u-1"} {
-			got := decodeFrames(t, lines(message(t, action, "success", uuid, "9_0001", "text")))
+			got := decodeFrames(t, lines(sent(t, action, "success", uuid, "9_0001", "text")))
 			if len(got) == 0 || got[0].Kind != want {
 				t.Errorf("%s with uuid %q: %s", action, uuid, rowsOf(t, got))
 			}
 		}
 	}
 	// Of the names of tools there is no list: a uuid and a status make one.
-	if got := decodeFrames(t, lines(message(t, "sonar", "running", "u-2", "", "ping"))); got[0].Kind != msg.ToolCall || got[0].Tool.Name != "sonar" {
+	if got := decodeFrames(t, lines(sent(t, "sonar", "running", "u-2", "", "ping"))); got[0].Kind != msg.ToolCall || got[0].Tool.Name != "sonar" {
 		t.Errorf("a tool that nobody knows: %s", rowsOf(t, got))
 	}
-	if got := decodeFrames(t, lines(message(t, "sonar", "success", "", "", "ping"))); got[0].Kind != msg.Unknown {
+	if got := decodeFrames(t, lines(sent(t, "sonar", "success", "", "", "ping"))); got[0].Kind != msg.Unknown {
 		t.Errorf("an action that nobody knows: %s", rowsOf(t, got))
 	}
 }
@@ -66,7 +67,7 @@ func TestTasksAreChildRuns(t *testing.T) {
 
 // TestErrorsAreJudgedByTheirAction: an error whose status is success is an error.
 func TestErrorsAreJudgedByTheirAction(t *testing.T) {
-	got := decodeFrames(t, lines(message(t, "auto_reply", "success", "", "", "On it."), message(t, "error", "success", "", "", "out of fuel")))
+	got := decodeFrames(t, lines(sent(t, "auto_reply", "success", "", "", "On it."), sent(t, "error", "success", "", "", "out of fuel")))
 	if m := got[1]; !m.IsError || m.Kind != msg.Error || m.Signal != msg.RunEnd || m.Run != got[0].Run {
 		t.Errorf("an error with the status success: %s", rowsOf(t, got))
 	}
@@ -77,7 +78,7 @@ func TestErrorsAreJudgedByTheirAction(t *testing.T) {
 func TestRepeatedFramesChangeNothing(t *testing.T) {
 	var run, done string
 	for _, uuid := range []string{"", "u-1"} {
-		run, done = message(t, "read_file", "running", uuid, "1", "log.txt"), message(t, "read_file", "success", uuid, "1", "ahoy")
+		run, done = sent(t, "read_file", "running", uuid, "1", "log.txt"), sent(t, "read_file", "success", uuid, "1", "ahoy")
 		want := rowsOf(t, decodeFrames(t, lines(run, done)))
 		for name, p := range map[string][]string{
 			"running twice": {run, run, done}, "result twice": {run, done, done}, "all twice": {run, done, run, done}, "everything twice": {run, run, done, done},
@@ -138,9 +139,9 @@ func TestMemoryIsBounded(t *testing.T) {
 		id := strings.Repeat("i", 8) + string(rune('a'+i%26)) + long[:i%300]
 		n := id + string(rune(i))
 		feed(lines(
-			message(t, "read_file", "running", n, n, long), message(t, "browser", "running", "", n, n),
-			message(t, "web_search", "success", n+"!", n, "x"),
-			message(t, "auto_reply", "success", "", "", "<write_code><path>"+n+"</path></write_code>"),
+			sent(t, "read_file", "running", n, n, long), sent(t, "browser", "running", "", n, n),
+			sent(t, "web_search", "success", n+"!", n, "x"),
+			sent(t, "auto_reply", "success", "", "", "<write_code><path>"+n+"</path></write_code>"),
 			`{"role":"assistant","timestamp":1772445600000,"status":"success","content":"","meta":{"action_type":"plan","json":[{"id":"`+n+`","title":"`+long+`"}]}}`,
 		)...)
 		feed(frame.Frame{Kind: frame.Request, Name: "POST /api/agent/run", Data: []byte(`{"question":"` + n + `"}`)})
@@ -155,17 +156,17 @@ func TestMemoryIsBounded(t *testing.T) {
 	for range 600 {
 		feed(frame.Frame{Kind: frame.Text, Data: []byte(strings.Repeat("潮", 1<<10))})
 	}
-	if n := len(d.Chat.Text); n > maxText {
-		t.Errorf("%d bytes of an answer are kept", n)
+	if n := snapshotSize(t, d); n > 2*maxText {
+		t.Errorf("a snapshot of %d bytes keeps an answer", n)
 	}
 	feed(lines("__lemon_out_end__{\"message_id\":\"2\",\"pid\":\"1\"}")...)
 	m := out.Messages[len(out.Messages)-1]
-	if want := 600*3<<10 - m.Content.Len(); m.Attr("truncated_bytes") != nonZero(want) {
+	if want := 600*3<<10 - m.Content.Len(); m.Attr("truncated_bytes") != conversation.NonZero(want) {
 		t.Errorf("%s bytes are left out of an answer according to truncated_bytes, want %d", m.Attr("truncated_bytes"), want)
 	}
 }
 
-func snapshotSize(t *testing.T, d *stream) int {
+func snapshotSize(t *testing.T, d stateful) int {
 	t.Helper()
 	b, err := d.Snapshot()
 	if err != nil {

@@ -41,8 +41,7 @@ func (d *stream) marker(p []byte) (rest []byte) {
 	kind, search := bytes.CutPrefix(name, []byte("chat_"))
 	kind, start := bytes.CutSuffix(kind, []byte("_start"))
 	if search = search && start; search || string(name) == "mode" || string(name) == "out_end" {
-		rest, err := d.next().ParseFirst(body)
-		v := d.doc.Root()
+		v, rest, err := d.ParseFirst(body)
 		switch {
 		case err != nil || !v.Is(jsonv.Object):
 		case search:
@@ -118,14 +117,15 @@ func (d *stream) rawText(p []byte, line bool) (rest []byte) {
 // false after a problem.
 func (d *stream) rawValue(p []byte) (rest []byte, ok bool) {
 	p = bytes.TrimSpace(p)
-	rest, err := d.next().ParseFirst(p)
-	if err != nil || len(rest) > 0 && !d.doc.Root().Is(jsonv.Object) {
-		conversation.Parse(&d.doc, p, d.out) // reports it
+	root, rest, err := d.ParseFirst(p)
+	if err != nil || len(rest) > 0 && !root.Is(jsonv.Object) {
+		root.MarkRead()
+		d.Parse(p) // reports it
 		return nil, false
 	}
-	problems := len(d.out.Problems)
-	d.value(d.doc.Root())
-	return rest, len(d.out.Problems) == problems
+	problems := len(d.Out.Problems)
+	d.value(root)
+	return rest, len(d.Out.Problems) == problems
 }
 
 // chat is a chat answer that is still open: pieces of text until the end marker names the rows
@@ -152,7 +152,7 @@ func (d *dialogue) chat() *chat {
 func (d *dialogue) search(kind string, v jsonv.Value) {
 	c := d.chat()
 	if c.Search == "" && c.Links == "" { // a later search is kept raw
-		c.Search, c.Links = limitText(v.Get("content").Text()), short(v.Get("json"))
+		c.Search, c.Links = conversation.Cut(v.Get("content").Text().String(), maxText), short(v.Get("json"))
 	}
 	c.Source = strings.ToLower(strings.ToValidUTF8(kind[:min(len(kind), 32)], ""))
 }
@@ -160,13 +160,13 @@ func (d *dialogue) search(kind string, v jsonv.Value) {
 // delta adds a piece of text to the answer.
 func (d *dialogue) delta(p []byte) {
 	if !utf8.Valid(p) {
-		d.out.Problem(msg.ReasonInvalidUTF8, "the piece of an answer is not text")
+		d.Out.Problem(msg.ReasonInvalidUTF8, "the piece of an answer is not text")
 		return
 	}
 	c := d.chat()
-	n := prefix(p, maxText-len(c.Text))
-	c.Text = append(c.Text, p[:n]...)
-	c.Dropped += len(p) - n
+	part := conversation.Cut(p, maxText-len(c.Text))
+	c.Text = append(c.Text, part...)
+	c.Dropped += len(p) - len(part)
 }
 
 // endChat emits a chat answer once its row and its question's row are named: the database has
@@ -188,7 +188,7 @@ func (d *dialogue) endChat(answer, question string) {
 	}
 	m := d.addToTurn(msg.Assistant, key)
 	m.Role, m.Content = msg.RoleAssistant, msg.Plain(string(c.Text))
-	m.SetAttr("truncated_bytes", nonZero(c.Dropped))
+	m.SetAttr("truncated_bytes", conversation.NonZero(c.Dropped))
 	d.Intents.read(m)
 	d.endRun(m, "stop", false)
 }

@@ -28,6 +28,7 @@
 package grace
 
 import (
+	"cmp"
 	_ "embed"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -36,38 +37,29 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the fields that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "grace",
-		Version:    "1.0.0",
-		Revision:   4,
-		Summary:    "Runs of Lemon AI and GRACE: streams, logs and database rows.",
-		Transports: []frame.Kind{frame.Event, frame.Text, frame.Line, frame.Body, frame.Request},
-		Reload:     true,
-	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if err := conversation.NoOptions("grace", s.Options); err != nil {
-		return nil, err
-	}
-	return &stream{dialogue: dialogue{origin: sessionOfOrigin(s.Origin)}}, nil
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "grace",
+			Revision:   4,
+			Summary:    "Runs of Lemon AI and GRACE: streams, logs and database rows.",
+			Transports: []frame.Kind{frame.Event, frame.Text, frame.Line, frame.Body, frame.Request},
+			Reload:     true,
+		},
+		LeavesOut: leavesOut,
+		State:     2,
+		Wrapped:   true,
+		Open: func(r *record.Current, s *state) record.Reader {
+			return &stream{dialogue: dialogue{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}}
+		},
+	}.Factory()
 }
 
 // Limits of the state, beside those of package conversation. Beyond a limit the oldest entry
@@ -77,12 +69,8 @@ const (
 	maxIntents = 16       // actions that the model wrote and that have not been seen to run
 	maxIntent  = 64 << 10 // bytes of such an action
 	maxText    = 1 << 20  // bytes of a question, or of an answer in the making
-	maxAttr    = 4 << 10  // bytes of JSON that is kept as an attribute
 	maxGoal    = 1 << 10  // bytes of the question that a delegation repeats
 )
-
-// stateVersion rises when the state's form changes, see package snapshot.
-const stateVersion = 2
 
 // state is the decoder's memory of earlier frames.
 type state struct {
@@ -103,38 +91,23 @@ type state struct {
 // dialogue is the conversation of a stream, as far as it is decoded: its turn, the question that
 // waits for an answer, the answer in the making.
 type dialogue struct {
+	*record.Current
+	*state
 	origin string // the session, as long as nothing better names it
-	out    *decoder.Output
-	state
 }
 
 // stream decodes one stream.
 type stream struct {
 	dialogue
-	doc    jsonv.Doc // of the frame, then of the payload inside it; see next
-	from   int       // index of the first message decoded from doc
 	inner  jsonv.Doc // of a meta that is JSON in a string
 	other  jsonv.Doc // of a list of files or tasks that is
 	text   jsonv.Doc // of a content that is
 	listed bool      // the message is one of a list of rows
 }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one event, line, text, body or request.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	d.out = out
-	problems := len(out.Problems)
-	switch f.Kind {
+// Read decodes one event, line, text, body or request.
+func (d *stream) Read() {
+	switch f := d.Frame; f.Kind {
 	case frame.Close:
 		if f.Name != frame.Lost { // the work may go on without us
 			d.streamClosed()
@@ -148,42 +121,17 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	default:
 		d.event(f)
 	}
-	if len(out.Problems) > problems { // the frame is kept whole
-		d.doc.Root().MarkRead()
-	}
-	d.keepUnread(&d.doc, d.from)
-	return nil
 }
+
+// In returns the conversation and its turn.
+func (d *stream) In() (session, run string) { return d.session(), d.Turn.Run }
 
 // Flush emits the question and the chat answer that are still open.
-func (d *stream) Flush(out *decoder.Output) error {
-	d.out = out
-	d.addDrafts(d.Ask, d.Chat)
-	return nil
-}
-
-// keepUnread keeps the fields of a document that the decoder did not read; the document's
-// messages begin at index from.
-func (d *stream) keepUnread(doc *jsonv.Doc, from int) {
-	unread.Keep(doc, d.out, from, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Turn.Run })
-}
-
-// next begins the next document, after it has kept the unread fields of the previous one,
-// which may have wrapped it.
-func (d *stream) next() *jsonv.Doc {
-	d.keepUnread(&d.doc, d.from)
-	d.from = len(d.out.Messages)
-	return &d.doc
-}
-
-// parse parses data as the next document. That it is no JSON is the frame's problem.
-func (d *stream) parse(data []byte) (root jsonv.Value, ok bool) {
-	return conversation.Parse(d.next(), data, d.out)
-}
+func (d *stream) Flush() { d.addDrafts(d.Ask, d.Chat) }
 
 // add adds a message of the conversation that belongs to no run.
 func (d *dialogue) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
+	m := d.Out.Add()
 	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
 	return m
 }
@@ -208,25 +156,17 @@ func (d *dialogue) addStatus(key, typ string) *msg.Message {
 
 // keepRaw keeps a value that is no message.
 func (d *dialogue) keepRaw(typ string, raw []byte, facts ...string) *msg.Message {
-	m := d.out.Unknown(typ, raw)
+	m := d.Out.Unknown(typ, raw)
 	m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(append(facts, string(raw))...)
 	return m
 }
 
 // session is the conversation, or else the stream's origin.
-func (d *dialogue) session() string {
-	switch {
-	case d.Session != "":
-		return d.Session
-	case d.origin != "":
-		return d.origin
-	}
-	return "unknown"
-}
+func (d *dialogue) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
 
 // setSession sets the conversation, if that names one.
 func (d *dialogue) setSession(session string) {
 	if session != "" {
-		d.Session = cut(session, ident.Max)
+		d.Session = conversation.Cut(session, ident.Max)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// record is one message of the protocol while it is decoded.
-type record struct {
+// message is one message of the protocol while it is decoded.
+type message struct {
 	*stream
 	v, meta jsonv.Value
 	json    jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
@@ -30,8 +30,8 @@ func (d *stream) message(v jsonv.Value) {
 		d.keepRaw(cmp.Or(ident.Of(v.First("type", "event", "action_type", "object")), "none"), v.Raw())
 		return
 	}
-	from := len(d.out.Messages)
-	r := &record{stream: d, v: v, meta: unquoted(&d.inner, v.Get("meta"))}
+	from := len(d.Out.Messages)
+	r := &message{stream: d, v: v, meta: unquoted(&d.inner, v.Get("meta"))}
 	r.json = unquoted(&d.other, r.get("json"))
 	r.action = ident.Of(r.get("action_type"))
 	r.status = ident.Peek(v.Get("status"))
@@ -50,13 +50,13 @@ func (d *stream) message(v jsonv.Value) {
 		r.byAction()
 	}
 	for _, doc := range [...]*jsonv.Doc{&d.inner, &d.other, &d.text} {
-		d.keepUnread(doc, from)
+		d.KeepUnread(doc, from)
 	}
 }
 
 // belong finds the task of the message. The task_id of a message of the run as a whole is the
 // conversation, unless it names a task, and some of these messages name one.
-func (r *record) belong(of jsonv.Value) {
+func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
 	ofTurn, ofRun := false, false
 	switch r.action {
@@ -82,7 +82,7 @@ func (r *record) belong(of jsonv.Value) {
 }
 
 // byAction decodes a message of the agent by its action.
-func (r *record) byAction() {
+func (r *message) byAction() {
 	switch r.action {
 	case "progress", "coding", "coding_complete", "update_status":
 		r.progress()
@@ -133,7 +133,7 @@ func (r *record) byAction() {
 }
 
 // chatRow decodes the row of a chat answer.
-func (r *record) chatRow(question string) {
+func (r *message) chatRow(question string) {
 	row := ident.OrNumber(r.v.Get("id"))
 	r.setRun(chatRun(question))
 	r.addQuestion(r.at)
@@ -153,7 +153,7 @@ func (r *record) chatRow(question string) {
 }
 
 // progress decodes a notice that the user reads while the agent works.
-func (r *record) progress() {
+func (r *message) progress() {
 	if r.Fresh { // of a turn that has not begun
 		r.task = ""
 	}
@@ -168,7 +168,7 @@ func (r *record) progress() {
 
 // autoReply decodes the first reply to a question. When a named specialist wrote it, it is the
 // result of a delegation too, which the format reports at once.
-func (r *record) autoReply() {
+func (r *message) autoReply() {
 	s, text := r.specialistReply(), r.content()
 	if result := s.Get("result"); result.Exists() {
 		text = result.Text()
@@ -195,7 +195,7 @@ func (r *record) autoReply() {
 //
 // In a log it is the message itself; where an object was published in place of its text, it is
 // in content or json.
-func (r *record) specialistReply() jsonv.Value {
+func (r *message) specialistReply() jsonv.Value {
 	content := r.v.Get("content")
 	for _, v := range [...]jsonv.Value{r.v, content, r.json, unquoted(&r.text, content)} {
 		if v.Get("handledBySpecialist").Bool() {
@@ -208,7 +208,7 @@ func (r *record) specialistReply() jsonv.Value {
 
 // finish decodes the model's own report that a task is done; the task message that follows
 // repeats it. Without a task it is the answer.
-func (r *record) finish() {
+func (r *message) finish() {
 	if r.task == "" {
 		r.answer()
 		return
@@ -221,7 +221,7 @@ func (r *record) finish() {
 
 // answer decodes the final answer of a turn, with the files that it made. GRACE also sends one
 // for a single task, and then the turn goes on.
-func (r *record) answer() {
+func (r *message) answer() {
 	kind := msg.Assistant
 	if r.v.Get("content").Text().IsZero() {
 		kind = msg.Stop
@@ -241,7 +241,7 @@ func (r *record) answer() {
 
 // runError decodes an error of a task or of the whole run. Its status is success and does not
 // help.
-func (r *record) runError() {
+func (r *message) runError() {
 	m := r.addText(msg.Error, r.id())
 	m.SetAttr("error_type", "agent_error")
 	r.setStatus(m)
@@ -255,7 +255,7 @@ func (r *record) runError() {
 }
 
 // runStop decodes the stop of a run, by the user or after a failed task.
-func (r *record) runStop() {
+func (r *message) runStop() {
 	of := r.task
 	r.task = ""
 	m := r.addText(msg.Stop, r.id())
@@ -269,7 +269,7 @@ func (r *record) runStop() {
 
 // get is a member of the message's meta, or of the message itself where it has
 // none.
-func (r *record) get(name string) jsonv.Value {
+func (r *message) get(name string) jsonv.Value {
 	if v := r.meta.Get(name); v.Exists() {
 		return v
 	}
@@ -277,27 +277,27 @@ func (r *record) get(name string) jsonv.Value {
 }
 
 // content is the message's text. An object in its place is kept as JSON.
-func (r *record) content() msg.Text { return r.v.Get("content").Text() }
+func (r *message) content() msg.Text { return r.v.Get("content").Text() }
 
 // markRead marks the message as read: it repeats an earlier one.
-func (r *record) markRead() {
+func (r *message) markRead() {
 	for _, v := range [...]jsonv.Value{r.v, r.meta, r.json} {
 		v.MarkRead()
 	}
 }
 
 // setStatus adds the record's status to m.
-func (r *record) setStatus(m *msg.Message) { m.SetAttr("status", ident.Of(r.v.Get("status"))) }
+func (r *message) setStatus(m *msg.Message) { m.SetAttr("status", ident.Of(r.v.Get("status"))) }
 
 // running reports whether a call or a task goes on.
-func (r *record) running() bool { return r.status == "running" || r.status == "pending" }
+func (r *message) running() bool { return r.status == "running" || r.status == "pending" }
 
-func (r *record) failed() bool {
+func (r *message) failed() bool {
 	return r.status == "failure" || r.status == "failed" || r.status == "error"
 }
 
 // markFailed marks a message of a record with a failed status as an error.
-func (r *record) markFailed(m *msg.Message) {
+func (r *message) markFailed(m *msg.Message) {
 	if r.failed() {
 		m.IsError = true
 		r.setStatus(m)
@@ -305,10 +305,10 @@ func (r *record) markFailed(m *msg.Message) {
 }
 
 // id is the message's key.
-func (r *record) id() string { return "message:" + r.hash() }
+func (r *message) id() string { return "message:" + r.hash() }
 
 // hash is a hash of the fields that are equal on the stream and in the row of a message.
-func (r *record) hash() string {
+func (r *message) hash() string {
 	if r.sum == "" {
 		r.sum = msg.HashKey(r.v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(r.v.Get("timestamp")), r.uuid, peekText(r.v.Get("content")))
 	}
@@ -316,7 +316,7 @@ func (r *record) hash() string {
 }
 
 // addFor adds a message of the record, in the run of its task or of the turn.
-func (r *record) addFor(kind msg.Kind, key string) *msg.Message {
+func (r *message) addFor(kind msg.Kind, key string) *msg.Message {
 	inTask := r.task != "" && r.Turn.Run != ""
 	if inTask {
 		r.delegate()
@@ -340,7 +340,7 @@ func (r *record) addFor(kind msg.Kind, key string) *msg.Message {
 }
 
 // addText is addFor for a message with the record's text and files.
-func (r *record) addText(kind msg.Kind, key string) *msg.Message {
+func (r *message) addText(kind msg.Kind, key string) *msg.Message {
 	m := r.addFor(kind, key)
 	m.Content, m.Attachments = r.content(), files(r.json)
 	if kind == msg.Assistant {
@@ -365,7 +365,7 @@ func files(list jsonv.Value) []msg.Attachment {
 			a.URL = brief(stringOnly(path))
 		}
 		if a.Name = limited(stringOnly(name), ident.Max); a.Name == "" {
-			a.Name = cut(base(path.PeekStr()), ident.Max)
+			a.Name = conversation.Cut(base(path.PeekStr()), ident.Max)
 		}
 		out = append(out, a)
 	}

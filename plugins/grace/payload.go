@@ -54,7 +54,7 @@ func (d *stream) notBase64(data []byte) {
 		d.payload(data, true)
 		return
 	}
-	root, ok := d.parse(data)
+	root, ok := d.Parse(data)
 	switch {
 	case !ok:
 	case d.Framing == undecided && isChunk(root):
@@ -78,9 +78,9 @@ func (d *stream) encoded(f *frame.Frame) {
 	case !sure && (err != nil || !text):
 		d.payload(f.Data, true)
 	case err != nil:
-		d.out.Problem(reasonBase64, err.Error())
+		d.Out.Problem(reasonBase64, err.Error())
 	case !text:
-		d.out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
+		d.Out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
 	case sure, looksPlain(decoded), f.Name == "message": // upstream names the events of this framing and no others
 		d.Framing = inBase64
 		d.payload(decoded, false)
@@ -99,7 +99,7 @@ func (d *stream) chunk(data []byte) {
 	if string(bytes.TrimSpace(data)) == "[DONE]" {
 		return
 	}
-	root, ok := d.parse(data)
+	root, ok := d.Parse(data)
 	switch {
 	case !ok:
 	case isChunk(root):
@@ -107,7 +107,7 @@ func (d *stream) chunk(data []byte) {
 	case root.Is(jsonv.Object):
 		d.message(root)
 	default:
-		d.out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
 }
 
@@ -131,7 +131,7 @@ func (d *stream) payload(p []byte, bare bool) {
 	case d.isMarker(p):
 		d.marker(p)
 	case !d.chatting():
-		if root, ok := d.parse(p); ok {
+		if root, ok := d.Parse(p); ok {
 			d.value(root)
 		}
 	case !d.object(p, bare):
@@ -149,7 +149,7 @@ func (d *stream) value(root jsonv.Value) {
 		m.Role, m.Content = msg.RoleAssistant, root.Text()
 		m.SetAttr("bare", "true")
 	default:
-		d.out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
 }
 
@@ -157,11 +157,14 @@ func (d *stream) value(root jsonv.Value) {
 // whether it is. Nearly all text is no object, and is not worth a parse.
 func (d *stream) object(p []byte, events bool) bool {
 	t := bytes.TrimSpace(p)
-	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' || d.next().Parse(t) != nil {
+	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' {
 		return false
 	}
-	root := d.doc.Root()
-	if !isMessage(root) && (!events || !root.Get("type").Is(jsonv.String) && !root.Get("event").Is(jsonv.String)) {
+	root, rest, err := d.ParseFirst(t)
+	if err != nil {
+		return false
+	}
+	if len(rest) > 0 || !isMessage(root) && (!events || !root.Get("type").Is(jsonv.String) && !root.Get("event").Is(jsonv.String)) {
 		root.MarkRead() // as the text that it is
 		return false
 	}
@@ -186,15 +189,15 @@ func isMessage(v jsonv.Value) bool {
 //	{"code":200,"data":[{"id":1,"conversation_id":"…","role":"user","meta":"{…}",…},…],"msg":""}
 func (d *stream) body(data []byte) {
 	data = bytes.TrimSpace(data)
-	rest, err := d.next().ParseFirst(data)
-	root := d.doc.Root()
+	root, rest, err := d.ParseFirst(data)
 	switch {
 	case err == nil && len(rest) == 0:
 	case hasPrefix(data, markerStart), d.chatting(), root.Is(jsonv.Object):
 		d.raw(data, false)
 		return
 	default:
-		conversation.Parse(&d.doc, data, d.out) // reports it
+		root.MarkRead()
+		d.Parse(data) // reports it
 		return
 	}
 	for _, v := range [...]jsonv.Value{
@@ -208,14 +211,14 @@ func (d *stream) body(data []byte) {
 	if root.Is(jsonv.Object) {
 		d.message(root)
 	} else {
-		d.out.Problem(msg.ReasonWrongType, "expected an object or a list, got "+root.Kind().String())
+		d.Out.Problem(msg.ReasonWrongType, "expected an object or a list, got "+root.Kind().String())
 	}
 }
 
 // rows decodes all messages of a conversation, oldest first. The state of earlier frames does
 // not apply to them.
 func (d *stream) rows(list jsonv.Value) {
-	d.state = state{Session: d.Session, Framing: d.Framing, Mode: d.Mode, Fresh: true, Shown: d.Shown, Chat: d.Chat,
+	*d.state = state{Session: d.Session, Framing: d.Framing, Mode: d.Mode, Fresh: true, Shown: d.Shown, Chat: d.Chat,
 		Calls: conversation.Calls[*call]{Ended: d.Calls.Ended}}
 	d.listed = true
 	defer func() { d.listed = false }()

@@ -17,11 +17,11 @@ func payloads(t testing.TB) []string {
 	return []string{
 		"__lemon_mode__{\"mode\":\"chat\"}\n\n", "The quay ", "is {\"free\":true}", " today.", "__lemon_out_end__{\"message_id\":\"12\",\"pid\":\"11\"}\n\n",
 		"__lemon_mode__{\"mode\":\"agent\"}\n\n",
-		message(t, "auto_reply", "success", "", "", "Reserving \"it\" {now}."),
-		message(t, "terminal_run", "running", "1-a", "9_0001", "reserve --berth 4"),
-		message(t, "terminal_run", "success", "1-a", "9_0001", "done"),
-		message(t, "task", "completed", "", "9_0001", "Reserved"),
-		message(t, "finish_summery", "success", "1-b", "", "Berth 4 is yours."),
+		sent(t, "auto_reply", "success", "", "", "Reserving \"it\" {now}."),
+		sent(t, "terminal_run", "running", "1-a", "9_0001", "reserve --berth 4"),
+		sent(t, "terminal_run", "success", "1-a", "9_0001", "done"),
+		sent(t, "task", "completed", "", "9_0001", "Reserved"),
+		sent(t, "finish_summery", "success", "1-b", "", "Berth 4 is yours."),
 	}
 }
 
@@ -104,7 +104,7 @@ func TestBadEvents(t *testing.T) {
 			d := newStream(t, "x.sse")
 			var out decoder.Output
 			first := encoded("__lemon_mode__{\"mode\":\"" + c.mode + "\"}\n\n")[0]
-			last := encoded(message(t, "auto_reply", "success", "", "", "On it."))[0]
+			last := encoded(sent(t, "auto_reply", "success", "", "", "On it."))[0]
 			for _, f := range []frame.Frame{first, c.frame, last} {
 				if err := d.Decode(&f, &out); err != nil {
 					t.Fatal(err)
@@ -124,7 +124,7 @@ func TestBadEvents(t *testing.T) {
 // a meta that is a string, in a marker, and in the chunk that wraps a payload.
 func TestUnknownFieldIsKept(t *testing.T) {
 	const extra = `"mood":"rather melancholic"`
-	said := message(t, "auto_reply", "success", "", "", "On my way.")
+	said := sent(t, "auto_reply", "success", "", "", "On my way.")
 	object := strings.Replace(said, `"meta":{`, `"meta":{`+extra+`,`, 1)
 	row, err := json.Marshal(`{"action_type":"auto_reply",` + extra + `}`)
 	if err != nil {

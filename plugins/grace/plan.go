@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -56,8 +57,8 @@ func (p plan) isTask(id string) bool {
 func (p plan) with(list jsonv.Value, earlier plan) plan {
 	for v := range list.Elems() {
 		t := task{
-			ID: ident.PeekOrNumber(v.Get("id")), Title: cut(v.First("title", "requirement", "description").PeekStr(), ident.Max),
-			Text: cut(v.First("requirement", "description", "title").PeekStr(), maxGoal),
+			ID: ident.PeekOrNumber(v.Get("id")), Title: conversation.Cut(v.First("title", "requirement", "description").PeekStr(), ident.Max),
+			Text: conversation.Cut(v.First("requirement", "description", "title").PeekStr(), maxGoal),
 		}
 		if t.ID == "" || len(p) == maxTasks || p.task(t.ID) != nil {
 			continue
@@ -73,7 +74,7 @@ func (p plan) with(list jsonv.Value, earlier plan) plan {
 // plan decodes a plan, and the plan that is taken up again:
 //
 //	json: [{"id":"1760985720_0001","title":"…","description":"…","requirement":"…","status":"pending"}]
-func (r *record) plan() {
+func (r *message) plan() {
 	m := r.addFor(msg.Plan, r.id())
 	if r.json.Is(jsonv.Array) {
 		m.Content = r.json.JSON()
@@ -82,7 +83,7 @@ func (r *record) plan() {
 		m.Content = r.content()
 	}
 	r.Plan = plan(nil).with(r.json, r.Plan)
-	m.SetAttr("tasks", nonZero(r.json.Len()))
+	m.SetAttr("tasks", conversation.NonZero(r.json.Len()))
 	if r.action == "continue" {
 		m.SetAttr("continued", "true")
 	}
@@ -90,7 +91,7 @@ func (r *record) plan() {
 }
 
 // taskStatus decodes the end of a task, or the reason for which it waits.
-func (r *record) taskStatus() {
+func (r *message) taskStatus() {
 	m := r.addFor(msg.Task, r.id())
 	m.Content = r.content()
 	r.setStatus(m)
@@ -106,7 +107,7 @@ func (r *record) taskStatus() {
 		m.SetAttr("mode", ident.Of(r.json.Get("mode")))
 		m.SetAttr("reason", brief(r.json.Get("reason")))
 		tasks := r.json.Get("tasks")
-		if raw := tasks.Peek(); tasks.Is(jsonv.Array) && len(raw) <= maxAttr {
+		if raw := tasks.Peek(); tasks.Is(jsonv.Array) && len(raw) <= conversation.MaxAttr {
 			tasks.MarkRead()
 			m.SetAttr("tasks", string(raw))
 		}
@@ -122,7 +123,7 @@ func (r *record) taskStatus() {
 
 // delegate emits the delegation of a task, once: the agent runs each task of its plan in a
 // loop of its own, which begins with the first message that names the task.
-func (r *record) delegate() {
+func (r *message) delegate() {
 	if t := r.Plan.task(r.task); t != nil && !t.Begun {
 		t.Begun = true
 		m := t.add(r, msg.Delegation, "call:")
@@ -132,7 +133,7 @@ func (r *record) delegate() {
 
 // endTask adds the title of the task to the message m of its end, and emits the result of the
 // delegation.
-func (r *record) endTask(m *msg.Message, failed bool) {
+func (r *message) endTask(m *msg.Message, failed bool) {
 	r.Plan.setTitle(m, r.task)
 	t := r.Plan.task(r.task)
 	if t == nil || !t.Begun || t.Ended {
@@ -146,7 +147,7 @@ func (r *record) endTask(m *msg.Message, failed bool) {
 }
 
 // add adds a message of the delegation of the task.
-func (t *task) add(r *record, kind msg.Kind, key string) *msg.Message {
+func (t *task) add(r *message, kind msg.Kind, key string) *msg.Message {
 	child := childRun(r.Turn.Run, t.ID)
 	m := r.addToTurn(kind, key+child)
 	r.at.Set(m)

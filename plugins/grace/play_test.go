@@ -10,42 +10,31 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/decoder/decodertest"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/frame/fixture"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-func newStream(t testing.TB, origin string) *stream {
+// stateful is a decoder as the host has it.
+type stateful interface {
+	decoder.Decoder
+	decoder.Snapshotter
+}
+
+func newStream(t testing.TB, origin string) stateful {
 	t.Helper()
 	d, err := New().New(decoder.Stream{Origin: origin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.(*stream)
+	return d.(stateful)
 }
 
 // decodeFrames decodes frames and returns the folded messages, open ones included.
 func decodeFrames(t testing.TB, frames []frame.Frame) []msg.Message {
 	t.Helper()
-	d := newStream(t, "/srv/lerrin.jsonl")
-	var out decoder.Output
-	for i := range frames {
-		if err := d.Decode(&frames[i], &out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := d.Flush(&out); err != nil {
-		t.Fatal(err)
-	}
-	if len(out.Problems) > 0 {
-		t.Fatalf("problem: %v", out.Problems[0])
-	}
-	for i := range out.Messages {
-		if err := out.Messages[i].Validate(); err != nil {
-			t.Error(err)
-		}
-	}
-	return msg.Fold(out.Messages)
+	return decodertest.Messages(t, New(), decoder.Stream{Origin: "/srv/lerrin.jsonl"}, frames)
 }
 
 // rowsOf are messages as lines, key and row.
@@ -113,8 +102,8 @@ func chunked(t testing.TB, payloads ...string) []frame.Frame {
 	return out
 }
 
-// message is a message as the server formats it.
-func message(t testing.TB, action, status, uuid, task, content string) string {
+// sent is a message as the server formats it.
+func sent(t testing.TB, action, status, uuid, task, content string) string {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
 		"role": "assistant", "uuid": uuid, "status": status, "content": content, "comments": "", "memorized": "", "timestamp": int64(1772445600000) + int64(len(content)+len(status)),

@@ -24,7 +24,6 @@ func TestSessionOfOrigin(t *testing.T) {
 		`C:\logs\harbour.1.gz`:                "harbour",
 		"http://127.0.0.1:7801/api/agent/run": "",
 		"http://h/api/message/list?conversation_id=c0ffee&page=1": "c0ffee",
-		"\xff.sse": "\uFFFD",
 	} {
 		if got := sessionOfOrigin(origin); got != want {
 			t.Errorf("%q: got %q, want %q", origin, got, want)
@@ -55,8 +54,8 @@ func TestRestoreRefusesOtherVersions(t *testing.T) {
 // TestSessionSources: the request, a row, the URL, GRACE's
 // first message, and else the turn.
 func TestSessionSources(t *testing.T) {
-	progress := strings.Replace(message(t, "progress", "running", "", "c0ffee", "on it"), `"role"`, `"x":0,"role"`, 1)
-	reply := message(t, "auto_reply", "success", "", "", "Hello.")
+	progress := strings.Replace(sent(t, "progress", "running", "", "c0ffee", "on it"), `"role"`, `"x":0,"role"`, 1)
+	reply := sent(t, "auto_reply", "success", "", "", "Hello.")
 	for name, c := range map[string]struct {
 		origin string
 		frames []frame.Frame

@@ -34,7 +34,7 @@ var tools = map[string]bool{
 }
 
 // tool decodes one of the two messages of a tool call, and keeps an object of no known action.
-func (r *record) tool() {
+func (r *message) tool() {
 	if r.action == "" || r.status == "" || r.uuid == "" && !tools[r.action] {
 		m := r.keepRaw(cmp.Or(r.action, "none"), r.v.Raw())
 		m.Run = r.Turn.Run
@@ -63,7 +63,7 @@ func (r *record) tool() {
 }
 
 // call finds the call to which the message belongs.
-func (r *record) call() *call {
+func (r *message) call() *call {
 	if r.uuid != "" {
 		return r.Calls.Get(r.uuid)
 	}
@@ -80,7 +80,7 @@ func (r *record) call() *call {
 // startCall emits the call that the message begins or reports as a whole. Its arguments are the
 // parameters that the model wrote, if its text was on the stream, and else the message's
 // description of them: a path, a command, a query.
-func (r *record) startCall() *call {
+func (r *message) startCall() *call {
 	c := &call{Call: conversation.Call{ID: r.uuid, Name: r.action}, Task: r.task, Unnamed: r.uuid == "", First: r.hash()}
 	path := r.get("filepath")
 	c.Internal = r.action == "write_code" && (r.v.Get("content").Equal("todo.md") || bytes.HasSuffix(path.Peek(), []byte(`/todo.md"`)))
@@ -100,7 +100,7 @@ func (r *record) startCall() *call {
 }
 
 // addResult emits the result of a call, and the text of a file that it wrote.
-func (r *record) addResult(c *call) {
+func (r *message) addResult(c *call) {
 	m := c.add(r, msg.ToolResult, "result:")
 	m.Role = msg.RoleTool
 	m.Content = r.content()
@@ -112,18 +112,18 @@ func (r *record) addResult(c *call) {
 	m.SetAttr("url", brief(r.get("url")))
 	if r.json.Is(jsonv.Array) || r.json.Is(jsonv.Object) {
 		m.SetAttr("json", short(r.json))
-		m.SetAttr("results", nonZero(r.json.Len()))
+		m.SetAttr("results", conversation.NonZero(r.json.Len()))
 	}
 	if text, name := r.meta.Get("content"), path.PeekStr(); name != "" && len(text.Peek()) > 2 && text.Is(jsonv.String) {
 		m := c.add(r, msg.File, "file:")
 		m.Content = text.Text()
-		m.Attachments = []msg.Attachment{{Name: cut(base(name), ident.Max), Size: int64(m.Content.Len()), URL: cut(name, maxGoal)}}
+		m.Attachments = []msg.Attachment{{Name: conversation.Cut(base(name), ident.Max), Size: int64(m.Content.Len()), URL: conversation.Cut(name, maxGoal)}}
 	}
 }
 
 // add adds a message of the call. The agent's own list of things to do belongs to the turn,
 // although it carries the task that was just done.
-func (c *call) add(r *record, kind msg.Kind, key string) *msg.Message {
+func (c *call) add(r *message, kind msg.Kind, key string) *msg.Message {
 	task := r.task
 	if c.Internal {
 		r.task = ""

@@ -84,7 +84,7 @@ func (d *stream) request(f *frame.Frame) {
 		d.keepRaw("request", f.Data, f.Name)
 		return
 	}
-	root, ok := d.parse(f.Data)
+	root, ok := d.Parse(f.Data)
 	if !ok {
 		return
 	}
@@ -103,7 +103,7 @@ func (d *stream) request(f *frame.Frame) {
 	}
 	d.addUnanswered()
 	d.Ask = &question{
-		Hash: hash, Key: "request:" + hash, Text: limitText(text.Text()),
+		Hash: hash, Key: "request:" + hash, Text: conversation.Cut(text.Text().String(), maxText),
 		Mode: ident.Of(root.Get("mode")), Model: ident.OrNumber(root.Get("model_id")), Agent: ident.OrNumber(root.Get("agent_id")),
 	}
 	d.Asked, d.Fresh = d.Ask, true
@@ -111,9 +111,9 @@ func (d *stream) request(f *frame.Frame) {
 
 // question decodes a user's question, which is on no stream: only the rows of the database have
 // it.
-func (r *record) question() {
+func (r *message) question() {
 	pid := ident.OrNumber(r.get("pid"))
-	a := &question{Hash: r.hash(), Text: limitText(r.content()), At: r.at, Files: files(r.json)}
+	a := &question{Hash: r.hash(), Text: conversation.Cut(r.content().String(), maxText), At: r.at, Files: files(r.json)}
 	if key := "asked:" + a.Hash; r.Shown == key || !r.listed {
 		a.Key = key // rows are all there is: only the last can be without an answer
 	}
@@ -140,7 +140,7 @@ func (d *dialogue) addQuestion(by conversation.Time) {
 		m.SetAttr("model_id", a.Model)
 		m.SetAttr("agent_id", a.Agent)
 	}
-	if d.Turn.Goal = cut(a.Text, maxGoal); a.empty() {
+	if d.Turn.Goal = conversation.Cut(a.Text, maxGoal); a.empty() {
 		return
 	}
 	m := a.mark(d.addToTurn(msg.User, "question:"+d.Turn.Run))

@@ -2,11 +2,9 @@ package grace
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -40,42 +38,17 @@ func limited(v jsonv.Value, most int) string {
 	if len(s) <= most {
 		v.MarkRead()
 	}
-	return cut(s, most)
+	return conversation.Cut(s, most)
 }
 
 // short is the JSON of a list or an object as an attribute; nothing, and not read, where
 // there is none or too much of it.
 func short(v jsonv.Value) string {
 	raw := v.Peek()
-	if !v.Is(jsonv.Array) && !v.Is(jsonv.Object) || len(raw) <= 2 || len(raw) > maxAttr {
+	if !v.Is(jsonv.Array) && !v.Is(jsonv.Object) || len(raw) <= 2 || len(raw) > conversation.MaxAttr {
 		return ""
 	}
 	return string(v.Raw())
-}
-
-// limitText is a text cut to the limit of the state.
-func limitText(t msg.Text) string { return cut(t.String(), maxText) }
-
-// cut is the beginning of a text.
-func cut(s string, most int) string { return s[:prefix(s, most)] }
-
-// prefix is the length of the beginning of a text that has at most so many bytes.
-func prefix[T string | []byte](s T, most int) int {
-	if len(s) <= most {
-		return len(s)
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return most
-}
-
-// nonZero is a number as an attribute: nothing when it is zero.
-func nonZero(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
 }
 
 // base is the name of the file at a path of any system.
@@ -99,7 +72,6 @@ func unquoted(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
 // sessionOfOrigin is the conversation of a stream that does not name it: the one
 // that the URL names, or the name of the file. It is empty when there is neither.
 func sessionOfOrigin(origin string) string {
-	origin = strings.ToValidUTF8(origin, "\uFFFD")
 	if u, err := url.Parse(origin); err == nil && u.Host != "" {
 		return strings.ToValidUTF8(u.Query().Get("conversation_id"), "\uFFFD")
 	}

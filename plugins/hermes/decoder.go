@@ -15,6 +15,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -35,8 +36,9 @@ func New() decoder.Factory {
 		Info: decoder.Info{
 			Name:       "hermes",
 			Revision:   1,
-			Summary:    "Sessions of Hermes Agent, from its database.",
-			Transports: []frame.Kind{frame.Line},
+			Summary:    "Sessions of Hermes Agent, in its database and its files.",
+			Transports: []frame.Kind{frame.Line, frame.Body},
+			Documents:  []string{"*.json"},
 			Tables: json.RawMessage(`{"tables":[
 			{"table":"sessions","order":"started_at","json":["model_config"],"columns":["id","source","model","model_config","parent_session_id","started_at","ended_at","end_reason",
 				"input_tokens","output_tokens","cache_read_tokens","cache_write_tokens","reasoning_tokens","cwd","git_branch","billing_provider","estimated_cost_usd","actual_cost_usd",
@@ -68,6 +70,7 @@ type stream struct {
 type state struct {
 	Sessions []*session          `json:",omitempty"` // the one used last at the end
 	Seen     bounded.Set[string] `json:",omitzero"`  // messages
+	File     string              `json:",omitempty"` // the session that a file is of
 }
 
 // session is one session: of a person, or of a sub-agent, which has one run.
@@ -80,6 +83,7 @@ type session struct {
 	Counts   conversation.Counts `json:",omitzero"`
 	Run      conversation.Run
 	Calls    conversation.Calls[*call] `json:",omitzero"`
+	Chain    string                    `json:",omitempty"` // key of the last message that has no time
 }
 
 // call is a tool call.
@@ -97,6 +101,7 @@ func (d *stream) Read() {
 	row, table := d.Root.Get("row"), d.Root.Get("table")
 	d.s = nil
 	switch {
+	case !table.Exists() && d.inFile():
 	case table.Equal("sessions") && ident.Peek(row.Get("id")) != "":
 		d.enter(ident.Of(row.Get("id")))
 		d.session(row)
@@ -106,6 +111,41 @@ func (d *stream) Read() {
 	default:
 		d.Unknown(ident.Of(table), d.Root)
 	}
+}
+
+// inFile decodes a record that is no row: a line of a session file, whose first one has the role session_meta,
+// or a file that has a whole session. It reports whether it is one of them.
+func (d *stream) inFile() bool {
+	v := d.Root
+	whole := v.Get("messages").Is(jsonv.Array) && v.Get("session_id").Is(jsonv.String)
+	if !whole && !v.Get("role").Is(jsonv.String) {
+		return false
+	}
+	name := d.Origin[strings.LastIndexAny(d.Origin, `/\\`)+1:]
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".jsonl"), ".json")
+	if d.enter(cmp.Or(ident.Of(v.Get("session_id")), d.File, ident.Bounded(name), "unknown")); d.File == "" {
+		d.File = d.s.ID
+	}
+	if !whole && !v.Get("role").Equal("session_meta") {
+		d.message(v)
+		return true
+	}
+	s := d.s
+	s.Model = cmp.Or(ident.Of(v.Get("model")), s.Model)
+	d.At = conversation.TimeOf(v.First("session_start", "timestamp"))
+	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
+	m.Complete, m.Content = msg.Summary, v.Get("system_prompt").Text()
+	conversation.Attrs(m, v, "platform", "base_url", "cwd", "last_updated")
+	m.SetAttr("model", s.Model)
+	m.SetAttr("config", conversation.ShortJSON(v.Get("model_config")))
+	if s.Chain = ""; whole {
+		for r := range v.Get("messages").Elems() {
+			if !r.Get("role").Equal("session_meta") {
+				d.message(r)
+			}
+		}
+	}
+	return true
 }
 
 // In returns the session at the top.
@@ -209,6 +249,10 @@ func (d *stream) message(v jsonv.Value) {
 	s, role, content, calls := d.s, v.Get("role"), v.Get("content"), v.Get("tool_calls")
 	d.At = conversation.TimeOf(v.Get("timestamp"))
 	key := msg.HashKey(s.ID, string(role.Peek()), string(v.Get("timestamp").Peek()), string(v.Get("tool_call_id").Peek()), string(content.Peek()), string(calls.Peek()))
+	if !v.Get("timestamp").Exists() { // of a file: the messages before distinguish equal ones
+		key = msg.HashKey(s.Chain, key)
+		s.Chain = key
+	}
 	if !d.Seen.Add(key, maxSeen) {
 		v.MarkRead() // the row was written again
 		return
@@ -312,6 +356,8 @@ func (d *stream) call(v jsonv.Value, key string, r *conversation.Response) {
 	}
 	r.Mark(m)
 	m.ParentKey, m.FinishReason, r.Last = r.Last, r.Stop, m.Key
+	m.SetAttr("item_id", ident.Of(v.Get("response_item_id")))
+	v.Get("call_id").Equal(c.ID)
 	v.Get("type").Equal("function")
 }
 

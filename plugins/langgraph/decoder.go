@@ -17,7 +17,6 @@
 package langgraph
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed"
 	"strings"
@@ -39,7 +38,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "langgraph", Revision: 1,
+			Name: "langgraph", Revision: 2,
 			Summary:    "LangGraph: runs of its platform, stream modes and protocol events, with sub-graphs.",
 			Transports: []frame.Kind{frame.Request, frame.Event, frame.Body, frame.Line, frame.Text},
 		},
@@ -57,15 +56,10 @@ func New() decoder.Factory {
 
 // threadOf is the thread in the path of a URL: …/threads/ID/….
 func threadOf(path string) string {
-	_, rest, ok := strings.Cut(path, "/threads/")
-	id := rest
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		id = rest[:i]
+	if id := ident.Below(path, "/threads/"); id != "search" {
+		return id
 	}
-	if !ok || id == "search" {
-		return ""
-	}
-	return ident.Bounded(id)
+	return ""
 }
 
 const (
@@ -97,6 +91,7 @@ type state struct {
 	Replies []*reply            `json:",omitempty"`
 	Asked   *asked              `json:",omitempty"` // the request, until its run is known
 	Valued  string              `json:",omitempty"` // the run whose first values have come
+	Dated   bool                `json:",omitempty"` // its events have times, in which a reply is repeated
 }
 
 // asked is a request.
@@ -144,32 +139,24 @@ func (d *stream) Read() {
 	case d.Root.Get("method").Is(jsonv.String) && d.Root.Get("params").Is(jsonv.Object):
 		p := d.Root.Get("params")
 		d.At = conversation.TimeOf(p.Get("timestamp"))
-		var path []string
-		for n := range p.Get("namespace").Elems() {
-			path = append(path, ident.Peek(n))
-		}
-		d.protocol(ident.Of(d.Root.Get("method")), strings.Join(path, "|"), p.Get("data"), d.Root)
+		d.protocol(ident.Of(d.Root.Get("method")), namespace(p.Get("namespace")), p.Get("data"), d.Root)
 	case d.Frame.Kind == frame.Event:
 		mode, path, _ := strings.Cut(d.Frame.Name, "|")
 		d.mode(mode, path, d.Root, d.Root)
 	case d.Root.Get("data").Exists() && d.Root.First("type", "event").Is(jsonv.String):
-		var path []string
-		for n := range d.Root.Get("ns").Elems() {
-			path = append(path, ident.Of(n))
-		}
 		mode, in, _ := strings.Cut(ident.Of(d.Root.First("type", "event")), "|")
-		d.mode(mode, cmp.Or(strings.Join(path, "|"), in), d.Root.Get("data"), d.Root)
+		d.mode(mode, cmp.Or(namespace(d.Root.Get("ns")), in), d.Root.Get("data"), d.Root)
 	default:
 		d.Unknown("none", d.Root)
 	}
 }
 
-// Begin looks at the end of a stream, and passes over events without data.
+// Begin looks at the end of a stream.
 func (d *stream) Begin() (record bool) {
 	if d.Frame.Kind == frame.Close {
 		d.close(d.Frame.Name)
 	}
-	return len(bytes.TrimSpace(d.Frame.Data)) > 0
+	return true
 }
 
 // In returns the thread and the run of the root graph.
@@ -188,8 +175,7 @@ func (d *runs) session() string {
 	case len(d.Graphs) > 0:
 		return d.Graphs[0].ID
 	}
-	name := strings.TrimSuffix(d.Origin[strings.LastIndexAny(d.Origin, `/\`)+1:], ".jsonl")
-	return cmp.Or(name, "unknown")
+	return cmp.Or(ident.OfFile(d.Origin, ".jsonl"), "unknown")
 }
 
 // begin begins a run of the root graph.
@@ -242,6 +228,7 @@ func (d *replies) graph(path, where string) *graph {
 	}
 	d.Graphs = append(d.Graphs, g)
 	if call := d.only(path); call != "" { // the agent runs in a tool
+		call = d.unique(call)
 		g.Caused(p.ID, call, msg.ByNativeID, 100)
 		m := d.status(p, "link:"+call, "link")
 		m.Signal, m.Tool.CallID, m.Delegation.ChildRun, m.Delegation.Link = msg.Link, call, g.ID, msg.ByNativeID
@@ -253,6 +240,15 @@ func (d *replies) graph(path, where string) *graph {
 	m.Delegation.To, m.Delegation.ChildRun, m.Delegation.Link = node, g.ID, msg.ByNativeID
 	g.Caused(p.ID, g.Made, msg.ByNativeID, 100)
 	return g
+}
+
+// namespace is the path that a list of tasks is.
+func namespace(v jsonv.Value) string {
+	var path []string
+	for n := range v.Elems() {
+		path = append(path, ident.Of(n))
+	}
+	return strings.Join(path, "|")
 }
 
 // split returns the path of the graph in which a task is, and the task.
@@ -274,6 +270,21 @@ func (d *runs) only(path string) (call string) {
 		}
 	}
 	return call
+}
+
+// unique returns the id of a call as one that is unique in the thread.
+func (d *runs) unique(id string) string {
+	if ident.Counts(id) && len(d.Graphs) > 0 {
+		return d.Graphs[0].ID + "/" + id
+	}
+	return id
+}
+
+// about writes the id of a call into a message, and the protocol's if that is another.
+func (d *runs) about(m *msg.Message, id string) {
+	if m.Tool.CallID = d.unique(id); m.Tool.CallID != id {
+		m.Tool.ProtocolID = id
+	}
 }
 
 // add adds a message of a graph.

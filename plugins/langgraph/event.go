@@ -78,7 +78,8 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 			d.cumulative(path, m, mode == "messages/complete")
 		}
 	case "debug":
-		if d.At = conversation.TimeOf(v.Get("timestamp")); v.Get("type").Is(jsonv.String) {
+		d.At = conversation.TimeOf(v.Get("timestamp"))
+		if d.Dated = true; v.Get("type").Is(jsonv.String) {
 			d.debug(path, ident.Of(v.Get("type")), v.Get("payload"), root)
 			return
 		}
@@ -193,12 +194,12 @@ func (d *stream) tool(path, where string, v, root jsonv.Value) {
 		if len(d.Tools) < maxGraphs {
 			d.Tools = append(d.Tools, started{path, id})
 		}
-		if d.Seen.Has("call:" + id) {
+		if d.Seen.Has("call:" + d.unique(id)) {
 			v.Get("input").MarkRead()
 			return
 		}
 		input := v.Get("input")
-		d.call(g, nil, id, ident.Of(v.Get("tool_name")), string(input.Text().Append(nil)))
+		d.call(g, nil, id, ident.Of(v.Get("tool_name")), string(input.Text().Append(nil)), msg.Complete)
 	case event.Equal("tool-finished"):
 		d.over(path, false)
 		output, typ := langchain.Message(v.Get("output"))
@@ -356,6 +357,9 @@ func (d *stream) waits(g *graph, v jsonv.Value) {
 	if !d.Seen.Add(key, maxSeen) { // values and updates both have it
 		v.MarkRead()
 		return
+	}
+	for len(d.Replies) > 0 { // the replies come before the question
+		d.complete(d.Replies[0])
 	}
 	m := d.status(d.Graphs[0], key, "interrupt")
 	m.Signal, m.Content = msg.RunPause, v.JSON()

@@ -41,7 +41,7 @@ func (d *replies) prompt(g *graph, p prompt) *msg.Message {
 func (d *replies) whole(g *graph, v jsonv.Value) {
 	m, typ := langchain.Message(v)
 	id := langchain.ID(m)
-	r := d.reply0(v)
+	r := d.reply(id)
 	if r == nil && !d.Seen.Add(id, maxSeen) || typ == "remove" { // it is repeated
 		v.MarkRead()
 		return
@@ -95,7 +95,8 @@ func (d *replies) result(g *graph, m jsonv.Value) {
 // resultOf emits the result of a call, once: tools, messages and values all have it.
 func (d *replies) resultOf(g *graph, call, name string, text msg.Text, failed bool) *msg.Message {
 	call = cmp.Or(call, "unnamed")
-	if !d.Seen.Add("result:"+call, maxSeen) {
+	key := "result:" + d.unique(call)
+	if !d.Seen.Add(key, maxSeen) {
 		return nil
 	}
 	d.Tools = slices.DeleteFunc(d.Tools, func(t started) bool { return t.Call == call })
@@ -104,8 +105,9 @@ func (d *replies) resultOf(g *graph, call, name string, text msg.Text, failed bo
 			d.complete(r)
 		}
 	}
-	m := d.add(g, msg.ToolResult, "result:"+call)
-	m.Role, m.Tool.CallID, m.Tool.Name, m.Content = msg.RoleTool, call, name, text
+	m := d.add(g, msg.ToolResult, key)
+	d.about(m, call)
+	m.Role, m.Tool.Name, m.Content = msg.RoleTool, name, text
 	if failed {
 		m.IsError, m.Tool.ErrorType = true, "tool_error"
 	}
@@ -120,12 +122,6 @@ func (d *replies) reply(id string) *reply {
 		}
 	}
 	return nil
-}
-
-// reply0 returns the open reply that a whole message completes, or nil.
-func (d *replies) reply0(v jsonv.Value) *reply {
-	m, _ := langchain.Message(v)
-	return d.reply(langchain.ID(m))
 }
 
 // of returns the open replies of a task.
@@ -198,8 +194,8 @@ func (d *replies) write(r *reply, complete msg.Completeness) {
 		g.Last = conversation.Cut(text, maxLast)
 	}
 	for _, p := range r.Parts {
-		if p.Kind == msg.ToolCall && p.CallID != "" && complete == msg.Complete {
-			d.call(g, r, p.CallID, p.Tool, string(p.Text))
+		if p.Kind == msg.ToolCall && p.CallID != "" && (complete == msg.Complete || r.Stop != "") { // its tool runs when the model has stopped
+			d.call(g, r, p.CallID, p.Tool, string(p.Text), complete)
 		}
 	}
 	r.Run = g.ID
@@ -221,8 +217,12 @@ func (r *reply) joined(kind msg.Kind) string {
 }
 
 // put adds text to the part of that name.
-func (r *reply) put(name string, kind msg.Kind, text []byte) *conversation.Part {
-	p := r.newest(name)
+func (r *reply) put(name string, kind msg.Kind, text []byte) (p *conversation.Part) {
+	for _, o := range r.Parts {
+		if o.Name == name { // an index may be used again
+			p = o
+		}
+	}
 	if p == nil {
 		if p = r.Open(name, kind); p == nil { // there are too many
 			p = &conversation.Part{Kind: kind}
@@ -232,30 +232,23 @@ func (r *reply) put(name string, kind msg.Kind, text []byte) *conversation.Part 
 	return p
 }
 
-// newest returns the last part of that name: an index may be used again.
-func (r *reply) newest(name string) *conversation.Part {
-	for _, p := range slices.Backward(r.Parts) {
-		if p.Name == name {
-			return p
-		}
-	}
-	return nil
+// arguments replaces those of a call: {id, name, args}.
+func (r *reply) arguments(p *conversation.Part, v jsonv.Value) {
+	p.Kind, p.CallID, p.Tool = msg.ToolCall, cmp.Or(ident.Of(v.Get("id")), p.CallID), cmp.Or(ident.Of(v.Get("name")), p.Tool)
+	r.Clear(p)
+	r.Append(p, v.Get("args").Text(), maxText)
 }
 
-// fresh replaces the text of a part.
-func (r *reply) fresh(p *conversation.Part, text []byte) {
-	r.Bytes -= len(p.Text)
-	p.Text = p.Text[:0]
-	r.Append(p, msg.Raw(text), maxText)
-}
-
-// call emits a tool call, once.
-func (d *replies) call(g *graph, r *reply, id, name, arguments string) {
-	if !d.Seen.Add("call:"+id, maxSeen) {
+// call emits a tool call: complete once.
+func (d *replies) call(g *graph, r *reply, id, name, arguments string, complete msg.Completeness) {
+	key := "call:" + d.unique(id)
+	if d.Seen.Has(key) || complete == msg.Complete && !d.Seen.Add(key, maxSeen) {
 		return
 	}
-	m := d.add(g, msg.ToolCall, "call:"+id)
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = id, cmp.Or(name, "tool"), conversation.ToolServer(name)
+	m := d.add(g, msg.ToolCall, key)
+	d.about(m, id)
+	m.Complete = complete
+	m.Tool.Name, m.Tool.Server = cmp.Or(name, "tool"), conversation.ToolServer(name)
 	m.Tool.Arguments = msg.Plain(cmp.Or(arguments, "{}"))
 	if r != nil {
 		m.Role = msg.RoleAssistant
@@ -321,16 +314,8 @@ func (d *replies) noted(r *reply, meta jsonv.Value) {
 
 // tuple decodes [chunk, metadata]: a chunk of a reply, which adds to it, or a whole message.
 func (d *replies) tuple(path string, v jsonv.Value) {
-	var chunk, meta jsonv.Value
-	n := 0
-	for e := range v.Elems() {
-		switch n++; n {
-		case 1:
-			chunk = e
-		case 2:
-			meta = e
-		}
-	}
+	pair := append(slices.Collect(v.Elems()), jsonv.Value{}, jsonv.Value{})
+	chunk, meta := pair[0], pair[1]
 	task := cmp.Or(ident.Peek(meta.Get("langgraph_checkpoint_ns")), ident.Peek(meta.Get("checkpoint_ns")), path)
 	above, _ := split(task)
 	m, typ := langchain.Message(chunk)
@@ -389,7 +374,9 @@ func (d *replies) cumulative(path string, v jsonv.Value, complete bool) {
 	}
 	ident.Of(m.Get("id"))
 	v.Get("type").MarkRead()
-	d.set(r, m)
+	if d.set(r, m); !d.Dated && r.Stop != "" && m.Get("usage_metadata").Is(jsonv.Object) { // the last: its calls run from here
+		d.complete(r)
+	}
 }
 
 // block decodes an event of a message of the newer protocol.
@@ -431,8 +418,7 @@ func (d *replies) block(path, where string, v, root jsonv.Value) {
 		delta.Get("type").MarkRead()
 		switch fields := delta.Get("fields"); {
 		case fields.Get("type").Equal("tool_call_chunk"): // all of it so far
-			p.Kind, p.CallID, p.Tool = msg.ToolCall, cmp.Or(ident.Of(fields.Get("id")), p.CallID), cmp.Or(ident.Of(fields.Get("name")), p.Tool)
-			r.fresh(p, fields.Get("args").Text().Append(nil))
+			r.arguments(p, fields)
 		case fields.Is(jsonv.Object):
 			fields.MarkRead() // a chunk as the provider sends it; another delta has it
 		default:
@@ -441,12 +427,12 @@ func (d *replies) block(path, where string, v, root jsonv.Value) {
 	case event.Equal("content-block-finish"):
 		c, p := v.Get("content"), r.put(index, msg.Assistant, nil)
 		c.Get("type").MarkRead()
-		if args := c.Get("args"); args.Exists() {
-			p.Kind, p.CallID, p.Tool = msg.ToolCall, cmp.Or(ident.Of(c.Get("id")), p.CallID), cmp.Or(ident.Of(c.Get("name")), p.Tool)
-			r.fresh(p, args.Text().Append(nil))
+		if c.Get("args").Exists() {
+			r.arguments(p, c)
 			c.Get("input").MarkRead() // the last piece
 		} else if text := textOf(c); len(text) > 0 {
-			r.fresh(p, text)
+			r.Clear(p)
+			r.Append(p, msg.Raw(text), maxText)
 		}
 	case event.Equal("usage"):
 		r.count(v.Get("usage"))

@@ -12,14 +12,14 @@ import (
 
 // assistant decodes a message of the model. The writer of generation 1 took thoughts, text and
 // calls apart.
-func (r *record) assistant() {
+func (r *entry) assistant() {
 	r.openResponse()
-	before := len(r.out.Messages)
+	before := len(r.Out.Messages)
 	for v := range r.msg.thoughts.Elems() {
 		b := blockOf(v)
 		r.emitThought(b.content, b.timestamp)
 	}
-	if len(r.out.Messages) == before { // else it is the same again
+	if len(r.Out.Messages) == before { // else it is the same again
 		r.emitThought(r.msg.thought, r.head.timestamp)
 	}
 	r.msg.thought.MarkRead()
@@ -34,8 +34,8 @@ func (r *record) assistant() {
 	r.sdkMessage(before)
 }
 
-// piece decodes a thought or a call that the writer of generation 1 gave a record of its own.
-func (r *record) piece() {
+// piece decodes a thought or a call for which the writer of generation 1 has a record of its own.
+func (r *entry) piece() {
 	name := r.typ
 	r.typ = "assistant"
 	if name == "thinking" {
@@ -51,14 +51,14 @@ func (r *record) piece() {
 	}
 	f := r.fields
 	if c := r.issue(&block{id: f.First("tool_id", "id", "tool_use_id"), name: f.First("tool_name", "name"), input: f.First("tool_input", "input")}); c == nil {
-		r.unknown("tool_use", r.raw)
+		r.unknown("tool_use", r.Frame.Data)
 	} else {
 		r.content.Equal("Using tool: " + c.Name)
 	}
 }
 
 // openResponse reads the model, the id and the usage of a response.
-func (r *record) openResponse() {
+func (r *entry) openResponse() {
 	r.wake()
 	if model := r.sc.name(r.msg.model); model != "" {
 		r.lane.Model = model
@@ -78,7 +78,7 @@ func (r *record) openResponse() {
 }
 
 // emitText emits a text of the model, or the error in its place.
-func (r *record) emitText(text msg.Text) {
+func (r *entry) emitText(text msg.Text) {
 	if text.IsZero() {
 		return
 	}
@@ -99,7 +99,7 @@ func (r *record) emitText(text msg.Text) {
 }
 
 // emitThought emits a reasoning text.
-func (r *record) emitThought(v, at jsonv.Value) {
+func (r *entry) emitThought(v, at jsonv.Value) {
 	text := v.Text()
 	if text.IsZero() {
 		return
@@ -126,7 +126,7 @@ func blockOf(v jsonv.Value) (b block) {
 
 // blocks emits the content blocks of a message. Most have no type: their members distinguish
 // them, and so they do where there is one. A list of the writer's own has objects of one type.
-func (r *record) blocks(list jsonv.Value, typ string) {
+func (r *entry) blocks(list jsonv.Value, typ string) {
 	for v := range list.Elems() {
 		if typ != "" && !v.Is(jsonv.Object) {
 			continue
@@ -153,7 +153,7 @@ func (r *record) blocks(list jsonv.Value, typ string) {
 }
 
 // file emits a block that is an image or a document, and keeps any other.
-func (r *record) file(v jsonv.Value, typ string) {
+func (r *entry) file(v jsonv.Value, typ string) {
 	a, ok := anthropic.File(v)
 	if !ok {
 		r.unknown(cmp.Or(typ, strings.Trim("block "+r.sc.scalar(v.Get("type")), " ")), v.Raw())
@@ -172,9 +172,9 @@ func (r *record) file(v jsonv.Value, typ string) {
 // sdkMessage decodes raw_sdk_message of a record from which the writer took nothing else, so
 // that no message was added since before. It is the agent's own message as JSON, or as Python
 // prints it; any other text is left alone.
-func (r *record) sdkMessage(before int) {
+func (r *entry) sdkMessage(before int) {
 	raw := r.msg.sdk
-	if len(r.out.Messages) > before {
+	if len(r.Out.Messages) > before {
 		raw.MarkRead()
 		return
 	}
@@ -186,11 +186,8 @@ func (r *record) sdkMessage(before int) {
 		data = []byte(raw.PeekStr())
 	}
 	var doc jsonv.Doc
-	if doc.Parse(data) != nil {
-		var ok bool
-		if data, ok = pyrepr.JSON(data); !ok || doc.Parse(data) != nil {
-			return
-		}
+	if !pyrepr.Parse(&doc, data) {
+		return
 	}
 	raw.MarkRead()
 	v := doc.Root()

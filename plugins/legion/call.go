@@ -44,16 +44,15 @@ func (c *call) mark(m *msg.Message) {
 func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call }
 
 // add adds a call of which this is the first record.
-func (s *session) add(r *record, id string) *call {
-	c := r.sc.newCall()
-	*c = call{Call: conversation.Call{ID: id}, Run: s.Top.ID}
+func (s *session) add(r *entry, id string) *call {
+	c := &call{Call: conversation.Call{ID: id}, Run: s.Top.ID}
 	_, evicted := s.Calls.Add(c)
 	s.drop(r, evicted)
 	return c
 }
 
 // call returns the call with that id, which may precede the stream.
-func (s *session) call(r *record, id []byte) *call {
+func (s *session) call(r *entry, id []byte) *call {
 	c := s.Calls.Get(string(id))
 	if c == nil {
 		c = s.add(r, string(id))
@@ -62,11 +61,10 @@ func (s *session) call(r *record, id []byte) *call {
 	return c
 }
 
-// drop takes back a call that the table has dropped, if any.
-func (s *session) drop(r *record, c *call) {
+// drop emits the tokens of a call that the table has dropped, if any.
+func (s *session) drop(r *entry, c *call) {
 	if c != nil {
-		c.Child.settle(r.out, s)
-		r.sc.free = append(r.sc.free, c)
+		c.Child.settle(r.Out, s)
 	}
 }
 
@@ -76,7 +74,7 @@ func (s *session) newest(fits func(*call) bool) *call {
 }
 
 // issue emits a tool call, or the delegation that it is, with its first record.
-func (r *record) issue(b *block) *call {
+func (r *entry) issue(b *block) *call {
 	id := read(b.id)
 	if len(id) == 0 {
 		return nil
@@ -115,7 +113,7 @@ func (r *record) issue(b *block) *call {
 //
 //	pending ─ awaiting_permission ─ running ─ completed | failed
 //	                              ╲ denied      interrupted
-func (r *record) toolCall() {
+func (r *entry) toolCall() {
 	data := r.fields
 	response := r.msg.turn
 	if !r.head.stored.Is(jsonv.String) { // flat; there message_id is the record's own id
@@ -127,7 +125,7 @@ func (r *record) toolCall() {
 	r.response = r.lane.responseID(response)
 	c := r.issue(&block{id: data.Get("tool_use_id"), name: data.Get("name"), input: data.Get("input"), timestamp: data.Get("created_at")})
 	if c == nil {
-		r.unknown("tool_call", r.raw)
+		r.unknown("tool_call", r.Frame.Data)
 		return
 	}
 	cause := data.Get("_triggering_message")
@@ -144,7 +142,7 @@ func (r *record) toolCall() {
 	case status == "awaiting_permission", status == "permission_required":
 		c.ask(r, cause.Get("data").First("request_id"), cause.Get("timestamp"))
 	case status != "pending":
-		r.unknown("tool_call "+status, r.raw)
+		r.unknown("tool_call "+status, r.Frame.Data)
 	}
 	if ended {
 		o := outcome{at: conversation.TimeOf(data.Get("completed_at")), errorType: class}
@@ -165,10 +163,10 @@ var endings = map[string]string{
 const interrupted = "interrupted"
 
 // toolResult decodes a record of generation 1 that is nothing but a result.
-func (r *record) toolResult() {
+func (r *entry) toolResult() {
 	id := read(r.fields.First("tool_use_id", "tool_id"))
 	if len(id) == 0 {
-		r.unknown(r.typ, r.raw)
+		r.unknown(r.typ, r.Frame.Data)
 		return
 	}
 	b := block{content: r.content, isError: r.fields.Get("is_error")}
@@ -195,7 +193,7 @@ func (b *block) outcome(launched bool) outcome {
 }
 
 // finish emits a call's result once: the first with a text, or one without until then.
-func (c *call) finish(r *record, o outcome) {
+func (c *call) finish(r *entry, o outcome) {
 	failed := o.failed || o.errorType != ""
 	switch {
 	case c.Delegates && !failed && (o.launched || bytes.HasPrefix(opening(o.text), []byte("Async agent launched"))):
@@ -209,10 +207,10 @@ func (c *call) finish(r *record, o outcome) {
 	case c.Done == msg.Complete || c.Done == msg.Summary && o.bare:
 		return
 	case c.Done == msg.Partial:
-		c.Child.settle(r.out, r.s)
+		c.Child.settle(r.Out, r.s)
 		r.s.drop(r, r.s.Calls.End(c))
 	}
-	m := r.out.Add()
+	m := r.Out.Add()
 	m.Session, m.Kind, m.Role = r.s.ID, msg.ToolResult, msg.RoleTool
 	r.sc.key = append(append(r.sc.key[:0], "result:"...), c.ID...)
 	m.Key = r.sc.str(r.sc.key)
@@ -265,7 +263,7 @@ func errorType(text msg.Text) string {
 
 // permission decodes a request for a permission, or its answer. Older ones name
 // neither the call nor, in the answer, the request.
-func (r *record) permission() {
+func (r *entry) permission() {
 	field := func(keys ...string) (found jsonv.Value) {
 		for _, key := range keys {
 			for _, v := range [...]jsonv.Value{r.fields, r.root, r.head.data, r.head.content} {
@@ -310,14 +308,14 @@ func (r *record) permission() {
 }
 
 // ask begins the wait of a call for a permission, and answer ends it.
-func (c *call) ask(r *record, request, at jsonv.Value) {
+func (c *call) ask(r *entry, request, at jsonv.Value) {
 	if c.Wait == msg.NoSignal && c.Done == msg.Partial {
 		c.Request = string(read(request))
 		c.wait(r, msg.WaitStart, "wait:", at)
 	}
 }
 
-func (c *call) answer(r *record, granted bool, at jsonv.Value) {
+func (c *call) answer(r *entry, granted bool, at jsonv.Value) {
 	if c.Wait != msg.WaitStart {
 		return
 	}
@@ -328,7 +326,7 @@ func (c *call) answer(r *record, granted bool, at jsonv.Value) {
 	c.wait(r, msg.WaitEnd, "waited:", at).SetAttr("decision", decision)
 }
 
-func (c *call) wait(r *record, signal msg.Signal, prefix string, at jsonv.Value) *msg.Message {
+func (c *call) wait(r *entry, signal msg.Signal, prefix string, at jsonv.Value) *msg.Message {
 	m := r.add(msg.Status, msg.NoRole)
 	m.Key = prefix + c.ID
 	c.mark(m)

@@ -18,8 +18,8 @@ const (
 // receiver's, the channel's); they have one id and belong to the legion, so they
 // are one message. The same text is in the sender's session as a delegation
 // and in the receiver's as a user message, and no id joins them.
-func (r *record) comm(c jsonv.Value) {
-	r.s, r.lane = &session{ID: r.d.origin.legion}, &lane{}
+func (r *entry) comm(c jsonv.Value) {
+	r.s, r.lane = &session{ID: r.origin.legion}, &lane{}
 	if id := r.sc.scalar(r.root.Get("legion_id")); id != "" {
 		r.s.ID = id
 	}
@@ -60,12 +60,12 @@ func (r *record) comm(c jsonv.Value) {
 }
 
 // commEvent decodes a comm that the WebSocket sends.
-func (r *record) commEvent() {
+func (r *entry) commEvent() {
 	for _, c := range [...]jsonv.Value{r.root.Get("comm"), r.head.data} {
 		if c.Get("comm_id").Exists() {
 			r.comm(c)
 			return
 		}
 	}
-	r.unknown("comm", r.raw)
+	r.unknown("comm", r.Frame.Data)
 }

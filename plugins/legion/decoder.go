@@ -51,14 +51,9 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// rest keeps the members that the decoder did not read.
-var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
@@ -71,35 +66,33 @@ const (
 	maxScratch  = 1 << 20
 )
 
-type factory struct{ scratch *sync.Pool }
-
 // New returns the factory of this decoder.
 func New() decoder.Factory {
-	return factory{&sync.Pool{New: func() any { return &scratch{hash: sha256.New(), names: make(map[string]string)} }}}
+	pool := &sync.Pool{New: func() any { return &scratch{hash: sha256.New(), names: make(map[string]string)} }}
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:          "legion",
+			Revision:      4,
+			Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
+			Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
+			MetadataFiles: []string{"state.json"},
+			Reload:        true,
+		},
+		LeavesOut: leavesOut,
+		State:     3,
+		Open: func(r *record.Current, s *state) record.Reader {
+			return &stream{Current: r, state: s, scratch: pool, origin: originOf(r.Origin)}
+		},
+	}.Factory()
 }
 
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:          "legion",
-		Version:       "1.0.0",
-		Revision:      4,
-		Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
-		Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
-		MetadataFiles: []string{"state.json"},
-		Reload:        true,
-	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &Decoder{scratch: f.scratch, origin: originOf(s.Origin)}, nil
-}
-
-// Decoder decodes one stream.
-type Decoder struct {
+// stream decodes one stream.
+type stream struct {
+	*record.Current
+	*state
 	scratch *sync.Pool
 	origin  origin
-	state
+	here    string // the session of the record
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -107,49 +100,37 @@ type state struct {
 	Sessions []*session `json:",omitempty"` // least recently used first
 }
 
-// stateVersion is that of package snapshot. The host decodes a stream whose snapshot is of
-// another version from its beginning.
-const stateVersion = 3
-
-var _ decoder.Snapshotter = (*Decoder)(nil)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *Decoder) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *Decoder) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one record.
-func (d *Decoder) Decode(f *frame.Frame, out *decoder.Output) error {
-	if !bytes.HasPrefix(f.Data, []byte("{")) && len(bytes.TrimSpace(f.Data)) == 0 { // a blank line, or the end of the stream
-		return nil
-	}
-	sc := d.scratch.Get().(*scratch)
-	defer d.scratch.Put(sc)
-	root, ok := conversation.ParseObject(&sc.doc, f.Data, out)
-	switch {
-	case !ok:
-		return nil
-	case f.Kind == frame.Body:
-		d.metadata(sc, out, root)
-	default:
-		d.record(sc, out, f.Data, root)
-	}
-	sc.trim()
-	return nil
+// Begin passes over a blank line.
+func (d *stream) Begin() (record bool) {
+	b := d.Frame.Data
+	return bytes.HasPrefix(b, []byte("{")) || len(bytes.TrimSpace(b)) > 0
 }
 
-// Flush emits the tokens of the turns that have not ended.
-func (d *Decoder) Flush(out *decoder.Output) error {
-	for _, s := range d.Sessions {
-		s.emitTokens(out, msg.Partial)
+// Read decodes one record.
+func (d *stream) Read() {
+	sc := d.scratch.Get().(*scratch)
+	defer d.scratch.Put(sc)
+	if d.Frame.Kind == frame.Body {
+		d.metadata(sc)
+	} else {
+		d.read(sc)
 	}
-	return nil
+	sc.trim()
+}
+
+// In returns the session of the record.
+func (d *stream) In() (session, run string) { return d.here, "" }
+
+// Flush emits the tokens of the turns that have not ended.
+func (d *stream) Flush() {
+	for _, s := range d.Sessions {
+		s.emitTokens(d.Out, msg.Partial)
+	}
 }
 
 // session returns the session of a record: the one that it names, or else the last one, or
 // the one that the file is named after.
-func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) *session {
+func (d *stream) session(h *head, envelope jsonv.Value) *session {
 	id, i := read(h.session), len(d.Sessions)-1
 	if sent := read(envelope); len(id) == 0 {
 		id = sent
@@ -170,7 +151,7 @@ func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) *s
 	}
 	s := &session{ID: string(id)}
 	if d.Sessions = append(d.Sessions, s); len(d.Sessions) > maxSessions {
-		d.Sessions[0].emitTokens(out, msg.Complete)
+		d.Sessions[0].emitTokens(d.Out, msg.Complete)
 		d.Sessions = slices.Delete(d.Sessions, 0, 1)
 	}
 	return s

@@ -142,9 +142,9 @@ func TestEvictionLeavesTheNewCall(t *testing.T) {
 
 // Calls and sessions that a peer leaves open are evicted beyond the limits.
 func TestMemoryIsBounded(t *testing.T) {
-	d := open(t, decoder.Stream{}).(*Decoder)
+	d := open(t, decoder.Stream{})
 	size := func() int {
-		b, err := d.Snapshot()
+		b, err := d.(decoder.Snapshotter).Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestRestoreRefusesWhatItCannotRead(t *testing.T) {
 	for _, in := range []string{``, `x`, `{"sessions":{}}`, `{"Version":3,"Sessions":[null]}`, `{"Version":3,"Sessions":[{"Calls":{"Open":[null]}}]}`, `{"Version":3,"Sessions":3}`} {
-		if err := open(t, decoder.Stream{}).(*Decoder).Restore([]byte(in)); err == nil {
+		if err := open(t, decoder.Stream{}).(decoder.Snapshotter).Restore([]byte(in)); err == nil {
 			t.Errorf("%s: taken", in)
 		}
 	}

@@ -3,7 +3,6 @@ package legion
 import (
 	"cmp"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -15,9 +14,11 @@ import (
 // It is rewritten with every change of the session's state and holds tokens and
 // prompts; only who the minion is and since when is taken from it. The message belongs
 // to no run: it names the minion of the session.
-func (d *Decoder) metadata(sc *scratch, out *decoder.Output, root jsonv.Value) {
+func (d *stream) metadata(sc *scratch) {
+	root := d.Root
+	root.MarkRead()
 	if !root.Get("session_id").Is(jsonv.String) {
-		m := out.Unknown("companion", root.Raw())
+		m := d.Out.Unknown("companion", root.Raw())
 		m.Session, m.Key = d.origin.session, "unknown:"+msg.HashKey(string(root.Raw()))
 		return
 	}
@@ -25,7 +26,7 @@ func (d *Decoder) metadata(sc *scratch, out *decoder.Output, root jsonv.Value) {
 	if name == "" || root.Get("is_minion").Is(jsonv.False) { // then the name is a title
 		return
 	}
-	m := out.Add()
+	m := d.Out.Add()
 	m.Session = cmp.Or(sc.scalar(root.Get("session_id")), d.origin.session)
 	m.Key, m.Kind, m.Hidden, m.Complete = "minion:"+m.Session, msg.Status, true, msg.Complete
 	m.Agent = msg.Agent{ID: m.Session, Name: name, Kind: msg.KindAgent}

@@ -3,7 +3,6 @@ package legion
 import (
 	"strconv"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -54,15 +53,13 @@ func stampOf(v jsonv.Value) (t stamp) {
 // or returns the time of a part, which may have one of its own.
 func (t stamp) or(at jsonv.Value) conversation.Time { return conversation.TimeOf(at).Or(t.Time) }
 
-// record is one line on its way into messages.
-type record struct {
-	d    *Decoder
+// entry is one record on its way into messages.
+type entry struct {
+	*stream
 	sc   *scratch
-	out  *decoder.Output
-	raw  []byte // the whole frame
-	root jsonv.Value
-	head head    // of root
-	msg  message // of fields
+	root jsonv.Value // without an envelope
+	head head        // of root
+	msg  message     // of fields
 	// fields are the members that depend on the type: metadata of generation 1, data of the
 	// others.
 	fields  jsonv.Value
@@ -81,10 +78,9 @@ type record struct {
 	texts, thoughts int // parts of each kind so far
 }
 
-// record takes one object, in an envelope or not.
-func (d *Decoder) record(sc *scratch, out *decoder.Output, raw []byte, root jsonv.Value) {
-	before := len(out.Messages)
-	r := record{d: d, sc: sc, out: out, raw: raw, root: root, head: headOf(root)}
+// read decodes one object, in an envelope or not.
+func (d *stream) read(sc *scratch) {
+	r := entry{stream: d, sc: sc, root: d.Root, head: headOf(d.Root)}
 	var envelope head
 	if r.head.data.Is(jsonv.Object) && r.head.typ.Equal("message") {
 		envelope, r.root = r.head, r.head.data
@@ -96,11 +92,11 @@ func (d *Decoder) record(sc *scratch, out *decoder.Output, raw []byte, root json
 	if r.head.comm.Exists() {
 		r.comm(r.root)
 	} else {
-		r.s = d.session(out, &r.head, envelope.session)
+		r.s = d.session(&r.head, envelope.session)
 		r.lane = &r.s.Top
 		r.decode()
 	}
-	rest.Keep(&sc.doc, out, before, func(m *msg.Message) { m.Session = r.s.ID })
+	d.here = r.s.ID
 }
 
 // types has the records of the later generations in the words of generation 1.
@@ -112,7 +108,7 @@ var types = map[string]string{
 }
 
 // decode decodes a record of a session, by its type.
-func (r *record) decode() {
+func (r *entry) decode() {
 	name, stored := r.head.typ, r.head.stored.Is(jsonv.String)
 	if r.fields = r.head.metadata; stored {
 		name, r.fields = r.head.stored, r.head.data
@@ -168,13 +164,13 @@ func (r *record) decode() {
 		}
 		r.status("", text)
 	default:
-		r.unknown(string(typ), r.raw)
+		r.unknown(string(typ), r.Frame.Data)
 	}
 }
 
 // add adds a message of the record's run.
-func (r *record) add(k msg.Kind, role msg.Role) *msg.Message {
-	m := r.out.Add()
+func (r *entry) add(k msg.Kind, role msg.Role) *msg.Message {
+	m := r.Out.Add()
 	m.Session = r.s.ID
 	m.Kind, m.Role = k, role
 	r.at.Set(m)
@@ -185,7 +181,7 @@ func (r *record) add(k msg.Kind, role msg.Role) *msg.Message {
 
 // key names the part of the record with that text: after the record's id, or by
 // a hash of the record's facts. n counts the parts of one kind.
-func (r *record) key(part string, n int, text msg.Text) string {
+func (r *entry) key(part string, n int, text msg.Text) string {
 	sc := r.sc
 	if len(r.id) > 0 {
 		sc.key = append(append(sc.key[:0], r.id...), part...)
@@ -199,23 +195,23 @@ func (r *record) key(part string, n int, text msg.Text) string {
 }
 
 // unknown keeps the record, or a part of it, as it is.
-func (r *record) unknown(typ string, raw []byte) {
+func (r *entry) unknown(typ string, raw []byte) {
 	if typ == "" {
 		typ = "untyped"
 	}
-	m := r.out.Unknown(typ, raw)
+	m := r.Out.Unknown(typ, raw)
 	m.Session, m.Key = r.s.ID, "unknown:"+msg.HashKey(string(raw))
-	if len(raw) < len(r.raw) { // a part may come again in another record
+	if len(raw) < len(r.Frame.Data) { // a part may come again in another record
 		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.at.raw))
 	} else {
-		r.sc.doc.Root().MarkRead()
+		r.Root.MarkRead()
 	}
 	r.at.Set(m)
 	r.lane.mark(m)
 }
 
 // about adds a message about the run or the session itself.
-func (r *record) about(k msg.Kind, role msg.Role, typ, sub string, text msg.Text) *msg.Message {
+func (r *entry) about(k msg.Kind, role msg.Role, typ, sub string, text msg.Text) *msg.Message {
 	m := r.add(k, role)
 	m.Key, m.Content = r.key("", 0, text), text
 	m.Attrs = make([]msg.Attr, 0, 6)
@@ -225,14 +221,14 @@ func (r *record) about(k msg.Kind, role msg.Role, typ, sub string, text msg.Text
 }
 
 // status adds a hidden one.
-func (r *record) status(sub string, text msg.Text) *msg.Message {
+func (r *entry) status(sub string, text msg.Text) *msg.Message {
 	m := r.about(msg.Status, msg.NoRole, r.typ, sub, text)
 	m.Hidden = true
 	return m
 }
 
 // error decodes an error, or a warning, which is an error that ended nothing.
-func (r *record) error() {
+func (r *entry) error() {
 	text, again := r.content.Text(), r.root.First("error_message", "message", "error")
 	if text.IsZero() {
 		text = again.Text()

@@ -11,7 +11,7 @@ import (
 )
 
 // result decodes the line that ends a turn. Its text repeats the last text of the turn.
-func (r *record) result() {
+func (r *entry) result() {
 	s, l, f, content := r.s, r.lane, r.fields, r.content
 	if r.head.stored.Is(jsonv.String) {
 		content = f.Get("result")

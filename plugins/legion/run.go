@@ -119,7 +119,7 @@ func (l *lane) settle(out *decoder.Output, s *session) {
 }
 
 // laneOf returns the run of the sub-agent that the call caused; the turn for no call.
-func (r *record) laneOf(parent jsonv.Value) *lane {
+func (r *entry) laneOf(parent jsonv.Value) *lane {
 	id := read(parent)
 	if len(id) == 0 {
 		return &r.s.Top
@@ -147,7 +147,7 @@ func (s *session) begin(out *decoder.Output, run string) {
 
 // wake begins a turn with a record of the agent unless one is active: the notification of a
 // background task causes a turn without a prompt.
-func (r *record) wake() {
+func (r *entry) wake() {
 	if r.lane != &r.s.Top || r.lane.Active() {
 		return
 	}
@@ -155,7 +155,7 @@ func (r *record) wake() {
 	if len(r.at.raw) == 0 {
 		text = msg.Raw(r.root.Raw())
 	}
-	r.s.begin(r.out, "turn:"+r.key("", 0, text))
+	r.s.begin(r.Out, "turn:"+r.key("", 0, text))
 }
 
 // origin is the part of a stream's name that has a meaning.

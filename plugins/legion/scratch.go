@@ -7,20 +7,17 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // scratch is the memory of one call of Decode. The decoders of a process share a
 // few of them, because most of ten thousand streams are silent.
 type scratch struct {
-	doc  jsonv.Doc
 	text []byte // a decoded text
 	key  []byte
 	hash hash.Hash
 
 	names map[string]string // strings that are repeated
-	free  []*call           // that were dropped
 	chunk strings.Builder
 }
 
@@ -28,9 +25,6 @@ type scratch struct {
 func (sc *scratch) trim() {
 	if cap(sc.text) > maxScratch {
 		sc.text = nil
-	}
-	if len(sc.free) > conversation.MaxEnded {
-		sc.free = nil
 	}
 }
 
@@ -82,17 +76,6 @@ func (sc *scratch) intern(b []byte) string {
 		sc.names[s] = s
 	}
 	return s
-}
-
-// newCall returns a call that was dropped, or a new one.
-func (sc *scratch) newCall() *call {
-	n := len(sc.free)
-	if n == 0 {
-		return new(call)
-	}
-	c := sc.free[n-1]
-	sc.free = sc.free[:n-1]
-	return c
 }
 
 // hashKey is msg.HashKey of the parts, without a copy of the text. The text is

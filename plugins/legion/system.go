@@ -33,7 +33,7 @@ var notices = map[string]notice{
 
 // system decodes a notice. Its fields have the agent's own message: init_data in generation 1,
 // data in the others.
-func (r *record) system() {
+func (r *entry) system() {
 	f := r.fields
 	inner := f.First("init_data", "data")
 	sub := r.sc.name(f.Get("subtype"))
@@ -103,7 +103,7 @@ func placeholder(text []byte, sub string) bool {
 }
 
 // task decodes a notice about a sub-agent: it started, works, has an answer.
-func (r *record) task(sub string, inner jsonv.Value, text msg.Text) {
+func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	f := r.fields
 	id, of, status := f.Get("task_id"), f.Get("tool_use_id"), f.Get("status")
 	if !status.Exists() {

@@ -12,8 +12,8 @@ import (
 // user decodes a record with the role user: results of tools, or a text. A text beside a result
 // is no prompt, and neither is one of generation 2 while a turn is active: the agent's own
 // machinery put it there.
-func (r *record) user() {
-	before, result := len(r.out.Messages), r.msg.toolResult
+func (r *entry) user() {
+	before, result := len(r.Out.Messages), r.msg.toolResult
 	given := hasResult(r.msg.toolResults)
 	r.launched = result.Get("isAsync").Bool() || result.Get("status").Equal("async_launched")
 	result.MarkRead()
@@ -51,7 +51,7 @@ func countsResults(b []byte) bool {
 
 // input emits a text with the role user: a prompt, which begins a turn, a message of another
 // minion, which does too, or a text that the agent's own machinery put there.
-func (r *record) input(text msg.Text) {
+func (r *entry) input(text msg.Text) {
 	if text.IsZero() {
 		return
 	}
@@ -72,7 +72,7 @@ func (r *record) input(text msg.Text) {
 	key := r.key("", r.texts, text)
 	r.texts++
 	if prompt && top {
-		r.s.begin(r.out, key)
+		r.s.begin(r.Out, key)
 	}
 	m := r.add(msg.User, msg.RoleUser)
 	m.Key, m.Content = key, text

@@ -16,9 +16,9 @@ import (
 const ids = `"date":"2026-04-02T09:00:00+00:00","run_id":"run-%d","step_id":"step-%d","otid":"o%d","id":"m%d"`
 
 // snapshotSize is the size of the decoder's state.
-func snapshotSize(t *testing.T, d *stream) int {
+func snapshotSize(t *testing.T, d decoder.Decoder) int {
 	t.Helper()
-	b, err := d.Snapshot()
+	b, err := d.(decoder.Snapshotter).Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}

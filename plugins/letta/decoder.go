@@ -39,7 +39,6 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
-	"fmt"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -47,48 +46,32 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// rest keeps the unread values.
-var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "letta",
-		Version:    "1.0.0",
-		Revision:   4,
-		Summary:    "Runs of Letta agents: event streams, message lists, answers and requests.",
-		Transports: []frame.Kind{frame.Line, frame.Event, frame.Body, frame.Request},
-		Options: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +
-			`"session":{"type":"string","description":"the conversation's id, or the agent's; for streams whose URL does not name it"}}}`),
-		Reload: true,
-		Resume: json.RawMessage(`{"run":"run_id","nested":"parent_run_id","number":"seq_id","path":"/v1/runs/{{run}}/stream",` +
-			`"method":"POST","parameters":{"starting_after":"{{number}}"},"in":"json","end":"empty"}`),
-		Pages: json.RawMessage(`{"items":"data","after":"after","cursor":"id","limit":"limit","size":100,"query":{"order":"asc"}}`),
-	}
-}
-
-// New returns a decoder for one stream.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	var options struct{ Session string }
-	if len(s.Options) > 0 {
-		dec := json.NewDecoder(bytes.NewReader(s.Options))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&options); err != nil {
-			return nil, fmt.Errorf("letta: options: %w", err)
-		}
-	}
-	return &stream{writer{origin: scopeOf(s.Origin).override(newScope(options.Session, ""))}}, nil
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "letta",
+			Revision:   4,
+			Summary:    "Runs of Letta agents: event streams, message lists, answers and requests.",
+			Transports: []frame.Kind{frame.Line, frame.Event, frame.Body, frame.Request},
+			Options: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +
+				`"session":{"type":"string","description":"the conversation's id, or the agent's; for streams whose URL does not name it"}}}`),
+			Reload: true,
+			Resume: json.RawMessage(`{"run":"run_id","nested":"parent_run_id","number":"seq_id","path":"/v1/runs/{{run}}/stream",` +
+				`"method":"POST","parameters":{"starting_after":"{{number}}"},"in":"json","end":"empty"}`),
+			Pages: json.RawMessage(`{"items":"data","after":"after","cursor":"id","limit":"limit","size":100,"query":{"order":"asc"}}`),
+		},
+		LeavesOut: leavesOut,
+		State:     2,
+		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{writer{Current: r, state: s}} },
+	}.Factory()
 }
 
 // stream decodes one stream: it finds the run of each record.
@@ -104,62 +87,54 @@ type state struct {
 	Names   []agentName               `json:",omitempty"` // of agents
 }
 
-// stateVersion rises when the state's form changes, see package snapshot.
-const stateVersion = 2
+// Configure reads the session of the source.
+func (d *stream) Configure(options json.RawMessage) error {
+	var o struct{ Session string }
+	err := record.Options(options, &o)
+	d.origin = scopeOf(d.Origin).override(newScope(o.Session, ""))
+	return err
+}
 
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+// In returns the session and the run of a record.
+func (d *stream) In() (session, run string) { return d.session(d.Run), d.Run }
 
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-var _ decoder.Snapshotter = (*stream)(nil)
-
-// Decode decodes one event or line, one body, or one request.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	d.out, d.level, d.whole = out, msg.Complete, f.Kind == frame.Body
-	switch {
+// Begin decodes a frame that is no JSON.
+func (d *stream) Begin() (record bool) {
+	f := d.Frame
+	switch d.level, d.whole = msg.Complete, f.Kind == frame.Body; {
 	case f.Kind == frame.Close:
 		d.unanswered()
-		return nil
 	case f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0:
-		d.request(f, jsonv.Value{})
-		return nil
-	case f.Kind != frame.Body && d.sentinel(f.Data):
-		return nil
-	}
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	switch {
-	case f.Kind == frame.Body && root.Is(jsonv.Array):
-		d.list(root)
-	case !root.Is(jsonv.Object):
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return nil
-	case f.Kind == frame.Body:
-		d.body(root)
-	case f.Kind == frame.Request:
-		d.request(f, root)
+		d.request(jsonv.Value{})
 	default:
-		d.record(root, f.Name)
+		return f.Kind == frame.Body || !d.sentinel(f.Data)
 	}
-	d.keepUnread(&d.doc, before)
-	return nil
+	return false
+}
+
+// Read decodes one event or line, one body, or one request.
+func (d *stream) Read() {
+	switch kind := d.Frame.Kind; {
+	case d.Root.Is(jsonv.Array):
+		d.list(d.Root)
+	case kind == frame.Body:
+		d.body(d.Root)
+	case kind == frame.Request:
+		d.request(d.Root)
+	default:
+		d.record(d.Root, d.Frame.Name)
+	}
 }
 
 // Flush emits the open messages as partial. A message to an agent that has not answered yet
 // waits for the answer, because its key contains the run.
-func (d *stream) Flush(out *decoder.Output) error {
-	d.out, d.level = out, msg.Partial
+func (d *stream) Flush() {
+	d.level = msg.Partial
 	for _, r := range d.Runs {
 		for _, b := range r.Open {
 			r.emit(&d.writer, b, false)
 		}
 	}
-	return nil
 }
 
 // sentinel handles the words that end a stream and are not JSON: [DONE], which some streams

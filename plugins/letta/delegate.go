@@ -62,15 +62,8 @@ func fillDelegation(m *msg.Message, args jsonv.Value, valid bool) {
 // of its response, while the status of the call is success. fillAnswer reports whether it
 // used only a part of w.inner.
 func (w *writer) fillAnswer(m *msg.Message) bool {
-	if m.IsError {
+	if m.IsError || !pyrepr.Parse(&w.inner, m.Content.Append(nil)) {
 		return false
-	}
-	raw := m.Content.Append(nil)
-	if w.inner.Parse(raw) != nil {
-		var ok bool
-		if raw, ok = pyrepr.JSON(raw); !ok || w.inner.Parse(raw) != nil {
-			return false
-		}
 	}
 	root := w.inner.Root()
 	if root.Is(jsonv.Array) {

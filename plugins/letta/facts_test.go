@@ -32,7 +32,7 @@ func request(agent, text string) frame.Frame {
 }
 
 // all returns every emitted message of the frames, flushed after each if flush is set.
-func all(t *testing.T, d *stream, frames []frame.Frame, flush bool) []msg.Message {
+func all(t *testing.T, d decoder.Decoder, frames []frame.Frame, flush bool) []msg.Message {
 	t.Helper()
 	var out decoder.Output
 	for i := range frames {

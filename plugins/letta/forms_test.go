@@ -31,7 +31,7 @@ func TestFiveForms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		messages, _ := play(t, d.(*stream), frames)
+		messages, _ := play(t, d, frames)
 		for i := range messages {
 			m := &messages[i]
 			switch m.Kind {

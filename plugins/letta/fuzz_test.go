@@ -44,13 +44,13 @@ func FuzzFrames(f *testing.F) {
 			} else if rest, ok := bytes.CutPrefix(fr.Data, []byte("B")); ok {
 				fr.Kind, fr.Data = frame.Body, rest
 			}
-			snapshot, err := d.Snapshot()
+			snapshot, err := d.(decoder.Snapshotter).Snapshot()
 			if err != nil {
 				t.Fatal(err)
 			}
 			restored := open(t, "")
 			if snapshot != nil {
-				if err := restored.Restore(snapshot); err != nil {
+				if err := restored.(decoder.Snapshotter).Restore(snapshot); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -63,7 +63,7 @@ func FuzzFrames(f *testing.F) {
 }
 
 // rows decodes a frame and returns its messages and those of a flush.
-func rows(t *testing.T, d *stream, f frame.Frame) []byte {
+func rows(t *testing.T, d decoder.Decoder, f frame.Frame) []byte {
 	var out decoder.Output
 	if err := d.Decode(&f, &out); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -25,9 +24,9 @@ type pending struct {
 
 // request decodes a client's request. Its messages to an agent wait until the answer names
 // the run.
-func (d *stream) request(f *frame.Frame, v jsonv.Value) {
+func (d *stream) request(v jsonv.Value) {
 	d.unanswered()
-	_, path, _ := strings.Cut(f.Name, " ")
+	_, path, _ := strings.Cut(d.Frame.Name, " ")
 	here, resumed := scopeOf(path), d.find(runIn(path)) != nil
 	if here.Session == d.Place.Session || here.Session == "" && resumed {
 		here = d.Place.override(here)
@@ -37,7 +36,7 @@ func (d *stream) request(f *frame.Frame, v jsonv.Value) {
 		return
 	}
 	d.leave()
-	if f.Name != "" && !strings.Contains(path, "/messages") {
+	if d.Frame.Name != "" && !strings.Contains(path, "/messages") {
 		d.unknown(v, "request")
 		return
 	}
@@ -222,7 +221,7 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	m.Content = root.First("reason", "message", "last_login").Text().Own()
 	m.SetAttr("sent", root.Get("time").Str())
 	d.stamp(m, v)
-	d.keepUnread(&d.inner, len(d.out.Messages)-1)
+	d.KeepUnread(&d.inner, len(d.Out.Messages)-1)
 	return true
 }
 

@@ -1,8 +1,6 @@
 package letta
 
 import (
-	"strings"
-
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -77,7 +75,7 @@ func (r *run) result(w *writer, v, e jsonv.Value) {
 		m.Tool.ErrorType = errorType(errorText)
 	}
 	if unpacked {
-		w.keepUnread(&w.inner, len(w.out.Messages)-1)
+		w.KeepUnread(&w.inner, len(w.Out.Messages)-1)
 	}
 }
 
@@ -85,20 +83,7 @@ func (r *run) result(w *writer, v, e jsonv.Value) {
 func errorType(t msg.Text) string {
 	const most = 400
 	s := t.String()
-	s = s[:min(len(s), most)]
-	for _, known := range [...]struct{ part, class string }{
-		{"request to call tool denied", "denied"},
-		{"interrupted", "interrupted"},
-		{"cancelled", "cancelled"},
-		{"timed out", "timeout"},
-		{"imeout", "timeout"},
-		{"No tool named", "not_found"},
-		{"ool rule violation", "validation"},
-		{"ValidationError", "validation"},
-	} {
-		if strings.Contains(s, known.part) {
-			return known.class
-		}
-	}
-	return "tool_error"
+	return conversation.ErrorClass(s[:min(len(s), most)], "request to call tool denied", "denied", "interrupted", "interrupted",
+		"cancelled", "cancelled", "timed out", "timeout", "imeout", "timeout", "No tool named", "not_found",
+		"ool rule violation", "validation", "ValidationError", "validation")
 }

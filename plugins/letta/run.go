@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -97,21 +98,15 @@ func (w *writer) find(id string) *run {
 
 // open returns the run with that id, as the most recently used, and creates it if need be.
 func (w *writer) open(id string) *run {
-	r, n := w.find(id), len(w.Runs)
-	switch {
-	case r != nil && r == w.Runs[n-1]:
-		return r
-	case r != nil:
-		w.Runs = slices.DeleteFunc(w.Runs, func(o *run) bool { return o == r })
-	case n == maxRuns:
-		w.Runs[0].cut(w)
-		w.Runs = slices.Delete(w.Runs, 0, 1)
-		fallthrough
-	default:
-		r = &run{ID: id}
+	if n := len(w.Runs); n == 0 || w.Runs[n-1].ID != id {
+		w.Runs = bounded.Use(w.Runs, maxRuns, func(r *run) bool { return r.ID == id }, func() *run {
+			if n == maxRuns {
+				w.Runs[0].cut(w)
+			}
+			return &run{ID: id}
+		})
 	}
-	w.Runs = append(w.Runs, r)
-	return r
+	return w.Runs[len(w.Runs)-1]
 }
 
 // note decodes a summary of the context, or an event.

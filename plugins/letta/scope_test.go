@@ -58,7 +58,7 @@ func TestSession(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _ := play(t, d.(*stream), c.frames)
+			got, _ := play(t, d, c.frames)
 			m := got[len(got)-1]
 			if c.session == "run:" && len(m.Session) > len(c.session) {
 				m.Session = m.Session[:len(c.session)]

@@ -4,25 +4,25 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // writer makes the messages of a frame.
 type writer struct {
-	out    *decoder.Output
+	*record.Current
+	*state
 	level  msg.Completeness
-	whole  bool // the frame is complete: no later frame continues it
-	doc    jsonv.Doc
+	whole  bool      // the frame is complete: no later frame continues it
 	inner  jsonv.Doc // JSON in a string of the frame
 	date   dates
 	origin scope    // of the source
 	next   *pending // that nothing keeps
-	state
 }
 
 func (w *writer) scope() scope { return w.origin.override(w.Place) }
@@ -37,7 +37,7 @@ func (w *writer) session(run string) string {
 // time is that of the run's last dated frame: the server sends undated records right after
 // dated ones.
 func (w *writer) message(r *run, kind msg.Kind, key string) *msg.Message {
-	m := w.out.Add()
+	m := w.Out.Add()
 	m.Kind, m.Key, m.Complete = kind, key, w.level
 	if r != nil {
 		m.Run, m.Time, m.Precision = r.ID, r.Last, msg.Inferred
@@ -61,18 +61,11 @@ func (w *writer) unknown(v jsonv.Value, event string) {
 
 // raw keeps v raw.
 func (w *writer) raw(v jsonv.Value, typ string) {
-	data := v.Raw()
-	m := w.out.Unknown(typ, data)
-	m.Key, m.Run, m.Session = "unknown:"+msg.HashKey(string(data)), w.Run, w.session(w.Run)
+	m := w.Unknown(typ, v)
 	if r := w.find(w.Run); r != nil {
 		m.Time = r.undated(m.Key)
 	}
 	w.stamp(m, v)
-}
-
-// keepUnread keeps the unread values of a document, whose messages begin with index from.
-func (w *writer) keepUnread(doc *jsonv.Doc, from int) {
-	rest.Keep(doc, w.out, from, func(m *msg.Message) { m.Run, m.Session = w.Run, w.session(w.Run) })
 }
 
 // stamp sets the message's time to the date of v, if any.
@@ -119,10 +112,7 @@ func (w *writer) agent(id, name string) msg.Agent {
 	case name != "" && i >= 0:
 		w.Names[i].Name = name
 	case name != "" && id != "":
-		if len(w.Names) == maxNames {
-			w.Names = slices.Delete(w.Names, 0, 1)
-		}
-		w.Names = append(w.Names, agentName{id, name})
+		w.Names = bounded.Push(w.Names, agentName{id, name}, maxNames)
 	case name == "" && i >= 0:
 		name = w.Names[i].Name
 	}

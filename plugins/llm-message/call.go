@@ -105,7 +105,7 @@ func (e *event) toolCall() {
 		name, written = ident.Of(e.content.First("tool_name", "tool")), e.content.Get("arguments")
 	}
 	if name == "" {
-		e.unknown(e.name, e.root)
+		e.unknown(e.name, e.Root)
 		return
 	}
 	e.content.Equal("Calling tool: " + name)
@@ -151,7 +151,7 @@ func stepNumber(step string) (n int, ok bool) {
 // toolResult decodes the end of a call.
 func (e *event) toolResult() {
 	s, tool := e.s, e.meta.First("tool", "tool_name")
-	same := e.d.hash(e.content.Peek(), e.meta.Peek())
+	same := e.hash(e.content.Peek(), e.meta.Peek())
 	for c := range s.Calls.All() {
 		if !slices.Contains(c.Steps, e.step) {
 			continue
@@ -184,7 +184,7 @@ func (e *event) toolResult() {
 
 // result emits the result that an event has, once.
 func (c *call) result(e *event, same uint64) {
-	if !e.s.Done.Add(e.d.hash([]byte(c.ID)), maxDone) {
+	if !e.s.Done.Add(e.hash([]byte(c.ID)), maxDone) {
 		c.status(e)
 		return
 	}
@@ -205,7 +205,7 @@ func (c *call) result(e *event, same uint64) {
 			r.Error = conversation.Excerpt(reason)
 		}
 	}
-	r.Event, r.At, r.Step, r.Same, r.Text = true, e.at, e.step, same, e.d.hash([]byte(text.String()))
+	r.Event, r.At, r.Step, r.Same, r.Text = true, e.at, e.step, same, e.hash([]byte(text.String()))
 	r.Data = conversation.ShortJSON(e.meta.Get("data"))
 	c.emitResult(e, text)
 }
@@ -273,17 +273,9 @@ func (t *evidence) set(m *msg.Message, c *call) {
 
 // errorClass derives the class of a tool's error from its text.
 func errorClass(reason string) string {
-	reason = strings.ToLower(reason)
-	for _, c := range [...]struct{ words, class string }{
-		{"timed out", "timeout"}, {"timeout", "timeout"},
-		{"denied", "denied"}, {"not confirmed", "denied"}, {"rejected by user", "denied"}, {"cancelled by user", "denied"},
-		{"unknown tool", "not_found"}, {"invalid json", "validation"}, {"validation", "validation"},
-	} {
-		if strings.Contains(reason, c.words) {
-			return c.class
-		}
-	}
-	return "tool_error"
+	return conversation.ErrorClass(strings.ToLower(reason), "timed out", "timeout", "timeout", "timeout", "denied", "denied",
+		"not confirmed", "denied", "rejected by user", "denied", "cancelled by user", "denied",
+		"unknown tool", "not_found", "invalid json", "validation", "validation", "validation")
 }
 
 // waits are the questions to the user that have no answer, oldest first.

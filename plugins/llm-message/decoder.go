@@ -35,7 +35,6 @@
 package llmmessage
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	_ "embed"
@@ -43,7 +42,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
-	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata"
@@ -55,74 +53,62 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 	"github.com/earshot-dev/earshot/core/sdk/when"
 )
-
-// unread keeps the fields that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "llm-message",
-		Version:    "1.0.0",
-		Revision:   4,
-		Summary:    "WebSocket events and memory snapshots of myagent.",
-		Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
-		Options: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
-			`"properties":{"timezone":{"type":"string","default":"UTC","description":` +
-			`"Zone of the agent's clock, for its times have none: a name like Europe/Berlin, or an offset like +02:00."}}}`),
-		Reload: true,
-	}
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "llm-message",
+			Revision:   4,
+			Summary:    "WebSocket events and memory snapshots of myagent.",
+			Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
+			Options: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
+				`"properties":{"timezone":{"type":"string","default":"UTC","description":` +
+				`"Zone of the agent's clock, for its times have none: a name like Europe/Berlin, or an offset like +02:00."}}}`),
+			Reload: true,
+		},
+		LeavesOut: leavesOut,
+		State:     2,
+		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
+		Open: func(r *record.Current, s *state) record.Reader {
+			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin), sum: sha256.New()}
+		},
+	}.Factory()
 }
 
-// New returns a decoder for one connection, or one file of its events.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	zone, err := parseOptions(s.Options)
-	if err != nil {
-		return nil, fmt.Errorf("llm-message: %w", err)
-	}
-	return &stream{origin: sessionOfOrigin(s.Origin), zone: zone, sum: sha256.New()}, nil
-}
-
-// parseOptions returns the zone of times without one.
-func parseOptions(raw json.RawMessage) (*time.Location, error) {
+// Configure reads the zone of times without one.
+func (d *stream) Configure(raw json.RawMessage) error {
 	options := struct {
 		Timezone string `json:"timezone"`
 	}{"UTC"}
-	if len(raw) > 0 {
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&options); err != nil {
-			return nil, fmt.Errorf("options: %w", err)
-		}
+	if err := record.Options(raw, &options); err != nil {
+		return err
 	}
 	if t, err := time.Parse("Z07:00", options.Timezone); err == nil {
 		_, offset := t.Zone()
-		return time.FixedZone(options.Timezone, offset), nil
+		d.zone = time.FixedZone(options.Timezone, offset)
+		return nil
 	}
 	zone, err := time.LoadLocation(options.Timezone)
 	if err == nil && zone == time.Local { // of the machine that decodes: not a fact of the stream
 		err = fmt.Errorf("unknown time zone %s", options.Timezone)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("option timezone: %w", err)
+		return fmt.Errorf("option timezone: %w", err)
 	}
-	return zone, nil
+	d.zone = zone
+	return nil
 }
 
 // sessionOfOrigin is the session of a stream that names none: the name of the file.
 func sessionOfOrigin(origin string) string {
-	name := strings.TrimRight(strings.ToValidUTF8(origin, "\uFFFD"), `/\`)
+	name := strings.TrimRight(origin, `/\`)
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	if i := strings.Index(name, ".json"); i > 0 {
 		name = name[:i]
@@ -145,18 +131,15 @@ const (
 	maxDraft    = 1 << 20 // bytes of an unfinished answer
 )
 
-// stateVersion is that of package snapshot.
-const stateVersion = 2
-
 // stream decodes one connection.
 type stream struct {
-	doc    jsonv.Doc
+	*record.Current
+	*state
 	origin string // the session of events that name none
 	zone   *time.Location
 	sum    hash.Hash
 	buf    []byte // of sum
 	items  []item // of the last snapshot, kept for its room
-	state
 }
 
 // state is the decoder's memory of earlier events.
@@ -189,44 +172,16 @@ type session struct {
 
 func (s *session) agent() msg.Agent { return msg.Agent{Name: s.Agent, Kind: msg.KindAgent} }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one event, or a snapshot by itself.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	if !root.Is(jsonv.Object) && !(root.Is(jsonv.Array) && f.Kind == frame.Body) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return nil
-	}
-	before := len(out.Messages)
-	d.event(root, out)
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session(root.Get("session_id")).ID })
-	return nil
-}
+// In returns the session that a record names.
+func (d *stream) In() (session, run string) { return d.session(d.Root.Get("session_id")).ID, "" }
 
 // Flush emits the answers that are still being written.
-func (d *stream) Flush(out *decoder.Output) error {
+func (d *stream) Flush() {
 	for _, s := range d.Sessions {
 		if len(s.Draft.Text) > 0 {
-			s.Draft.emit(s, out, d.Numbers.Missing)
+			s.Draft.emit(s, d.Out, d.Numbers.Missing)
 		}
 	}
-	return nil
 }
 
 // session finds the session that an event names, or the one that it must belong to.
@@ -237,15 +192,8 @@ func (d *stream) session(v jsonv.Value) *session {
 		d.Last = name
 	}
 	name = cmp.Or(name, d.Last, d.origin)
-	var s *session
-	if i := slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == name }); i < 0 {
-		s = &session{ID: name}
-	} else {
-		s = d.Sessions[i]
-		d.Sessions = slices.Delete(d.Sessions, i, i+1)
-	}
-	d.Sessions = bounded.Push(d.Sessions, s, maxSessions)
-	return s
+	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} })
+	return d.Sessions[len(d.Sessions)-1]
 }
 
 // hash is 64 bits of a hash of byte strings.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -16,10 +15,9 @@ import (
 //	{"event":"agent.tool_call","session_id":"…","timestamp":"2026-03-02T10:00:00.123456","step_id":"step_0_x",
 //	 "content":"…","metadata":{…},"seq":7,"event_id":"<connection>-7"}
 type event struct {
-	d                   *stream
-	s                   *session
-	out                 *decoder.Output
-	root, content, meta jsonv.Value
+	*stream
+	s             *session
+	content, meta jsonv.Value
 
 	name string
 	id   string // its identity, the same when it is sent again
@@ -29,9 +27,10 @@ type event struct {
 	seq  int64 // in its connection; 0 when it has none
 }
 
-// event decodes an event, or a snapshot without one around it.
-func (d *stream) event(root jsonv.Value, out *decoder.Output) {
-	e := &event{d: d, out: out, root: root, content: root.Get("content"), meta: root.Get("metadata")}
+// Read decodes an event, or a snapshot without one around it.
+func (d *stream) Read() {
+	root := d.Root
+	e := &event{stream: d, content: root.Get("content"), meta: root.Get("metadata")}
 	e.name, e.step, e.conn = ident.Of(root.Get("event")), ident.Of(root.Get("step_id")), ident.Of(e.meta.Get("connection_id"))
 	e.at, e.seq = timeIn(root.Get("timestamp"), d.zone), root.Get("seq").Int()
 	list := root
@@ -59,7 +58,7 @@ func (d *stream) event(root jsonv.Value, out *decoder.Output) {
 // isRepeated finds the event's identity and reports whether it was decoded before: a restored
 // connection repeats events, under new numbers.
 func (e *event) isRepeated() bool {
-	r := e.root
+	r := e.Root
 	if e.id = cmp.Or(ident.Of(e.meta.Get("orig_event_id")), ident.Of(r.Get("event_id"))); e.id == "" {
 		e.id = msg.HashKey(string(r.Get("event").Peek()), string(r.Get("timestamp").Peek()), string(r.Get("session_id").Peek()),
 			string(r.Get("step_id").Peek()), string(e.content.Peek()), string(e.meta.Peek()))
@@ -67,10 +66,10 @@ func (e *event) isRepeated() bool {
 			return false
 		}
 	}
-	if !e.d.Seen.Add(e.d.hash([]byte(e.id)), maxSeen) {
+	if !e.Seen.Add(e.hash([]byte(e.id)), maxSeen) {
 		return true
 	}
-	e.d.Numbers.count(e.conn, e.seq)
+	e.Numbers.count(e.conn, e.seq)
 	return false
 }
 
@@ -96,16 +95,16 @@ func (n *numbers) count(conn string, seq int64) {
 
 // restored notes that a session goes on under another id, which agent.state_restored states.
 func (e *event) restored() {
-	first, is := ident.Of(e.meta.Get("original_session_id")), ident.Peek(e.root.Get("session_id"))
+	first, is := ident.Of(e.meta.Get("original_session_id")), ident.Peek(e.Root.Get("session_id"))
 	if first == "" || is == "" || first == is {
 		return
 	}
-	first = cmp.Or(e.d.Alias[first], first)
-	if e.d.Alias == nil || len(e.d.Alias) >= maxSessions {
-		e.d.Alias = make(map[string]string)
+	first = cmp.Or(e.Alias[first], first)
+	if e.Alias == nil || len(e.Alias) >= maxSessions {
+		e.Alias = make(map[string]string)
 	}
-	e.d.Alias[is] = first
-	s := e.d.session(e.root.Get("session_id"))
+	e.Alias[is] = first
+	s := e.session(e.Root.Get("session_id"))
 	s.Restored = s.Restored || len(s.Memories) == 0 // its memory is from another connection
 	s.Agent = cmp.Or(ident.Of(e.meta.Get("agent_name")), s.Agent)
 }
@@ -120,7 +119,7 @@ func (e *event) decode() {
 		}
 	}
 	e.name = full
-	e.unknown(full, e.root).Run = ""
+	e.unknown(full, e.Root).Run = ""
 }
 
 // dispatch decodes an event of a known name.
@@ -155,7 +154,7 @@ func (e *event) dispatch(name string) (known bool) {
 		e.sessionEnd()
 	case "agent.state_exported", "agent.state_restored":
 		m := e.notice(e.text(), "original_session_id", "message_count")
-		if id := ident.Of(e.root.Get("session_id")); id != e.s.ID {
+		if id := ident.Of(e.Root.Get("session_id")); id != e.s.ID {
 			m.SetAttr("restored_session_id", id)
 		}
 	case "user.message":
@@ -200,7 +199,7 @@ func (e *event) dispatch(name string) (known bool) {
 
 // add adds a message of the session's turn.
 func (e *event) add(kind msg.Kind, key string) *msg.Message {
-	m := e.out.Add()
+	m := e.Out.Add()
 	m.Kind, m.Key, m.Session, m.Run, m.Agent, m.Complete = kind, key, e.s.ID, e.s.Turn.Run, e.s.agent(), msg.Complete
 	e.at.Set(m)
 	return m
@@ -261,8 +260,8 @@ func (e *event) request() {
 
 // unknown keeps a value of an unknown shape.
 func (e *event) unknown(typ string, v jsonv.Value) *msg.Message {
-	m := e.out.Unknown(cmp.Or(typ, "none"), v.Raw())
-	m.Session, m.Run, m.Key = e.s.ID, e.s.Turn.Run, "unknown:"+msg.HashKey(string(v.Peek()))
+	m := e.Unknown(typ, v)
+	m.Run = e.s.Turn.Run
 	e.at.Set(m)
 	return m
 }

@@ -24,7 +24,7 @@ type item struct {
 // find finds the items of a snapshot and returns their hashes. It remembers the guides that the
 // snapshot shows: a guide may arrive alone.
 func (g *reader) find(list jsonv.Value) (sums []uint64) {
-	e, out := g.e, g.e.d.items[:0]
+	e, out := g.e, g.e.items[:0]
 	for v := range list.Elems() {
 		role, content, calls := v.Get("role"), v.Get("content"), v.Get("tool_calls")
 		text := content.Peek()
@@ -33,27 +33,27 @@ func (g *reader) find(list jsonv.Value) (sums []uint64) {
 		}
 		if question, guide, ok := splitGuide(content); ok && role.Equal("user") {
 			text = question // as the user wrote it
-			if sum := e.d.hash(guide); slices.Contains(e.s.Guides, sum) {
+			if sum := e.hash(guide); slices.Contains(e.s.Guides, sum) {
 				content.MarkRead() // the question is emitted, and the guide was
 			} else {
 				e.s.Guides = bounded.Push(e.s.Guides, sum, maxGuides)
 			}
 		}
-		sum := e.d.hash(role.Peek(), text, calls.Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
+		sum := e.hash(role.Peek(), text, calls.Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
 		if !v.Is(jsonv.Object) {
-			sum = e.d.hash(v.Peek())
+			sum = e.hash(v.Peek())
 		}
 		out = append(out, item{Value: v, sum: sum})
 		if role.Equal("assistant") {
 			for c := range calls.Elems() {
-				out = append(out, item{Value: c, isCall: true, sum: e.d.hash(c.Peek())})
+				out = append(out, item{Value: c, isCall: true, sum: e.hash(c.Peek())})
 			}
 		}
 	}
 	for _, it := range out {
 		sums = append(sums, it.sum)
 	}
-	g.items, e.d.items = out, out
+	g.items, e.items = out, out
 	return sums
 }
 
@@ -108,7 +108,7 @@ func (g *reader) prompt(i int) (text msg.Text, injected string) {
 	switch {
 	case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
 		injected = "summary_prompt"
-	case content.Is(jsonv.String) && slices.Contains(g.e.s.Guides, g.e.d.hash(content.Escaped())):
+	case content.Is(jsonv.String) && slices.Contains(g.e.s.Guides, g.e.hash(content.Escaped())):
 		injected = "next_step_prompt"
 	}
 	return content.Text(), injected
@@ -296,7 +296,7 @@ func (g *reader) readResult(v jsonv.Value) {
 		}
 	}
 	text, failed := observed(v.Get("content"))
-	if !s.Done.Add(g.e.d.hash([]byte(c.ID)), maxDone) {
+	if !s.Done.Add(g.e.hash([]byte(c.ID)), maxDone) {
 		if strings.HasPrefix(c.ID, c.Name+":") {
 			ident.Of(name)
 		}
@@ -325,7 +325,7 @@ func (g *reader) identifyResult(key string, text msg.Text) {
 		return
 	}
 	c.Identified = true
-	if !g.known && g.e.d.hash([]byte(text.String())) == c.Result.Text {
+	if !g.known && g.e.hash([]byte(text.String())) == c.Result.Text {
 		c.emitResult(g.e, text)
 	}
 }

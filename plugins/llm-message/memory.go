@@ -45,7 +45,7 @@ func (e *event) memory() {
 // in place of a memory.
 func (e *event) singleMessage() {
 	if !e.content.Is(jsonv.String) {
-		e.unknown(e.name, e.root)
+		e.unknown(e.name, e.Root)
 		return
 	}
 	e.ensureTurn()
@@ -60,7 +60,7 @@ func (e *event) singleMessage() {
 
 // snapshot emits the new messages of a memory and reads its metadata.
 func (g *reader) snapshot(list jsonv.Value) {
-	e, s, agent, from := g.e, g.e.s, ident.Peek(g.e.meta.Get("agent_name")), len(g.e.out.Messages)
+	e, s, agent, from := g.e, g.e.s, ident.Peek(g.e.meta.Get("agent_name")), len(g.e.Out.Messages)
 	sums := g.find(list)
 	l := s.memory(agent, sums)
 	g.memory = l
@@ -97,7 +97,7 @@ func (g *reader) snapshot(list jsonv.Value) {
 		g.read(i)
 	}
 	g.readMetadata()
-	if known || agent == s.Agent || slices.ContainsFunc(e.out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
+	if known || agent == s.Agent || slices.ContainsFunc(e.Out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
 		ident.Of(e.meta.Get("agent_name"))
 	}
 	if shrunk { // the memory has lost messages

@@ -165,7 +165,7 @@ func (l *phases) solver(e *event, action string) {
 	if id == "" {
 		task += msg.HashKey(string(t.Peek()))[:16]
 	}
-	title, sum := t.First("title", "name", "objective", "description"), e.d.hash(t.Peek())
+	title, sum := t.First("title", "name", "objective", "description"), e.hash(t.Peek())
 	if p := l.get(task); p != nil {
 		title.Equal(p.Title)
 		if sum == p.Sum {
@@ -267,7 +267,7 @@ func (p *phase) usage(e *event, c jsonv.Value, model string) {
 		string(c.Get("total_calls").Peek()), string(in.Peek()), string(out.Peek()))
 	agent, callType, origin := ident.Of(c.Get("agent")), ident.Of(c.Get("call_type")), ident.Of(c.Get("origin"))
 	at := timeIn(c.Get("timestamp"), time.UTC) // also where the other times are local
-	if !e.s.Done.Add(e.d.hash([]byte(response)), maxDone) {
+	if !e.s.Done.Add(e.hash([]byte(response)), maxDone) {
 		return
 	}
 	m := e.add(msg.Usage, "usage:"+response)

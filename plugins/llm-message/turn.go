@@ -67,7 +67,7 @@ func (e *event) prompt(text msg.Text) {
 	e.s.startTurn(key, true)
 	m := e.add(msg.User, key)
 	m.Role, m.Agent, m.Signal, m.Content = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart, text
-	m.Attachments = imageOf(e.root.Get("base64_image"))
+	m.Attachments = imageOf(e.Root.Get("base64_image"))
 }
 
 // textKey is the key of a text: its role and a hash of it.
@@ -130,7 +130,7 @@ func (dr *draft) piece(e *event) {
 		if dr.Run != run {
 			dr.Count = 0
 		}
-		*dr = draft{Key: "draft:" + run + nth(dr.Count+1), Run: run, Missing: e.d.Numbers.Missing, At: e.at, Count: dr.Count + 1}
+		*dr = draft{Key: "draft:" + run + nth(dr.Count+1), Run: run, Missing: e.Numbers.Missing, At: e.at, Count: dr.Count + 1}
 		e.status(e.key()).Signal = msg.FirstToken
 	}
 	part := conversation.Cut(text.String(), max(maxDraft-len(dr.Text), 0))
@@ -159,7 +159,7 @@ func (dr *draft) abandon(e *event, reason string) {
 	if dr.Key == "" {
 		return
 	}
-	m := dr.emit(e.s, e.out, e.d.Numbers.Missing)
+	m := dr.emit(e.s, e.Out, e.Numbers.Missing)
 	e.at.Set(m)
 	m.Complete, m.FinishReason = msg.Complete, reason
 	m.SetAttr(msg.FinishReasonOf, "run")
@@ -176,7 +176,7 @@ func (dr *draft) replace(e *event) {
 	m := e.add(msg.Status, dr.Key)
 	m.Hidden, m.ParentKey = true, e.s.Turn.Text
 	m.SetAttr("type", "agent.partial_answer")
-	dr.countHoles(m, e.d.Numbers.Missing)
+	dr.countHoles(m, e.Numbers.Missing)
 	*dr = draft{Run: dr.Run, Count: dr.Count}
 }
 

@@ -73,6 +73,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 		m.SetAttr("schema", conversation.ShortJSON(p.Get("requestedSchema")))
 		if c != nil { // a person is asked
 			q.Call, m.Signal = c.ID, msg.WaitStart
+			m.SetAttr(msg.AttrWaitsFor, msg.ForPerson)
 		}
 	case "sampling/createMessage":
 		q.From = jsonrpc.Server
@@ -241,6 +242,11 @@ func (d *connection) response() {
 	m.SetAttr("protocol_version", ident.Of(result.Get("protocolVersion")))
 	m.SetAttr("instructions", conversation.Excerpt(result.Get("instructions")))
 	m.Content = result.First("tools", "resources", "resourceTemplates", "prompts", "contents", "messages", "completion", "roots").JSON()
+	if m.Content.IsZero() { // of a call whose request was not seen
+		answer(m, result)
+		meta(m, result.Get("_meta"))
+		m.IsError = result.Get("isError").Bool()
+	}
 	failed(m, fault)
 }
 
@@ -259,11 +265,25 @@ func (d *connection) result(c *call, result, fault jsonv.Value) {
 		c.Waiting = true
 		m := d.status(c, "wait:"+c.ID+":"+d.key(""), "input_required")
 		m.Signal = msg.WaitStart
+		m.SetAttr(msg.AttrWaitsFor, msg.ForPerson)
 		m.Content = result.Get("inputRequests").JSON()
 		return
 	}
 	m := d.of(c, msg.ToolResult, "result:"+c.ID)
 	m.Role = msg.RoleTool
+	answer(m, result)
+	meta(m, result.Get("_meta"))
+	reason := "stop"
+	if failed(m, fault); m.IsError {
+		reason = "error"
+	} else if result.Get("isError").Bool() {
+		m.IsError, m.Tool.ErrorType, reason = true, "tool_error", "error"
+	}
+	d.end(c, reason, m.IsError)
+}
+
+// answer reads the content of a call's result, and its structured form where that is more.
+func answer(m *msg.Message, result jsonv.Value) {
 	contents(m, result.Get("content"))
 	switch structured := result.Get("structuredContent"); {
 	case m.Content.IsZero():
@@ -273,14 +293,6 @@ func (d *connection) result(c *call, result, fault jsonv.Value) {
 	case structured.Exists():
 		m.Content = msg.Plain(m.Content.String() + "\n" + string(structured.Raw()))
 	}
-	meta(m, result.Get("_meta"))
-	reason := "stop"
-	if failed(m, fault); m.IsError {
-		reason = "error"
-	} else if result.Get("isError").Bool() {
-		m.IsError, m.Tool.ErrorType, reason = true, "tool_error", "error"
-	}
-	d.end(c, reason, m.IsError)
 }
 
 // contents reads a list of content blocks.

@@ -36,7 +36,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "ollama", Revision: 1, Provider: "ollama", Lines: true,
+		Name: "ollama", Revision: 2, Provider: "ollama", Lines: true,
 		Summary: "Ollama's own API: chat and generate, as lines or one body.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
@@ -61,7 +61,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !m.Is(jsonv.Object) {
 		m = v
 	}
-	if !v.Get("done").Exists() || !m.Get("content").Exists() && !m.Get("response").Exists() && !v.Get("done").Bool() {
+	if !v.Get("done").Exists() || !m.First("content", "response", "thinking", "tool_calls").Exists() && !v.Get("done").Bool() {
 		pass := v.Get("embeddings").Exists() || v.Get("embedding").Exists() || v.Get("models").Exists() || v.Get("version").Exists()
 		if !pass {
 			x.Unknown(out, "none", v.Raw())

@@ -15,6 +15,8 @@
 //     reasoning_content or reasoning.
 //   - content is a string, or a list of parts: so Mistral's models think, {type: thinking,
 //     thinking: [{type: text, text}]}.
+//   - Where total_tokens shows it, completion_tokens are without the reasoning (xAI). Groq repeats the
+//     usage in x_groq, where some of its versions have it alone.
 //   - [DONE] is not JSON. Azure begins with a chunk without id and without choices.
 //   - With n > 1 there are several answers. Each is emitted; the first decides how the
 //     response ended.
@@ -39,7 +41,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 4, Provider: "openai",
+		Name: "openai-chat", Revision: 5, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
 		Request: request, Event: answer, Done: end, Rest: unknown.NewKeeper(leavesOut),
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
@@ -57,9 +59,16 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			text = fault.Text()
 		}
 		x.Fail(out, class, text)
+		if v.Get("choices").Len() == 0 {
+			return
+		}
+	}
+	if v.Get("object").Equal("error") { // Mistral
+		class, text := openai.Fault(v)
+		x.Fail(out, class, text)
 		return
 	}
-	if !v.Get("object").In("chat.completion.chunk", "chat.completion") && v.Get("object").Equal("list") { // of models, of embeddings
+	if v.Get("object").Equal("list") { // of models, of embeddings
 		v.Get("model").MarkRead()
 		return
 	}
@@ -67,15 +76,28 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Unknown(out, ident.Of(v.Get("object")), v.Raw())
 		return
 	}
-	if v.Get("choices").Len() == 0 && v.Get("id").Equal("") { // Azure's judgement of the prompt
+	if v.Get("choices").Len() == 0 && v.Get("id").Equal("") && !v.Get("usage").Is(jsonv.Object) { // Azure's judgement of the prompt
 		return
 	}
-	x.Answer(out, v.Get("id"), v.Get("model"))
+	v.Get("object").In("chat.completion.chunk", "chat.completion", "chat.completion.done", "text_completion")
+	if id := v.Get("id"); x.ID == "" || x.Over || !id.Equal("") { // Snowflake names no response
+		x.Answer(out, id, v.Get("model"))
+	}
+	v.Get("model").Equal(x.Model)
+	found := v.First("search_results", "citations")
+	sources(x, found, out)
+	if found.Exists() {
+		v.Get("citations").MarkRead() // the addresses of the results
+	}
 	for c := range v.Get("choices").Elems() {
 		n := c.Get("index").Int()
-		if delta := c.Get("delta"); delta.Is(jsonv.Object) {
+		switch delta := c.Get("delta"); {
+		case delta.Is(jsonv.Object):
 			pieces(x, n, delta, out)
-		} else {
+			c.Get("message").MarkRead() // Perplexity repeats in it the answer so far
+		case c.Get("text").Is(jsonv.String): // of a completion, as there were before there was chat
+			say(x, n, c.Get("text").Text(), out)
+		default:
 			message(x, n, c.Get("message"), out)
 		}
 		if stop := c.Get("finish_reason"); stop.Is(jsonv.String) {
@@ -85,9 +107,29 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			finish(x, n, out)
 		}
 	}
-	if u := v.Get("usage"); u.Is(jsonv.Object) { // the counts of later chunks include the earlier ones
+	u := v.Get("usage")
+	if !u.Is(jsonv.Object) {
+		u = v.Path("x_groq", "usage")
+	}
+	if u.Is(jsonv.Object) { // the counts of later chunks include the earlier ones
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
 	}
+}
+
+// sources emits where an answer is from, once: every chunk may repeat it.
+func sources(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	if v.Len() == 0 {
+		v.MarkRead()
+		return
+	}
+	key := "sources:" + msg.HashKey(x.ID, string(v.Peek()))
+	if !x.Once(key) {
+		v.MarkRead()
+		return
+	}
+	m := x.Message(out, msg.Status, key)
+	m.SetAttr("type", "sources")
+	m.Hidden, m.Content = true, v.JSON()
 }
 
 // pieces adds those of a chunk to the parts of the n-th answer.
@@ -100,6 +142,17 @@ func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Outpu
 		think(x, n, thought.Text(), out)
 		delta.Get("reasoning").Equal(thought.PeekStr())
 		delta.Get("reasoning_details").MarkRead() // repeats it
+	} else {
+		for d := range delta.Get("reasoning_details").Elems() {
+			think(x, n, d.First("text", "summary").Text(), out)
+			d.MarkRead() // else it is encrypted
+		}
+	}
+	sources(x, delta.Get("annotations"), out)
+	if ran := delta.Get("executed_tools"); ran.Len() > 0 { // Groq's own
+		m := x.Message(out, msg.Status, "executed_tools:"+msg.HashKey(x.ID, string(ran.Peek())))
+		m.SetAttr("type", "executed_tools")
+		m.Hidden, m.Content = true, ran.JSON()
 	}
 	switch content := delta.Get("content"); content.Kind() {
 	case jsonv.String:
@@ -173,7 +226,10 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 	p := x.Part(named(n, name))
 	if p == nil {
 		id := ident.Of(c.Get("id"))
-		if id == "" {
+		if id == "" && fn.Get("name").Equal("") { // Snowflake
+			return
+		}
+		if id == "" || !x.Once("call "+id) { // another answer of several may repeat it
 			id = x.ID + "/" + named(n, name)
 		}
 		if p = x.Open(named(n, name), msg.ToolCall, id); p == nil {

@@ -2,6 +2,7 @@ package openaichat
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -13,11 +14,17 @@ import (
 
 // request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	if !v.Get("messages").Is(jsonv.Array) {
+	var items []exchange.Item
+	prompt := v.Get("prompt")
+	switch old := strings.HasSuffix(x.Path, "/completions") && prompt.Exists(); {
+	case old && !v.Get("messages").Exists(): // a completion, as there were before there was chat
+		it := exchange.Item{Who: exchange.Prompt, From: prompt}
+		it.Text, it.Attachments = openai.Content(prompt)
+		items = append(items, it)
+	case !v.Get("messages").Is(jsonv.Array):
 		x.PassOver(v)
 		return
 	}
-	var items []exchange.Item
 	for m := range v.Get("messages").Elems() {
 		it := exchange.Item{From: m}
 		switch role := m.Get("role"); {

@@ -19,6 +19,7 @@ package openairesponses
 
 import (
 	_ "embed"
+	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -36,21 +37,24 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 5, Provider: "openai",
+		Name: "openai-responses", Revision: 6, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
 }
 
 func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	if v.Get("object").Equal("response") {
+	switch object := v.Get("object"); {
+	case object.In("response", "response.compaction"):
 		whole(x, v, out)
+		return
+	case object.Equal("response.input_tokens"): // of a request that only counts
 		return
 	}
 	typ := v.Get("type").Str()
 	switch typ {
 	case "response.created", "response.in_progress", "response.queued":
-		begin(x, v.Get("response"), out)
+		begin(x, v.Get("response"), typ == "response.created", out)
 		return
 	case "response.completed", "response.incomplete", "response.failed":
 		whole(x, v.Get("response"), out)
@@ -59,8 +63,12 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		fail(x, v, out)
 		return
 	case "":
-		if v.Get("error").Is(jsonv.Object) {
+		switch fault := v.Get("error"); {
+		case fault.Is(jsonv.Object):
 			fail(x, v, out)
+			return
+		case fault.Is(jsonv.String): // xAI
+			x.Fail(out, ident.Of(v.Get("code")), fault.Text())
 			return
 		}
 	case "keepalive":
@@ -70,39 +78,57 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	case x.ID == "" && strings.HasPrefix(typ, "response."):
 		x.Unknown(out, typ, v.Raw())
 	case typ == "response.output_item.added":
-		open(x, v.Get("item"), out)
+		open(x, place(v, v.Get("item")), v.Get("item"), out)
 	case typ == "response.output_item.done":
-		emit(x, v.Get("item"), out)
+		emit(x, place(v, v.Get("item")), v.Get("item"), out)
 	case strings.HasPrefix(typ, "response.") && (delta(x, typ, v, out) || echo(v, typ)):
 	default:
 		x.Unknown(out, typ, v.Raw())
 	}
 }
 
-func begin(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
-	x.Answer(out, r.Get("id"), r.Get("model"))
+// begin begins a response, or goes on with the one that is open, whose id may be another in each
+// event.
+func begin(x *exchange.Exchange, r jsonv.Value, created bool, out *decoder.Output) {
+	if created || x.ID == "" || x.Over {
+		x.Answer(out, r.Get("id"), r.Get("model"))
+	} else {
+		r.Get("id").MarkRead()
+		r.Get("model").Equal(x.Model)
+	}
+	for _, name := range [...]string{"instructions", "text", "prompt", "tool_choice", "previous_response_id"} {
+		r.Get(name).MarkRead() // of the request
+	}
+}
+
+// place is the name by which the pieces of an item are known: its place in the output. Copilot writes another
+// id into each of its events.
+func place(v, item jsonv.Value) string {
+	if at := v.Get("output_index"); at.Is(jsonv.Number) {
+		return "#" + string(at.Peek())
+	}
+	return ident.Of(item.Get("id"))
 }
 
 // echo reports whether an event repeats parts of its item: the end of a piece, or the
 // progress of a tool of the provider.
 func echo(v jsonv.Value, typ string) bool {
 	switch stem, end := typ[:strings.LastIndexByte(typ, '.')], typ[strings.LastIndexByte(typ, '.')+1:]; {
-	case end == "done", stem == "response.content_part", stem == "response.reasoning_summary_part", stem == "response.output_text.annotation":
-	case strings.HasSuffix(stem, "_call"), strings.HasPrefix(stem, "response.mcp_"):
-	case strings.HasPrefix(stem, "response.code_interpreter_"), strings.HasPrefix(stem, "response.mcp_call"):
+	case end == "done", stem == "response.content_part", strings.HasSuffix(stem, "_part"), stem == "response.output_text.annotation":
+	case strings.HasSuffix(stem, "_call"), strings.Contains(stem, "_call_"), strings.HasPrefix(stem, "response.mcp_"):
 	default:
 		return false
 	}
-	for _, name := range [...]string{"item_id", "text", "refusal", "arguments", "input", "code", "delta", "part", "annotation", "partial_image_b64"} {
+	for _, name := range [...]string{"item_id", "text", "refusal", "arguments", "input", "code", "delta", "part", "annotation", "partial_image_b64", "command", "output", "diff"} {
 		v.Get(name).MarkRead()
 	}
 	return true
 }
 
 // open begins an item of which pieces will come.
-func open(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
+func open(x *exchange.Exchange, name string, item jsonv.Value, out *decoder.Output) {
 	x.First(out)
-	name := ident.Of(item.Get("id"))
+	item.Get("id").MarkRead()
 	if name == "" || x.Part(name) != nil {
 		return
 	}
@@ -114,7 +140,10 @@ func open(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	case typ.In("function_call", "custom_tool_call"):
 		if p := x.Open(name, msg.ToolCall, ident.Of(item.Get("call_id"))); p != nil {
 			p.Tool = ident.Of(item.Get("name"))
+			item.Get("namespace").MarkRead()
 		}
+	default:
+		item.MarkRead()
 	}
 }
 
@@ -126,8 +155,11 @@ func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output)
 	default:
 		return false
 	}
-	p := x.Part(ident.Of(v.Get("item_id")))
-	if p != nil {
+	p := x.Part(place(v, jsonv.Value{}))
+	if p == nil {
+		p = x.Part(ident.Of(v.Get("item_id")))
+	}
+	if v.Get("item_id").MarkRead(); p != nil {
 		x.Add(out, p, v.Get("delta").Text())
 	}
 	return p != nil
@@ -135,9 +167,11 @@ func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output)
 
 // whole ends a response: it has all items, and the usage.
 func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
-	begin(x, r, out)
+	begin(x, r, false, out)
+	at := 0
 	for item := range r.Get("output").Elems() {
-		emit(x, item, out)
+		emit(x, "#"+strconv.Itoa(at), item, out)
+		at++
 	}
 	switch status := r.Get("status"); {
 	case status.In("queued", "in_progress"): // an answer that is still to be asked for

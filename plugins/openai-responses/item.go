@@ -1,6 +1,7 @@
 package openairesponses
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -11,8 +12,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
-// emit emits an item that arrives whole, once.
-func emit(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
+// emit emits an item that arrives whole, once. Its name is that of the part whose pieces came.
+func emit(x *exchange.Exchange, name string, item jsonv.Value, out *decoder.Output) {
 	id := ident.Of(item.Get("id"))
 	if id == "" {
 		id = ident.Of(item.Get("call_id"))
@@ -20,74 +21,105 @@ func emit(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	if id == "" {
 		id = msg.HashKey(string(item.Peek()))
 	}
-	if !x.Once(id) {
+	known := !x.Once(id)
+	if name = cmp.Or(name, id); name != id && !x.Once(name) {
+		known = true
+	}
+	if known {
 		item.MarkRead()
 		return
 	}
 	x.First(out)
 	switch typ := item.Get("type").Str(); {
+	case typ == "message" && item.Get("role").Equal("user"): // which a compaction keeps
+		item.MarkRead()
 	case typ == "message":
-		say(x, id, msg.Assistant, "", text(item.Get("content")), out)
+		say(x, name, id, msg.Assistant, "", text(item.Get("content")), out)
 	case typ == "reasoning":
 		said := text(item.Get("summary"))
 		if more := text(item.Get("content")); !more.IsZero() {
 			said = exchange.Join(said, more)
 		}
-		say(x, id, msg.Reasoning, "", said, out)
+		say(x, name, id, msg.Reasoning, "", said, out)
 	case typ == "function_call", typ == "custom_tool_call":
 		x.Waits = true
-		call(x, id, item, ident.Of(item.Get("name")), item.First("arguments", "input"), out)
+		call(x, name, item, ident.Of(item.Get("name")), item.First("arguments", "input"), out)
 	case typ == "local_shell_call", typ == "shell_call", typ == "apply_patch_call", typ == "computer_call":
 		x.Waits = true
-		call(x, id, item, strings.TrimSuffix(typ, "_call"), item.First("action", "operation"), out)
+		call(x, name, item, strings.TrimSuffix(typ, "_call"), item.First("action", "operation"), out)
+	case typ == "tool_search_call":
+		x.Waits = x.Waits || item.Get("execution").Equal("client")
+		call(x, name, item, "tool_search", item.Get("arguments"), out)
+	case typ == "tool_search_output": // of the call before it, which has an id only if the client searches
+		m := result(x, cmp.Or(ident.Of(item.Get("call_id")), strings.TrimPrefix(x.Last, "call:")), "tool_search", out)
+		m.Content = item.Get("tools").JSON()
 	case strings.HasSuffix(typ, "_call"): // the provider runs it
-		ran(x, id, item, strings.TrimSuffix(typ, "_call"), out)
+		ran(x, name, id, item, strings.TrimSuffix(typ, "_call"), out)
+	case typ == "program":
+		call(x, name, item, typ, item.Get("code"), out)
+	case strings.HasSuffix(typ, "_output") && item.Get("call_id").Is(jsonv.String):
+		callID := ident.Of(item.Get("call_id"))
+		m := result(x, callID, strings.TrimSuffix(strings.TrimSuffix(typ, "_output"), "_call"), out)
+		m.Content = item.First("output", "result").Text()
+	case typ == "compaction":
+		m := x.Message(out, msg.Status, "compaction:"+id)
+		m.SetAttr("type", typ)
+		m.Signal = msg.Compaction
+	case typ == "mcp_list_tools", typ == "mcp_approval_request":
+		m := x.Message(out, msg.Status, typ+":"+id)
+		m.SetAttr("type", typ)
+		m.SetAttr("name", ident.Of(item.Get("name")))
+		m.SetAttr("server", ident.Of(item.Get("server_label")))
+		m.Hidden, m.Content = true, item.First("tools", "arguments").Text()
 	default:
 		x.Unknown(out, "item/"+typ, item.Raw())
 	}
 }
 
-// say emits a text, which replaces its pieces.
-func say(x *exchange.Exchange, id string, kind msg.Kind, callID string, t msg.Text, out *decoder.Output) {
-	p := x.Part(id)
+// say emits the text of an item with an id, which replaces its pieces.
+func say(x *exchange.Exchange, name, id string, kind msg.Kind, callID string, t msg.Text, out *decoder.Output) {
+	p := x.Part(name)
 	if p == nil {
-		if p = x.Open(id, kind, callID); p == nil {
+		if p = x.Open(name, kind, callID); p == nil {
 			return
 		}
 	}
 	x.Bytes -= len(p.Text)
 	p.Text, p.Cut = t.Append(p.Text[:0]), false
 	x.Bytes += len(p.Text)
-	x.Close(out, p)
+	before := len(out.Messages)
+	if x.Close(out, p); len(out.Messages) > before {
+		out.Messages[before].SetAttr(msg.ResponseItem, id)
+	}
 }
 
 // call emits a call.
-func call(x *exchange.Exchange, id string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
-	p := x.Part(id)
+func call(x *exchange.Exchange, name string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
+	p := x.Part(name)
 	if p == nil {
 		callID := ident.Of(item.Get("call_id"))
 		if callID == "" {
-			callID = id
+			callID = cmp.Or(ident.Of(item.Get("id")), name)
 		}
-		if p = x.Open(id, msg.ToolCall, callID); p == nil {
+		if p = x.Open(name, msg.ToolCall, callID); p == nil {
 			return
 		}
 	}
 	item.Get("call_id").Equal(p.CallID)
+	item.Get("namespace").MarkRead()
 	p.Tool, p.Server = tool, ident.Of(item.Get("server_label"))
-	say(x, id, msg.ToolCall, p.CallID, arguments.Text(), out)
+	say(x, name, cmp.Or(ident.Of(item.Get("id")), p.CallID), msg.ToolCall, p.CallID, arguments.Text(), out)
 }
 
 // ran emits a call that the provider has run, and its result.
-func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *decoder.Output) {
+func ran(x *exchange.Exchange, part, id string, item jsonv.Value, tool string, out *decoder.Output) {
 	if name := ident.Of(item.Get("name")); name != "" { // of a tool on an MCP server
 		tool = name
 	}
-	call(x, id, item, tool, item.First("arguments", "action", "queries", "code"), out)
-	m := x.Message(out, msg.ToolResult, "result:"+id)
-	m.Role, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, id, tool, "call:"+id
+	call(x, part, item, tool, item.First("arguments", "action", "queries", "code", "prompt"), out)
+	m := result(x, id, tool, out)
 	m.Tool.Server = ident.Of(item.Get("server_label"))
-	m.Content = item.First("output", "results", "outputs").Text()
+	m.Content = item.First("output", "results", "outputs", "revised_prompt").Text()
 	if picture := item.Get("result"); picture.Is(jsonv.String) {
 		m.Attachments = append(m.Attachments, media.Base64(picture, ""))
 	}
@@ -97,6 +129,13 @@ func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *de
 			m.Content = fault.Text()
 		}
 	}
+}
+
+// result adds the result of a call that the provider has run.
+func result(x *exchange.Exchange, id, tool string, out *decoder.Output) *msg.Message {
+	m := x.Message(out, msg.ToolResult, "result:"+id)
+	m.Role, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, id, tool, "call:"+id
+	return m
 }
 
 // text is the text of a list of parts.

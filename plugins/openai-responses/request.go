@@ -16,13 +16,17 @@ import (
 // request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	input := v.Get("input")
-	if !input.Exists() {
+	template := v.Get("prompt")
+	if !input.Exists() && !template.Is(jsonv.Object) || strings.HasSuffix(x.Path, "/input_tokens") {
 		x.PassOver(v)
 		return
 	}
 	var items []exchange.Item
 	if t := v.Get("instructions").Text(); !t.IsZero() {
 		items = append(items, exchange.Item{Who: exchange.Instructions, Text: t, From: v.Get("instructions")})
+	}
+	if template.Is(jsonv.Object) { // the provider has the text, but for its variables
+		items = append(items, exchange.Item{Who: exchange.Prompt, Text: template.JSON(), From: template})
 	}
 	if input.Is(jsonv.String) {
 		items = append(items, exchange.Item{Who: exchange.Prompt, Text: input.Text()})
@@ -46,6 +50,7 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Param(msg.ParamTopP, v.Get("top_p"))
 	ask.Param(msg.ParamReasoning, v.Path("reasoning", "effort"))
 	ask.Output(v.Path("text", "format", "type"))
+	v.Path("text", "format").MarkRead()
 	for t := range v.Get("tools").Elems() {
 		ask.Tools.Add(ident.Of(t.Get("type")), ident.Of(t.Get("name")), t.Get("description"), t.Get("parameters"))
 	}
@@ -69,8 +74,13 @@ func inputItem(v jsonv.Value) (it exchange.Item) {
 	case output(typ):
 		v.Get("type").MarkRead()
 		it.Who, it.CallID = exchange.Result, ident.Of(v.Get("call_id"))
-		it.Text, it.Attachments = openai.Content(v.Get("output"))
+		if it.Text, it.Attachments = openai.Content(v.Get("output")); typ == "tool_search_output" {
+			it.Text = v.Get("tools").JSON()
+		}
 		it.Failed = v.Get("status").In("failed", "incomplete")
+	case typ == "additional_tools":
+		v.MarkRead()
+		it.Who = exchange.Instructions
 	case typ == "reasoning", typ == "item_reference", typ == "compaction", strings.HasSuffix(typ, "_call"):
 		it.Who = exchange.Model
 	default:

@@ -139,7 +139,7 @@ func (d *stream) Read() {
 		d.unknown(ident.Peek(root.Get("type")), root)
 	}
 	if d.row {
-		d.KeepUnread(&d.inner)
+		d.KeepUnread(&d.inner, d.First())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // chunk decodes one chunk.
@@ -177,8 +178,7 @@ func (d *stream) tool(action string, v jsonv.Value) {
 			return
 		}
 		if input := v.Get("input"); input.Exists() { // the whole of it replaces the pieces
-			d.Parts.Bytes -= len(p.Text)
-			p.Text, p.Cut = nil, false
+			d.Parts.Clear(p)
 			d.Parts.Append(p, input.JSON(), conversation.MaxBytes)
 		}
 		d.finish(p, msg.Complete)
@@ -188,7 +188,8 @@ func (d *stream) tool(action string, v jsonv.Value) {
 	case "output-available":
 		if v.Get("preliminary").Bool() {
 			m := d.add(msg.ToolResult, "result:"+d.unique(id))
-			m.Role, m.Content, m.Tool.CallID, m.Complete = msg.RoleTool, v.Get("output").Text(), d.unique(id), msg.Partial
+			m.Role, m.Content, m.Complete = msg.RoleTool, v.Get("output").Text(), msg.Partial
+			d.about(m, d.unique(id))
 			return
 		}
 		d.result(id, v.Get("output"), "")
@@ -214,7 +215,8 @@ func (d *stream) result(id string, content jsonv.Value, class string) {
 		return
 	}
 	m := d.add(msg.ToolResult, "result:"+unique)
-	m.Role, m.Content, m.Tool.CallID, m.ParentKey = msg.RoleTool, content.Text(), unique, "call:"+unique
+	m.Role, m.Content, m.ParentKey = msg.RoleTool, content.Text(), "call:"+unique
+	d.about(m, unique)
 	m.IsError, m.Tool.ErrorType = class != "", class
 	if c := d.Calls.Get(unique); c != nil {
 		m.Tool.Name = c.Name
@@ -232,9 +234,9 @@ func (d *stream) asked(id, approval string, automatic bool) {
 	if m == nil {
 		return
 	}
-	m.Tool.CallID = d.unique(id)
-	if m.SetAttr("approval_id", approval); !automatic && m.Signal == msg.NoSignal {
-		m.Signal = msg.WaitStart
+	d.about(m, d.unique(id))
+	if m.SetAttr("approval_id", approval); !automatic {
+		record.Signal(m, msg.WaitStart)
 	}
 }
 
@@ -247,12 +249,10 @@ func (d *stream) answered(approval string, approved bool, reason jsonv.Value) {
 	}
 	for c := range d.Calls.All() {
 		if c.Approval == approval {
-			m.Tool.CallID = c.ID
+			d.about(m, c.ID)
 		}
 	}
-	if m.Signal == msg.NoSignal {
-		m.Signal = msg.WaitEnd
-	}
+	record.Signal(m, msg.WaitEnd)
 	m.Content = reason.Text()
 	m.SetAttr("approval_id", approval)
 	m.SetAttr("approved", strconv.FormatBool(approved))

@@ -22,6 +22,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -40,7 +41,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "vercel-ui",
-			Revision:   1,
+			Revision:   2,
 			Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
 		},
@@ -135,6 +136,14 @@ func (d *stream) unique(id string) string {
 	return id
 }
 
+// about writes the id of a call into a message, and the protocol's if that is another.
+func (d *stream) about(m *msg.Message, unique string) {
+	m.Tool.CallID = unique
+	if id, ok := strings.CutPrefix(unique, d.Run.ID+"/"); ok {
+		m.Tool.ProtocolID = id
+	}
+}
+
 // begin begins a run, unless one is active. A stream that names none is named by the first id
 // in it.
 func (d *stream) begin(id, first string) {
@@ -172,7 +181,8 @@ func (d *stream) fill(m *msg.Message, p *conversation.Part, c msg.Completeness) 
 		m.SetAttr("cut", "true")
 	}
 	if p.Kind == msg.ToolCall {
-		m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, conversation.ToolServer(p.Tool)
+		d.about(m, p.CallID)
+		m.Tool.Name, m.Tool.Server = p.Tool, conversation.ToolServer(p.Tool)
 		m.Tool.Arguments = p.Arguments()
 		return
 	}

@@ -35,13 +35,7 @@ func held(ctx context.Context, n int, profile string, e *env) (err error) {
 		return err
 	}
 	defer db.close()
-	config := filepath.Join(dir, "earshot.yaml")
-	text := fmt.Sprintf("data_dir: %q\ntelemetry: {listen: \"127.0.0.1:0\", pprof: true}\nsources:\n  - {name: claude, type: file, format: claude-code, paths: [%q]}\nexporters:\n  clickhouse: {dsn: %q}\n%s",
-		filepath.Join(dir, "data"), filepath.Join(dir, "projects/*/*.jsonl"), db.dsn(), e.config)
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		return err
-	}
-	p, err := start([]string{filepath.Join(e.bin, "earshot"), "run", "-c", config})
+	p, err := startProfiled(dir, db, e)
 	if err != nil {
 		return err
 	}
@@ -76,7 +70,7 @@ func held(ctx context.Context, n int, profile string, e *env) (err error) {
 		if profile == "" {
 			continue
 		}
-		if err := saveHeap(filepath.Join(dir, "data"), filepath.Join(profile, "heap-"+silent.String())); err != nil {
+		if err := saveProfile(ctx, filepath.Join(dir, "data"), "heap?gc=1", filepath.Join(profile, "heap-"+silent.String())); err != nil {
 			return err
 		}
 	}
@@ -84,6 +78,17 @@ func held(ctx context.Context, n int, profile string, e *env) (err error) {
 		return fmt.Errorf("held: %d MiB of %d sessions, the goal is %d", most>>20, n, int64(heldGoal)>>20)
 	}
 	return nil
+}
+
+// startProfiled starts a sidecar with data in dir, which reads the transcripts there and can be asked for profiles.
+func startProfiled(dir string, db *engine, e *env) (*process, error) {
+	config := filepath.Join(dir, "earshot.yaml")
+	text := fmt.Sprintf("data_dir: %q\ntelemetry: {listen: \"127.0.0.1:0\", pprof: true}\nsources:\n  - {name: claude, type: file, format: claude-code, paths: [%q]}\nexporters:\n  clickhouse: {dsn: %q}\n%s",
+		filepath.Join(dir, "data"), filepath.Join(dir, "projects/*/*.jsonl"), db.dsn(), e.config)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		return nil, err
+	}
+	return start([]string{filepath.Join(e.bin, "earshot"), "run", "-c", config})
 }
 
 // writeSessions writes small transcripts of Claude Code, and returns their size.
@@ -132,18 +137,22 @@ func transcript(n int, began time.Time) []byte {
 	return b
 }
 
-// saveHeap writes the heap profile of the sidecar with that data directory.
-func saveHeap(data, to string) error {
+// saveProfile writes a profile of the sidecar with that data directory: its name, with parameters.
+func saveProfile(ctx context.Context, data, name, to string) error {
 	addr, err := os.ReadFile(filepath.Join(data, "metrics.addr"))
 	if err != nil {
 		return err
 	}
-	r, err := http.Get("http://" + strings.TrimSpace(string(addr)) + "/debug/pprof/heap?gc=1")
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+strings.TrimSpace(string(addr))+"/debug/pprof/"+name, nil)
 	if err != nil {
 		return err
 	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		return err
 	}

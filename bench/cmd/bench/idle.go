@@ -16,7 +16,7 @@ import (
 	"github.com/earshot-dev/earshot/bench/proc"
 )
 
-// The phases of the look at what it costs to leave Earshot on.
+// The phases in which the cost of an idle sidecar is measured.
 const (
 	settleFor = 20 * time.Second // after the start
 	silentFor = 3 * time.Minute  // after the backlog: its decoder ends after two minutes without a frame

@@ -58,6 +58,7 @@ type options struct {
 	goals    bool
 	idle     bool
 	held     int
+	judged   int
 	profile  string
 	vs       string
 	limit    time.Duration
@@ -88,6 +89,7 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&o.goals, "goals", false, "write the measured figures beside the goals")
 	fs.BoolVar(&o.idle, "idle", false, "measure Earshot and its store without a reader: idle, and at a line a second; takes nine minutes a build")
 	fs.IntVar(&o.held, "held", 0, "measure the memory that Earshot holds of so many silent sessions")
+	fs.IntVar(&o.judged, "judged", 0, "measure the share of verdicts in the CPU of the sidecar, with so many sessions at work; needs the go command")
 	fs.StringVar(&o.profile, "profile", "", "with -held: leave profiles of the sidecar's heap in that directory")
 	fs.StringVar(&o.vs, "vs", "", "with -idle: where earshot and earshot-store of another build are, to be measured as well")
 	fs.DurationVar(&o.limit, "limit", 7*time.Minute, "begin no further round of runs when it would end later; there is always one")
@@ -108,6 +110,8 @@ func run(ctx context.Context, args []string) error {
 		return stages(ctx, o, e)
 	case o.held > 0:
 		return held(ctx, o.held, o.profile, e)
+	case o.judged > 0:
+		return judged(ctx, o.judged, e)
 	case o.idle:
 		return leaveOn(ctx, o, e)
 	case o.goals:

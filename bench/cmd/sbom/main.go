@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// component is what a binary contains beside this project's own code.
+// component is a part of a binary that is not this project's own code.
 type component struct {
 	name, version, purl string
 	files               []string // of its licence and notices

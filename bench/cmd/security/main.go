@@ -1,5 +1,5 @@
 // Command security runs the attacks of docs/security.md, each a test, and prints a line for
-// each: the attack, and what happened. The table is the list: a row whose test is gone or
+// each: the attack, and its outcome. The table is the list: a row whose test is gone or
 // fails ends it with status 1.
 package main
 
@@ -104,7 +104,7 @@ func testsOf(rows []row, pkg string) (out []string) {
 	return slices.Compact(out)
 }
 
-// test runs tests of a package and notes what became of each: pass, skip or fail.
+// test runs tests of a package and records the outcome of each: pass, skip or fail.
 func test(pkg string, tests []string, outcomes map[string]string) error {
 	cmd := exec.Command("go", "test", "-json", "-count=1", "-timeout=10m", "-run", "^("+strings.Join(tests, "|")+")$", pkg)
 	var errs bytes.Buffer

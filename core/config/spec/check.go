@@ -153,7 +153,7 @@ func (c *Check) Exposed(key, address string, proves, allowed bool, needs string)
 	}
 }
 
-// Inbound checks what protects a listener of requests that carry a bearer token.
+// Inbound checks the protection of a listener whose requests carry a bearer token.
 func (c *Check) Inbound(key, address string, token Secret, tls *ServerTLS, allowed bool) {
 	proves := tls != nil && (token.Reveal() != "" || tls.ClientCAFile != "")
 	c.Exposed(key, address, proves, allowed, "tls, and token or tls.client_ca_file")

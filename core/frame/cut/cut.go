@@ -79,7 +79,7 @@ type Document struct {
 	dropped int64
 }
 
-// headOfLost is how much is kept of a document with a hole, to show what it was.
+// headOfLost is how much is kept of a document with a hole, to show which one it was.
 const headOfLost = 64 << 10
 
 // Lost records that bytes are missing here: no more of the document is kept.
@@ -108,7 +108,7 @@ func (d *Document) Finish(b *frame.Batch, at int64) {
 	if d.dropped > 0 {
 		f.Reason = msg.ReasonTooLong
 	}
-	if len(b.Data) == 0 { // no second copy of what may be large
+	if len(b.Data) == 0 { // no second copy of a piece that may be large
 		b.Data, d.data = d.data, nil
 		f.Data = b.Data
 		b.Frames = append(b.Frames, f)

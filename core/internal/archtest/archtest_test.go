@@ -28,7 +28,7 @@ var rooms = []string{
 	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards/internal/measure", "dashboards", "docs", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
 }
 
-// may says what a room may import, beside itself, the standard library and other
+// may lists the packages that a room may import, beside itself, the standard library and other
 // people's modules.
 var may = map[string][]string{
 	"core/msg":                 {},
@@ -71,7 +71,7 @@ var may = map[string][]string{
 	"core/blame":               {"core/msg"},
 	"core/change":              {},
 	"core/interchange":         {"core/msg"},
-	"core/inspect":             {"core/msg", "core/blame", "core/change", "core/interchange", "core/price"},
+	"core/inspect":             {"core/msg", "core/blame", "core/change", "core/interchange", "core/price", "core/verdict"},
 	"core/price":               {},
 	"core/freeport":            {},
 	"core/loopback":            {},
@@ -123,7 +123,7 @@ var may = map[string][]string{
 	"exporters/otel":       {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/retry"},
 	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonrpc", "core/sdk/jsonv", "core/sdk/langchain", "core/sdk/media", "core/sdk/messages", "core/sdk/openai", "core/sdk/otlp", "core/sdk/pi", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
 	"dashboards":           {},
-	// It fills a store, and has the exporter compute what a sidecar computes in the background.
+	// It fills a store, and has the exporter compute the tables that a sidecar computes in the background.
 	"dashboards/internal/measure": {"dashboards", "exporters/clickhouse"},
 	"cmd/earshot-store":           {"core/sandbox"},
 	"cmd/earshot": {

@@ -212,7 +212,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 	}
 	h.Ver = g.view.version(h.Ver)
 	if len(g.ends) > 0 {
-		if err := a.passEnds(g); err != nil {
+		if _, err := a.passEnds(g); err != nil {
 			return 0, err
 		}
 	}
@@ -242,7 +242,7 @@ func (a *Assembler) group(key link.Key) (*group, error) {
 		}
 		if a.settings.View != nil && key.Format != "" {
 			g.see(a.settings.View(key.Format), len(state) == 0)
-			g.reconciles = g.view.Family != "" && (a.settings.Reconciles == nil || a.settings.Reconciles(g.view.Family))
+			g.reconciles = g.view.Family != "" && key.Session != unnamedSession && (a.settings.Reconciles == nil || a.settings.Reconciles(g.view.Family))
 		}
 		if a.settings.Hops != nil && key.Format != "" {
 			g.hops = a.settings.Hops(key.Format)
@@ -253,7 +253,7 @@ func (a *Assembler) group(key link.Key) (*group, error) {
 		g.learned, g.unjudged = &a.learning, true
 		g.signatures, g.out, g.restarted = &a.signatures, &a.out, a.settings.Replay
 		g.local = g.Claims.InUse() || a.settings.LocalIDs != nil && a.settings.LocalIDs(key.Format)
-		g.read = a.evicted[key].read
+		g.read, g.pace = a.evicted[key].read, a.evicted[key].pace
 		delete(a.evicted, key)
 		a.groups[g.key] = g
 	}
@@ -340,16 +340,11 @@ func (a *Assembler) emitChanged() error {
 			}
 			past := g.past(&a.settings)
 			g.endRuns()
-			for _, e := range g.ends {
-				parent, err := a.group(e.call.Key(g.key.Tenant))
-				if err != nil {
-					return err
-				}
-				next = append(next, parent)
-			}
-			if err := a.passEnds(g); err != nil {
+			passed, err := a.passEnds(g)
+			if err != nil {
 				return err
 			}
+			next = append(next, passed...)
 			a.out.emitChanged(g, past)
 			a.out.emit()
 		}

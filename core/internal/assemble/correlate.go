@@ -249,19 +249,28 @@ func (a *Assembler) loops(tenant string, r *link.Candidate, c *link.CallSite) (b
 }
 
 // passEnds passes the ends of a group's runs on to the calls of other sessions that caused
-// them.
-func (a *Assembler) passEnds(g *group) error {
+// them, and those of hops to the other recording of them. It returns the groups that have them.
+func (a *Assembler) passEnds(g *group) (passed []*group, err error) {
 	for len(g.ends) > 0 {
 		e := g.ends[0]
 		g.ends = g.ends[1:]
+		if e.hop != "" {
+			others, err := (hops{a}).ended(g, e)
+			if err != nil {
+				return nil, err
+			}
+			passed = append(passed, others...)
+			continue
+		}
 		parent, err := a.group(e.call.Key(g.key.Tenant))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if parent.worked(e.call.Call, e.end) {
 			parent.dirty = true
 		}
+		passed = append(passed, parent)
 	}
 	g.ends = nil
-	return nil
+	return passed, nil
 }

@@ -44,6 +44,9 @@
 // A recording of the protocol between two programs is linked to the records of both without a name
 // that they print alike (hop.go): by ids that one passes to the other, or by the arguments and the time.
 //
+// Views of one conversation are merged behind all this (reconcile.go, view.go). Where they have names of their
+// own, the strongest one leads (leading.go).
+//
 // An agent whose messages do not name it has the name that its session states, or that
 // callers and delegates have for it (names.go). A name that becomes known late changes rows
 // that were emitted before: their stream is decoded again.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/internal/assemble/link"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // endByCall ends a run whose delegation has its result.
@@ -32,8 +33,12 @@ func (g *group) passEnd(r *run) {
 	if r.Call != "" && r.Linked {
 		g.worked(r.Call, r.until())
 	}
-	if r.Remote != nil && !r.Remote.Hop { // the span of a hop has its times
-		g.ends = append(g.ends, remoteEnd{r.Remote.CallSite, r.until()})
+	switch u := r.Remote; {
+	case u == nil:
+	case !u.Hop:
+		g.ends = append(g.ends, remoteEnd{call: u.CallSite, end: r.until()})
+	case u.Link != msg.ByPrompt: // its span has its times; another recording may have it too
+		g.ends = append(g.ends, remoteEnd{hop: u.Name, run: r.ID, end: r.until()})
 	}
 }
 
@@ -56,6 +61,8 @@ func (g *group) endRuns() {
 type remoteEnd struct {
 	call link.CallSite
 	end  int64
+	hop  string // the correlation, of a hop
+	run  string
 }
 
 // add adds a run, and evicts the oldest that ended.

@@ -46,11 +46,9 @@ type group struct {
 	read      time.Time // when a message of it was read last
 	alive     int64     // when the sender of the message at hand was at work
 	learned   *learning
-	unjudged  bool  // changed since it was judged
-	urgent    bool  // a record since may have made or resolved a verdict at once
-	judged    int64 // when it was judged last; Unix ns
-	judgeAt   int64 // when its verdicts may change with time; 0: never
-	ends      []remoteEnd
+	unjudged  bool // changed since it was judged
+	pace
+	ends []remoteEnd
 
 	// While a message of a flush is applied: flushing, and the absence of its run before, if
 	// it was not known.
@@ -193,4 +191,11 @@ func (g *group) reset(id string) {
 		}
 	}
 	g.dirty = true
+}
+
+// pace is when a session was judged, and is to be.
+type pace struct {
+	urgent  bool  // a record since may have made or resolved a verdict at once
+	judged  int64 // last; Unix ns
+	judgeAt int64 // when its verdicts may change with time; 0: never
 }

@@ -55,7 +55,12 @@ func (a hops) begin(g *group, m *msg.Message, stream uint64, now time.Time) erro
 				continue
 			}
 		} else {
-			at.Correlation.AddHop(link.Candidate{Format: g.key.Format, Session: g.key.Session, Run: r.ID, Start: r.Start, Inferred: r.Inferred, Stream: stream})
+			lost := at.Correlation.AddHop(link.Candidate{
+				Format: g.key.Format, Session: g.key.Session, Run: r.ID, Start: r.Start, Inferred: r.Inferred, Stream: stream, Request: request(m),
+			})
+			if err := a.crowd(at, lost, now); err != nil {
+				return err
+			}
 		}
 		if err := a.pair(at, g, r.ID, fresh, now); err != nil {
 			return err
@@ -63,6 +68,58 @@ func (a hops) begin(g *group, m *msg.Message, stream uint64, now time.Time) erro
 		fresh = fresh && r.Remote == nil
 	}
 	return nil
+}
+
+// request is the key of a hop's arguments or task, which two recordings of it have in common.
+func request(m *msg.Message) string {
+	switch m.Kind {
+	case msg.ToolCall:
+		return string(link.ArgumentsHop(m.Tool.Name, "", m.Tool.Arguments))
+	case msg.Delegation:
+		return string(link.TextHop(m.Delegation.Task))
+	}
+	return ""
+}
+
+// crowd marks hops that were forgotten before they had a cause: too many were alike.
+func (a hops) crowd(at *group, forgotten []link.Candidate, now time.Time) error {
+	for i := range forgotten {
+		r := &forgotten[i]
+		g, err := a.group(link.Key{Tenant: at.key.Tenant, Format: r.Format, Session: r.Session})
+		if err != nil {
+			return err
+		}
+		g.crowded(r.Run, true, now)
+	}
+	return nil
+}
+
+// crowded records whether too many hops were alike at the time of the run.
+func (g *group) crowded(run string, is bool, now time.Time) {
+	if r := g.Runs[run]; r != nil && r.Remote == nil && r.Crowded != is {
+		r.Crowded = is
+		r.touch()
+		g.dirty, g.read = true, now
+	}
+}
+
+// ended passes the end of a hop on to the other recording of it.
+func (a hops) ended(g *group, e remoteEnd) (changed []*group, err error) {
+	at, err := a.group(link.Key{Tenant: g.key.Tenant, Session: e.hop})
+	if err != nil || at.Correlation == nil || !at.Correlation.EndHop(g.key.Format, g.key.Session, e.run, e.end) {
+		return nil, err
+	}
+	if err := a.pair(at, g, "", false, g.read); err != nil {
+		return nil, err
+	}
+	for _, r := range at.Correlation.Runs {
+		other, err := a.group(link.Key{Tenant: g.key.Tenant, Format: r.Format, Session: r.Session})
+		if err != nil {
+			return nil, err
+		}
+		changed = append(changed, other)
+	}
+	return changed, nil
 }
 
 // hopNames are the names of the run that begins with the message, if it may be a hop, or the work
@@ -218,7 +275,9 @@ func (a hops) add(g *group, run string, c *call, end int64, now time.Time, names
 			if err != nil {
 				return err
 			}
-			at.Correlation.AddCause(site)
+			if err := a.crowd(at, at.Correlation.AddCause(site), now); err != nil {
+				return err
+			}
 			if err := a.pair(at, g, "", false, now); err != nil {
 				return err
 			}
@@ -244,7 +303,8 @@ func (a hops) at(g *group, name string, n link.HopName) (*group, error) {
 func (a hops) pair(at, g *group, run string, fresh bool, now time.Time) error {
 	at.dirty, at.read = true, now
 	t := at.Correlation
-	for i, p := range t.Pairs() {
+	pairs := t.Pairs()
+	for i, p := range pairs {
 		r := &t.Runs[i]
 		child, err := a.group(link.Key{Tenant: at.key.Tenant, Format: r.Format, Session: r.Session})
 		if err != nil {
@@ -252,7 +312,7 @@ func (a hops) pair(at, g *group, run string, fresh bool, now time.Time) error {
 		}
 		var up *link.Remote
 		if p.Call >= 0 {
-			up = &link.Remote{CallSite: t.Calls[p.Call], Name: at.key.Session, Link: t.Link, Confidence: p.Confidence, Hop: true}
+			up = &link.Remote{CallSite: t.Calls[p.Call], Name: at.key.Session, Link: t.Link, Confidence: p.Confidence, Hop: true, Inner: t.Inner(i, pairs)}
 			if loops, err := a.loops(at.key.Tenant, r, &up.CallSite); err != nil {
 				return err
 			} else if loops {
@@ -266,6 +326,7 @@ func (a hops) pair(at, g *group, run string, fresh bool, now time.Time) error {
 		if !child.recall(r, below) {
 			continue
 		}
+		child.crowded(r.Run, up == nil && t.Crowded(r), now)
 		r.Below = below
 		if (linker{child}).moveBelow(r.Run, at.key.Session, up, fresh && child == g && r.Run == run) {
 			child.dirty, child.read = true, now
@@ -295,12 +356,22 @@ func (g *group) recall(r *link.Candidate, below string) bool {
 	return true
 }
 
-// showHop shows the parts of a hop's time, as far as they are known.
+// showHop shows the parts of a hop's time, as far as they are known. Transport is known where both sides
+// were recorded: the turn on the wire and the program's own record of it, or two recordings of a request.
 func (r *run) showHop(s *msg.Span) {
-	call := &r.Remote.CallSite
-	s.Hop = msg.Hop{Queue: max(r.Start-call.Start, 0), Server: r.until() - r.Start}
-	if call.End != 0 {
-		s.Hop.Return = max(call.End-r.until(), 0)
+	call, whole := &r.Remote.CallSite, r.until()-r.Start
+	s.Hop.Server = whole
+	switch {
+	case r.Remote.Served():
+		s.Hop.Transport = max(call.End-call.Start-whole, 0)
+	default:
+		s.Hop.Queue = max(r.Start-call.Start, 0)
+		if call.End != 0 {
+			s.Hop.Return = max(call.End-r.until(), 0)
+		}
+		if r.Remote.Inner != 0 {
+			s.Hop.Server, s.Hop.Transport = r.Remote.Inner, max(whole-r.Remote.Inner, 0)
+		}
 	}
 	s.LastSeen = max(s.LastSeen, call.End) // exporters distinguish versions by it
 }

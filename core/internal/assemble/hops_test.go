@@ -73,7 +73,7 @@ func oneTree(t *testing.T, list []recording, format string, want map[string]stri
 		if d := cmp.Diff(want, r.under(format)); d != "" {
 			t.Fatalf("%s (-want +got):\n%s", order, d)
 		}
-		r.tree() // each parent is there
+		r.tree(false) // each parent is there
 		if all := r.all(); first == "" {
 			first, firstName = all, order
 		} else if all != first {
@@ -232,6 +232,17 @@ func TestTurnHops(t *testing.T) {
 		}
 	}
 	oneTree(t, []recording{w.recording, rollout}, "codex", want)
+	orders(t, []recording{w.recording, rollout}, func(order string, r *reader) { // both sides are recorded
+		times := make(map[string]string)
+		for run, place := range want {
+			if place != "apart" {
+				times[session+" "+run] = "0 1.5 7.5 0 false"
+			}
+		}
+		if d := cmp.Diff(times, r.hopTimes("codex")); d != "" {
+			t.Fatalf("%s (-want +got):\n%s", order, d)
+		}
+	})
 }
 
 // TestTracedHops: a call that passes a traceparent is below the call whose span it names, without the
@@ -291,9 +302,87 @@ func TestManyHops(t *testing.T) {
 				t.Errorf("order %v: %s is %s", order, run, place)
 			}
 		}
-		trees = append(trees, r.tree())
+		trees = append(trees, r.tree(false))
 	}
 	if trees[0] != trees[1] {
 		t.Errorf("the orders differ:\n%.3000s", short(difference(trees[0], trees[1])))
+	}
+}
+
+// hopTimes are the parts of the time of each hop, in seconds.
+func (r *reader) hopTimes(format string) map[string]string {
+	_, spans := r.valid()
+	out := make(map[string]string)
+	for _, s := range spans {
+		if s.Kind == msg.SpanRun && s.Format == format && s.Hop != (msg.Hop{}) {
+			second := func(n int64) float64 { return float64(n) / 1e9 }
+			out[s.Session+" "+s.Run] = fmt.Sprint(second(s.Hop.Queue), " ", second(s.Hop.Transport), " ", second(s.Hop.Server), " ", second(s.Hop.Return), " ", s.Hop.Crowded)
+		}
+	}
+	return out
+}
+
+// TestTransport: the time that a request took longer at its client than at its server, where both were recorded, is
+// transport; where one was, the transport is not known and not invented.
+func TestTransport(t *testing.T) {
+	s := lampStory()
+	s.turns = s.turns[:2]
+	record := func(name string, n int, from, to func(at float64) float64) recording {
+		w := &wire{recording{format: "mcp", origin: "/data/wrap/mcp/" + name + ".jsonl"}, s.start}
+		for i, c := range []toolCall{s.turns[0].steps[0].calls[0], s.turns[1].steps[0].calls[0]}[:n] {
+			w.ask(1+i, from(c.from), to(c.to), "tools/call", object{"name": "turn", "arguments": object{"degrees": 90, "towards": "north"}, "_meta": object{"claudecode/toolUseId": c.id}}, object{"content": []object{}})
+		}
+		return w.recording
+	}
+	client := record("lamp-client", 2, func(at float64) float64 { return at + 0.25 }, func(at float64) float64 { return at - 0.25 })
+	server := record("lamp-server", 1, func(at float64) float64 { return at + 0.5 }, func(at float64) float64 { return at - 0.5 })
+	want := map[string]string{
+		"lamp-client call:toolu_first": "0.25 0.5 2 0.25 false", "lamp-server call:toolu_first": "0.5 0 2 0.5 false",
+		"lamp-client call:toolu_left": "0.25 0 2.5 0.25 false",
+	}
+	first, firstName := "", ""
+	orders(t, append(s.transcript(), client, server), func(order string, r *reader) {
+		if d := cmp.Diff(want, r.hopTimes("mcp")); d != "" {
+			t.Fatalf("%s (-want +got):\n%s", order, d)
+		}
+		if all := r.all(); first == "" {
+			first, firstName = all, order
+		} else if all != first {
+			t.Fatalf("%s and %s differ:\n%s", firstName, order, short(difference(first, all)))
+		}
+	})
+}
+
+// TestManyAlike: more calls of the same arguments at once than are remembered are not linked, and are marked so.
+func TestManyAlike(t *testing.T) {
+	const n = 300
+	s := &story{session: "5e55aaaa-0000-4000-8000-0000000000d3", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC)}
+	w := &wire{recording{format: "mcp", origin: "/data/wrap/mcp/lamp-1.jsonl"}, s.start}
+	var calls []toolCall
+	for i := range n {
+		calls = append(calls, toolCall{id: fmt.Sprint("toolu_alike_", i), tool: "mcp__lamp__turn", args: `{"degrees": 90}`, result: "ok", from: 10, to: 60})
+		w.ask(i, 20, 50, "tools/call", object{"name": "turn", "arguments": object{"degrees": 90}}, object{"content": []object{}})
+	}
+	s.turns = []turn{{prompt: "d00d0000-0000-4000-8000-0000000000a1", text: "Turn", at: 0, end: 70, steps: []step{{request: "req_1", id: "msg_1", from: 1, to: 10, in: 1, out: 1, calls: calls}}}}
+	r := newReader(t, append(s.transcript(), w.recording))
+	for i := range 2 {
+		for r.next(i) {
+		}
+		r.commit()
+	}
+	r.end()
+	crowded := 0
+	for run, place := range r.under("mcp") {
+		if place != "apart" {
+			t.Errorf("%s is %s", run, place)
+		}
+	}
+	for _, parts := range r.hopTimes("mcp") {
+		if strings.HasSuffix(parts, " true") {
+			crowded++
+		}
+	}
+	if crowded != n {
+		t.Errorf("%d of %d say so", crowded, n)
 	}
 }

@@ -26,8 +26,12 @@ const settled = 5 * time.Second
 const maxReloaded = 100
 
 // idleTimer is held for an evicted session in which something is open: when it was read last,
-// and when it is due because of that.
-type idleTimer struct{ read, due time.Time }
+// when it is due because of that, and how it was judged: a session that is loaded with each
+// record is not judged with each.
+type idleTimer struct {
+	read, due time.Time
+	pace      pace
+}
 
 // Resume records that in a group of the store something is open, so that it ends when it is
 // silent.
@@ -36,7 +40,7 @@ func (a *Assembler) Resume(key string, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("assemble: %w", err)
 	}
-	a.evicted[k] = idleTimer{now, now.Add(a.settles())}
+	a.evicted[k] = idleTimer{read: now, due: now.Add(a.settles())}
 	return nil
 }
 
@@ -88,7 +92,7 @@ func (a *Assembler) Idle(now time.Time, uncommitted int) error {
 			if g.judgeAt != 0 {
 				next = min(next, g.judgeAt)
 			}
-			a.evicted[g.key] = idleTimer{g.read, time.Unix(0, next)}
+			a.evicted[g.key] = idleTimer{g.read, time.Unix(0, next), g.pace}
 		}
 		delete(a.groups, key)
 		if a.last == g {
@@ -120,7 +124,8 @@ func (a *Assembler) Finish() error {
 	return nil
 }
 
-// closeStream ends the runs of a stream where they are.
+// closeStream ends the runs of a stream where they are, but not those that go on in another one: a model's
+// client has its calls, or a person is asked.
 func (g *group) closeStream(stream uint64) {
 	restorer{g}.keepOpen(stream)
 	delete(g.Turns, stream)
@@ -129,10 +134,20 @@ func (g *group) closeStream(stream uint64) {
 		g.dirty = true
 	}
 	for _, r := range g.Runs {
-		if r.Stream == stream {
+		if r.Stream == stream && !(r.Judged.Live && r.Judged.Elsewhere(g.calling(r))) {
 			g.silence(r)
 		}
 	}
+}
+
+// calling reports whether a call of the run has no result.
+func (g *group) calling(r *run) bool {
+	for _, c := range g.Open {
+		if c.Run == r.ID && c.pending() {
+			return true
+		}
+	}
+	return false
 }
 
 // idle ends the runs and calls that have been silent for long enough: runs that wait for

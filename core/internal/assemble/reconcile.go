@@ -34,6 +34,9 @@ func factKey(tenant, family, session string, id msg.SpanID) string {
 	return link.Key{Tenant: tenant, Session: "fact\x00" + family + "\x00" + session + "\x00" + id.String()}.String()
 }
 
+// unnamedSession is the session of messages whose protocol has named none yet, in many formats: it is no conversation.
+const unnamedSession = "unknown"
+
 // maxSame is how often a fact may turn out to be another.
 const maxSame = 8
 
@@ -60,14 +63,35 @@ func (x *reconciler) load(key string) *fact {
 
 // fact returns the fact of a span's id, or the one that it turned out to be.
 func (x *reconciler) fact(g *group, id msg.SpanID) *fact {
-	f := x.load(factKey(g.key.Tenant, g.view.Family, g.key.Session, id))
+	f := x.resolve(x.load(factKey(g.key.Tenant, g.view.Family, g.key.Session, id)))
+	f.dirty = true
+	return f
+}
+
+// named returns the fact that the view names so. If it has the name of a weaker view until now, it
+// gets this one: the view's facts below it are below this name.
+func (x *reconciler) named(g *group, id msg.SpanID) *fact {
+	f, own, rank := x.fact(g, id), x.load(factKey(g.key.Tenant, g.view.Family, g.key.Session, id)), g.view.Rank+1
+	if f != own && f.Named < rank {
+		own.Same = ""
+		x.merge(f, own)
+		f = own
+	}
+	if f == own {
+		f.Named = max(f.Named, rank)
+	}
+	f.dirty = true
+	return f
+}
+
+// resolve returns the fact that f turned out to be.
+func (x *reconciler) resolve(f *fact) *fact {
 	for range maxSame {
 		if f.Same == "" {
 			break
 		}
 		f = x.load(f.Same)
 	}
-	f.dirty = true
 	return f
 }
 
@@ -106,8 +130,9 @@ func (x *reconciler) failed() error {
 
 // span takes a view's span and emits that of its fact.
 func (x *reconciler) span(g *group, s msg.Span) {
-	f := x.fact(g, s.ID)
+	f := x.named(g, s.ID)
 	if !s.Tombstone {
+		x.raise(f, g.view)
 		f.put(g.view, s)
 		x.sameRuns(g, f)
 		x.emit(f, false)
@@ -128,6 +153,10 @@ func (x *reconciler) emit(f *fact, again bool) {
 	if len(f.Spans) == 0 {
 		return
 	}
+	if !x.leads(f) {
+		x.takeBackSpan(f)
+		return
+	}
 	s := f.merged()
 	if s.Seen.Conflict != "" && !f.Disputed {
 		f.Disputed = true
@@ -135,13 +164,13 @@ func (x *reconciler) emit(f *fact, again bool) {
 	}
 	raised := false
 	if old := f.Emitted; old != nil {
-		if several := len(f.Spans) > 1; several || again || old.Raised {
+		if several := len(f.Spans) > 1; several || again || old.Raised || old.Gone {
 			raised = true
 			s.Ver = max(s.Ver, old.Ver+1)
 			s.Amends = s.Amends || several && old.State != msg.SpanOpen && old.State >= s.State
 		}
 		s.Shown = s.Shown || old.State == msg.SpanOpen && s.State != msg.SpanOpen
-		if old.Start != s.Start && (len(f.Spans) > 1 || again) { // a view replaces its own
+		if old.Start != s.Start && !old.Gone && (len(f.Spans) > 1 || again) { // a view replaces its own
 			gone := s
 			gone.Start, gone.Tombstone = old.Start, true
 			x.emitter.Span(gone)
@@ -151,57 +180,142 @@ func (x *reconciler) emit(f *fact, again bool) {
 	x.emitter.Span(s)
 }
 
+// takeBackSpan takes back the span of a fact.
+func (x *reconciler) takeBackSpan(f *fact) {
+	e := f.Emitted
+	if e == nil || e.Gone {
+		return
+	}
+	gone := f.Spans[0].Span
+	gone.ID, gone.Start, gone.Ver, gone.Tombstone = f.id, e.Start, e.Ver+1, true
+	e.Ver, e.Gone = gone.Ver, true
+	x.emitter.Span(gone)
+}
+
 // message takes a view's message: of a part of a fact that a stronger view has it makes a
 // tombstone, and it takes back the rows of weaker views.
 func (x *reconciler) message(g *group, m *msg.Message) {
 	if request := m.Attr("request_id"); request != "" && m.ResponseID != "" && request != m.ResponseID {
 		x.same(g, g.ids.of(msg.SpanChat, request), g.ids.of(msg.SpanChat, m.ResponseID))
 	}
-	kind, native, part := partOf(m)
-	if part == "" {
-		return
+	if g.view.OwnNames {
+		x.lead(g, m)
 	}
-	f := x.fact(g, g.ids.of(kind, native))
-	mine := row{Format: strings.Clone(m.Host.Format), Rank: g.view.Rank, ID: m.Host.ID, Time: m.Time, Ver: m.Host.Ver}
-	if m.Kind == msg.Usage {
-		mine.Usage = owned(m)
-	}
-	if !f.addRow(part, mine) {
-		return
-	}
-	rows := f.Rows[part]
-	best := rows[0]
-	if best.Format != mine.Format {
-		takeBack(m, m.Host.ID, m.Time)
-		if u := best.Usage; u != nil && bestTokens(rows) != u.Usage {
-			x.emitUsage(rows)
+	switch kind, native, part := partOf(m); {
+	case x.isRest(m):
+		x.rest(g, m)
+	case part == usagePart:
+		f := x.named(g, g.ids.of(kind, native))
+		f.addRow(part, rowOf(g, m))
+		x.settleUsage(f, m)
+	case part != "" && !g.view.OwnNames:
+		f, mine := x.named(g, g.ids.of(kind, native)), rowOf(g, m)
+		if !f.addRow(part, mine) {
+			return
 		}
-		return
+		if f.Rows[part][0].Format != mine.Format {
+			takeBack(m, m.Host.ID, m.Time)
+			return
+		}
+		x.takeBackWeaker(f, f.Rows[part])
 	}
-	x.takeBackWeaker(g, rows)
+}
+
+// rowOf is a message as a row of its fact.
+func rowOf(g *group, m *msg.Message) row {
+	r := row{Format: strings.Clone(m.Host.Format), Rank: g.view.Rank, ID: m.Host.ID, Time: m.Time, Ver: m.Host.Ver}
 	if m.Kind == msg.Usage {
-		m.Usage = bestTokens(rows)
+		r.Usage = owned(m)
 	}
+	return r
 }
 
 // takeBackWeaker takes back the rows of a part that are not the strongest view's.
-func (x *reconciler) takeBackWeaker(g *group, rows []row) {
+func (x *reconciler) takeBackWeaker(f *fact, rows []row) {
 	best := rows[0]
 	for _, r := range rows[1:] {
 		if r.ID != best.ID || hour(r.Time) != hour(best.Time) {
-			gone := msg.Message{Session: g.key.Session, Host: msg.Host{Tenant: g.key.Tenant, Format: r.Format, Ver: best.Ver + 1}}
-			takeBack(&gone, r.ID, r.Time)
-			x.emitter.Message(gone)
+			r.Ver = best.Ver
+			x.takeBackRow(f, r)
 		}
 	}
 }
 
-// emitUsage emits the tokens of a response again, with those of the view that knows them best.
-func (x *reconciler) emitUsage(rows []row) {
-	m := *rows[0].Usage
-	m.Host.Ver++
-	m.Usage = bestTokens(rows)
-	x.emitter.Message(m)
+// takeBackRow takes back a row of a fact.
+func (x *reconciler) takeBackRow(f *fact, r row) {
+	tenant, session := f.conversationKey()
+	gone := msg.Message{Session: session, Host: msg.Host{Tenant: tenant, Format: r.Format, Ver: r.Ver + 1}}
+	takeBack(&gone, r.ID, r.Time)
+	x.emitter.Message(gone)
+}
+
+// settleUsage emits the tokens of a response if they have changed, and takes back those that are not valid any more. m is
+// the message at hand, if it has tokens of the response.
+func (x *reconciler) settleUsage(f *fact, m *msg.Message) {
+	rows, old := f.Rows[usagePart], f.Counted
+	var now *row
+	if len(rows) > 0 && x.leads(f) {
+		now = &row{Format: rows[0].Format, Rank: rows[0].Rank, ID: rows[0].ID, Time: rows[0].Time, Ver: rows[0].Ver, Usage: new(msg.Message)}
+		*now.Usage = *rows[0].Usage
+		now.Usage.Usage = bestTokens(rows)
+	}
+	own := m != nil && now != nil && now.ID == m.Host.ID && hour(now.Time) == hour(m.Time) && now.Format == m.Host.Format
+	moved := old != nil && (now == nil || old.ID != now.ID || hour(old.Time) != hour(now.Time))
+	if moved {
+		gone := *old
+		if now != nil {
+			gone.Ver = max(gone.Ver, now.Ver)
+		}
+		x.takeBackRow(f, gone)
+		gone.Ver++
+	}
+	switch {
+	case now == nil:
+	case own:
+		if m.Usage = now.Usage.Usage; m.Usage != rows[0].Usage.Usage || old != nil && old.Ver >= m.Host.Ver && old.Usage.Usage != m.Usage {
+			m.Host.Ver = max(m.Host.Ver, 1) + 1
+		}
+		now.Ver = m.Host.Ver
+	case old == nil || moved || old.Format != now.Format || old.Usage.Usage != now.Usage.Usage:
+		if old != nil {
+			now.Ver = max(now.Ver, old.Ver)
+		}
+		now.Ver++
+		again := *now.Usage
+		again.Host.Ver = now.Ver
+		x.emitter.Message(again)
+	default:
+		now.Ver = old.Ver
+	}
+	if m != nil && !own {
+		takeBack(m, m.Host.ID, m.Time)
+	}
+	f.Counted, f.dirty = now, true
+	x.exceed(f, now)
+}
+
+// exceed records the valid tokens of a response beyond the own counts of each view.
+func (x *reconciler) exceed(f *fact, now *row) {
+	for _, r := range f.Rows[usagePart] {
+		var beyond classes
+		if now != nil {
+			beyond = classesOf(now.Usage.Usage).less(classesOf(r.Usage.Usage))
+		}
+		if beyond == f.Beyond[r.Format] {
+			continue
+		}
+		c := x.conversationOf(f)
+		if c.Excess == nil {
+			c.Excess = make(map[string]classes)
+		}
+		if f.Beyond == nil {
+			f.Beyond = make(map[string]classes)
+		}
+		key := r.Format + "\x00" + r.Usage.Run
+		c.Excess[key] = c.Excess[key].less(f.Beyond[r.Format].less(beyond))
+		f.Beyond[r.Format], c.dirty = beyond, true
+		x.settleRest(c)
+	}
 }
 
 // owned returns a copy of a message that has tokens, which shares no memory with its batch.
@@ -233,29 +347,43 @@ func hour(ns int64) int64 { return ns / int64(time.Hour) }
 
 // same makes one fact of two: some views name by other the work that the rest name by id.
 func (x *reconciler) same(g *group, other, id msg.SpanID) {
-	to, from := x.fact(g, id), x.fact(g, other)
+	x.merge(x.fact(g, other), x.fact(g, id))
+}
+
+// merge makes one fact of two, under the name of the second.
+func (x *reconciler) merge(from, to *fact) {
 	if from == to {
 		return
 	}
-	from.Same = to.key
+	from.Same, from.dirty, to.dirty = to.key, true, true
+	to.Ranked = max(to.Ranked, from.Ranked)
 	for _, s := range from.Spans {
 		if to.of(s.Span.Format) == nil {
 			to.put(s.View, s.Span)
 		}
 	}
+	usage := from.Counted
+	from.Counted = nil
+	x.exceed(from, nil)
 	for part, rows := range from.Rows {
 		for _, r := range rows {
 			to.addRow(part, r)
 		}
-		x.takeBackWeaker(g, to.Rows[part])
+		if part != usagePart {
+			x.takeBackWeaker(to, to.Rows[part])
+		}
 	}
 	from.Rows = nil
-	if e := from.Emitted; e != nil && len(from.Spans) > 0 {
-		gone := from.Spans[0].Span
-		gone.ID, gone.Start, gone.Ver, gone.Tombstone = from.id, e.Start, e.Ver+1, true
-		x.emitter.Span(gone)
+	if len(to.Rows[usagePart]) > 0 {
+		if to.Counted == nil {
+			to.Counted = usage
+		} else if usage != nil && (usage.ID != to.Counted.ID || hour(usage.Time) != hour(to.Counted.Time)) {
+			x.takeBackRow(to, *usage)
+		}
+		x.settleUsage(to, nil)
 	}
 	if len(from.Spans) > 0 {
+		x.takeBackSpan(from)
 		x.emit(to, true)
 	}
 	from.Spans, from.Emitted = nil, nil
@@ -282,11 +410,17 @@ func (x *reconciler) sameRuns(g *group, f *fact) {
 	best := &f.Spans[0].Span
 	for i := range f.Spans[1:] {
 		s := &f.Spans[1+i].Span
-		if s.Run != best.Run && best.ParentRun == "" && best.Agent.ID == "" && s.ParentRun == "" && s.Agent.ID == "" {
+		if s.Run != best.Run && subAgent(s) == subAgent(best) && (!subAgent(s) || g.view.OwnNames) {
 			x.same(g, g.ids.of(msg.SpanRun, s.Run), g.ids.of(msg.SpanRun, best.Run))
 		}
 	}
 }
+
+// subAgent reports whether the work of a span is that of an agent below another.
+func subAgent(s *msg.Span) bool { return s.ParentRun != "" || s.Agent.ID != "" }
+
+// usagePart are the tokens of a response.
+const usagePart = "usage"
 
 // partOf returns the fact that a message states a part of, and which; no part for a message that
 // only its own view has.
@@ -302,7 +436,7 @@ func partOf(m *msg.Message) (kind msg.SpanKind, native, part string) {
 		return msg.SpanTool, m.Tool.CallID, "result"
 	case msg.Usage:
 		if m.ResponseID != "" {
-			return msg.SpanChat, m.ResponseID, "usage"
+			return msg.SpanChat, m.ResponseID, usagePart
 		}
 	case msg.Assistant, msg.Reasoning:
 		if rest, ok := strings.CutPrefix(m.Key, m.ResponseID); ok && m.ResponseID != "" {

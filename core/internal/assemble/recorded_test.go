@@ -13,6 +13,8 @@ import (
 type recordedRun struct {
 	views []recording
 	whole string // the format that has all of it
+	// totals is set if a view has tokens of its responses as a total: the sums are the same, those of a response are not.
+	totals bool
 }
 
 // A story is a session; its views are written from it.
@@ -321,6 +323,17 @@ func recordedRuns() map[string]recordedRun {
 	} {
 		runs["claude code: "+name] = recordedRun{whole: "claude-code", views: slices.Concat(s.transcript(), s.logs(), s.tap())}
 		runs["claude code, traces: "+name] = recordedRun{whole: "claude-code", views: slices.Concat(s.transcript(), s.traces())}
+		runs["claude code, output: "+name] = recordedRun{whole: "claude-code", totals: true, views: slices.Concat(s.transcript(), s.stream(true), s.logs())}
+		runs["claude code, output of old: "+name] = recordedRun{whole: "claude-code", totals: true, views: slices.Concat(s.transcript(), s.stream(false))}
+		runs["codex: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(true), s.codexLogs(), s.responses(true))}
+		runs["codex, no ids of items: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(false), s.codexLogs(), s.responses(false))}
+		runs["gemini: "+name] = recordedRun{whole: "gemini-cli", views: slices.Concat(s.chat(), s.geminiLogs(), s.assist())}
+		runs["codex, traces: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(true), s.codexTraces())}
+		runs["gemini, traces: "+name] = recordedRun{whole: "gemini-cli", views: slices.Concat(s.chat(), s.geminiTraces())}
+		runs["copilot: "+name] = recordedRun{whole: "copilot", totals: true, views: slices.Concat(s.eventLog(), s.copilotTraces())}
+		if name != "a sub-agent" { // whose tokens the output of codex exec does not have
+			runs["codex exec: "+name] = recordedRun{whole: "codex", totals: true, views: slices.Concat(s.rollout(true), s.exec(), s.codexLogs())}
+		}
 	}
 	return runs
 }

@@ -188,6 +188,8 @@ func (r *run) render(ids *ids) msg.Span {
 		if r.Remote.Hop && r.Ended != running {
 			r.showHop(&s)
 		}
+	case r.Crowded:
+		s.Hop.Crowded = true
 	case r.Call != "" && r.Linked:
 		s.Parent = ids.of(msg.SpanTool, r.Call)
 	case r.Parent != "" && r.Linked:

@@ -12,7 +12,7 @@ import (
 
 // judgeEvery is how often a session is judged at most. One that just goes on is judged when it
 // has been silent for judgeSilent, or after judgeLater: the floors of verdict.Rules are longer,
-// or are met by both within 30 s. What was learned is stored every saveEvery: after a crash the
+// or are met by both within 30 s. The learned durations are stored every saveEvery: after a crash the
 // durations of that time are missing, and nothing else.
 const (
 	judgeEvery  = 2 * time.Second
@@ -24,7 +24,7 @@ const (
 // historyKey is the key of the history, which is no session: those have a tenant.
 var historyKey = link.Key{Session: "verdict history"}.String()
 
-// learning is the assembler's judge and what it learns from.
+// learning is the assembler's judge with its samples.
 type learning struct {
 	verdict.Judge
 	loaded bool
@@ -57,7 +57,7 @@ func (a *Assembler) judge(g *group, now time.Time) {
 	if since < int64(judgeEvery) || !due && (!g.unjudged || !g.urgent && since < int64(judgeLater) && now.Sub(g.read) < judgeSilent) {
 		return
 	}
-	if g.judged == 0 { // just read: whoever counts what holds counts from here
+	if g.judged == 0 { // just read: a counter of open verdicts starts here
 		reporter{g}.repeatVerdicts()
 	}
 	began := time.Now()
@@ -106,9 +106,9 @@ func (j judging) session() *verdict.Session {
 		if r.Start == 0 || r.Stub {
 			continue
 		}
-		if r.Ended == running && r.Judged.Live {
+		if r.Judged.Live && (r.Ended == running || r.Ended == byTurn && j.calling(r)) {
 			live = true
-			if r.Judged.Awaits == verdict.Model {
+			if r.Ended == running && r.Judged.Awaits == verdict.Model {
 				waiting[r.Stream]++
 			}
 		}
@@ -329,17 +329,28 @@ func (g handler) observeVerdict(r *run, m *msg.Message) {
 	}
 	if c := g.Open[m.Tool.CallID]; c != nil && m.Tool.CallID != "" {
 		c.Judged.Observe(m, g.alive)
+		c.Alive = max(c.Alive, g.alive)
+		if up := g.Runs[c.Run]; m.Signal == msg.WaitEnd && up != nil && up != r { // it goes on in this run
+			g.silence(up)
+		}
 	}
 }
 
 // learn takes a call that has its result.
 func (g handler) learn(t *completed) {
 	c := &t.Call
-	if g.flushing || t.Outcome != msg.OutcomeOK || c.Inferred {
+	if g.flushing || t.Outcome != msg.OutcomeOK {
 		return
 	}
 	took := t.End - c.Start
-	for _, w := range msg.WaitsForPerson(c.Events) { // a person's time is not the tool's
+	waits := msg.WaitsForPerson(c.Events)
+	if c.Inferred { // without times of the protocol, a live call has Earshot's, from the end of the last wait
+		took, waits = g.alive-c.Judged.Begun, nil
+		if took <= 0 {
+			return
+		}
+	}
+	for _, w := range waits { // a person's time is not the tool's
 		if w.To == 0 {
 			return
 		}

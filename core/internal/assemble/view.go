@@ -22,6 +22,9 @@ type View struct {
 	Rank uint8
 	// Measures is set if a response's times are those of its request.
 	Measures bool
+	// OwnNames is set if the views of the family have names of their own for runs or responses.
+	// Then the strongest view of a conversation leads; see leading.go.
+	OwnNames bool
 }
 
 // rankShift is where a version has the rank of its view, above everything else: so of
@@ -51,6 +54,20 @@ type fact struct {
 	Emitted *emitted `json:"emitted,omitempty"`
 	// Disputed is set when the counts of the views have differed.
 	Disputed bool `json:"disputed,omitempty"`
+
+	// Named is the rank of the strongest view that has this name for the fact, plus one.
+	Named uint8 `json:"named,omitempty"`
+	// Ranked is the rank of the strongest view that has the fact, plus one.
+	Ranked uint8 `json:"ranked,omitempty"`
+	// Listed is set if the record of the conversation has the fact in Below.
+	Listed bool `json:"listed,omitempty"`
+	// Response is the key of the response that made a call.
+	Response string `json:"response,omitempty"`
+	// Counted is the row with the tokens of a response as it was emitted; nil: none was. Beyond are
+	// those of its tokens that are beyond the counts of each view.
+	Counted *row               `json:"counted,omitempty"`
+	Beyond  map[string]classes `json:"beyond,omitempty"`
+	conversation
 
 	key       string
 	id        msg.SpanID
@@ -92,8 +109,10 @@ type emitted struct {
 	Start int64  `json:"start"`
 	Ver   uint64 `json:"ver"`
 	// Raised is set if Ver is not that of the view, whose later versions have to be above it.
-	Raised bool          `json:"raised,omitempty"`
-	State  msg.SpanState `json:"state,omitempty"`
+	Raised bool `json:"raised,omitempty"`
+	// Gone is set if the span was taken back since.
+	Gone  bool          `json:"gone,omitempty"`
+	State msg.SpanState `json:"state,omitempty"`
 }
 
 // row is a message of a fact that was emitted.
@@ -127,6 +146,15 @@ func (f *fact) put(v View, s msg.Span) {
 	f.remove(s.Format)
 	f.Spans = append(f.Spans, sighting{v, s})
 	f.sort()
+}
+
+// conversationKey returns the tenant and the session of a fact.
+func (f *fact) conversationKey() (tenant, session string) {
+	k, err := link.ParseKey(f.key)
+	if parts := strings.Split(k.Session, "\x00"); err == nil && len(parts) > 3 {
+		return k.Tenant, strings.Join(parts[2:len(parts)-1], "\x00")
+	}
+	return k.Tenant, ""
 }
 
 func (f *fact) sort() {

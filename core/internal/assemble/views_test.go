@@ -22,11 +22,21 @@ import (
 	claudecodeotel "github.com/earshot-dev/earshot/plugins/claude-code-otel"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
 	"github.com/earshot-dev/earshot/plugins/codex"
+	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
+	codexotel "github.com/earshot-dev/earshot/plugins/codex-otel"
+	"github.com/earshot-dev/earshot/plugins/copilot"
+	copilototel "github.com/earshot-dev/earshot/plugins/copilot-otel"
+	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
+	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
+	geminiotel "github.com/earshot-dev/earshot/plugins/gemini-otel"
 	"github.com/earshot-dev/earshot/plugins/mcp"
+	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
 )
 
 var decoders = map[string]decoder.Factory{
 	"claude-code": claudecode.New(), "claude-code-otel": claudecodeotel.New(), "anthropic-sse": anthropicsse.New(), "claude-stream": claudestream.New(),
+	"codex-exec": codexexec.New(), "codex-otel": codexotel.New(), "openai-responses": openairesponses.New(), "gemini-cli": geminicli.New(),
+	"gemini-otel": geminiotel.New(), "gemini-api": geminiapi.New(), "copilot": copilot.New(), "copilot-otel": copilototel.New(),
 	"mcp": mcp.New(), "a2a": a2a.New(), "acp": acp.New(), "codex": codex.New(),
 }
 
@@ -85,7 +95,7 @@ func (r *reader) start() {
 	r.a = assemble.New(assemble.Settings{
 		Replay: len(r.state) > 0, LocalIDs: func(f string) bool { return f != "" && decoders[f].Info().LocalIDs },
 		View: func(f string) (v assemble.View) {
-			if v.Family, v.Rank, v.Measures = semconv.View(f); r.former {
+			if v.Family, v.Rank, v.Measures, v.OwnNames = semconv.View(f); r.former {
 				v = assemble.View{}
 			}
 			return v
@@ -295,8 +305,8 @@ func (r *reader) conversation() string {
 	return b.String()
 }
 
-// tree is the tree of spans.
-func (r *reader) tree() string {
+// tree is the tree of spans; bare is without tokens.
+func (r *reader) tree(bare bool) string {
 	_, spans := r.valid()
 	children := map[msg.SpanID][]msg.Span{}
 	ids := map[msg.SpanID]bool{}
@@ -309,16 +319,20 @@ func (r *reader) tree() string {
 		}
 		children[s.Parent] = append(children[s.Parent], s)
 	}
-	var b strings.Builder
-	var draw func(id msg.SpanID, depth int)
-	draw = func(id msg.SpanID, depth int) {
+	var draw func(id msg.SpanID, depth int) string
+	draw = func(id msg.SpanID, depth int) string {
+		var list []string // in no order of time, which views measure differently
 		for _, s := range children[id] {
-			fmt.Fprintf(&b, "%s%s %s %s %s tokens %d\n", strings.Repeat("  ", depth), s.Kind, s.TraceID, s.Run, s.Tool.CallID, s.Usage.Total())
-			draw(s.ID, depth+1)
+			tokens := fmt.Sprint(s.Usage.Total())
+			if bare {
+				tokens = "-"
+			}
+			list = append(list, fmt.Sprintf("%s%s %s %s %s tokens %s\n%s", strings.Repeat("  ", depth), s.Kind, s.TraceID, s.Run, s.Tool.CallID, tokens, draw(s.ID, depth+1)))
 		}
+		slices.Sort(list)
+		return strings.Join(list, "")
 	}
-	draw(msg.SpanID{}, 0)
-	return b.String()
+	return draw(msg.SpanID{}, 0)
 }
 
 // all is every valid row with everything that does not depend on when it was read.
@@ -364,7 +378,7 @@ func orders(t *testing.T, list []recording, f func(name string, r *reader)) {
 		for left := len(list); left > 0; {
 			i := random.IntN(len(list))
 			for k, s := range r.streams { // exchanges follow each other: each repeats those before
-				if s.format == "anthropic-sse" && list[i].format == s.format && s.read < len(s.frames) {
+				if s.frames[0].Kind == frame.Request && list[i].format == s.format && s.read < len(s.frames) {
 					i = k
 					break
 				}
@@ -427,14 +441,14 @@ func TestViewsAreOneConversation(t *testing.T) {
 				orders(t, list, func(order string, r *reader) {
 					byMessage, byChat := r.tokens()
 					wantMessage, wantChat := whole.tokens()
-					if byMessage != wantMessage || byChat != wantChat {
+					if byMessage != wantMessage || byChat != wantChat && !run.totals {
 						t.Errorf("%s: tokens %+v, of chats %+v, want %+v", order, byMessage, byChat, wantMessage)
 					}
 					if set&(1<<slices.Index(formats, run.whole)) != 0 {
 						if got, want := r.conversation(), whole.conversation(); got != want {
 							t.Fatalf("%s:\n%s\nwant\n%s", order, got, want)
 						}
-						if got, want := r.tree(), whole.tree(); got != want {
+						if got, want := r.tree(run.totals), whole.tree(run.totals); got != want {
 							t.Fatalf("%s:\n%s\nwant\n%s", order, got, want)
 						}
 					}
@@ -452,6 +466,17 @@ func TestViewsAreOneConversation(t *testing.T) {
 	}
 }
 
+// conflicts are the counts on which the views of the valid spans differ.
+func (r *reader) conflicts() (out []string) {
+	_, spans := r.valid()
+	for _, s := range spans {
+		if s.Seen.Conflict != "" {
+			out = append(out, s.Seen.Conflict)
+		}
+	}
+	return out
+}
+
 // TestViewsThatDiffer: counts on which two views differ are those of the transcript, counted as one conflict
 // and kept with the span; a transcript's lower bound is no conflict.
 func TestViewsThatDiffer(t *testing.T) {
@@ -465,13 +490,7 @@ func TestViewsThatDiffer(t *testing.T) {
 		if want := (msg.Tokens{Input: 12, Output: 40}); byMessage != want || byChat != want {
 			t.Errorf("%s: tokens %+v, of chats %+v, want %+v", order, byMessage, byChat, want)
 		}
-		var conflicts []string
-		_, spans := r.valid()
-		for _, s := range spans {
-			if s.Seen.Conflict != "" {
-				conflicts = append(conflicts, s.Seen.Conflict)
-			}
-		}
+		conflicts := r.conflicts()
 		if want := []string{"claude-code 12/40/0/0, claude-code-otel 12/44/0/0"}; !slices.Equal(conflicts, want) || r.found["view_conflict"] != 1 {
 			t.Errorf("%s: conflicts %q, %d counted, want %q, one", order, conflicts, r.found["view_conflict"], want)
 		}
@@ -484,6 +503,31 @@ func TestViewsThatDiffer(t *testing.T) {
 		byMessage, byChat := r.tokens()
 		if want := (msg.Tokens{Input: 12, Output: 44}); byMessage != want || byChat != want || r.found["view_conflict"] > 0 {
 			t.Errorf("%s: tokens %+v, of chats %+v, %d conflicts, want %+v and none", order, byMessage, byChat, r.found["view_conflict"], want)
+		}
+	})
+}
+
+// TestLeadingViewThatDiffers: a rollout and the traffic with the provider count a response differently: the rollout leads, and the
+// difference is counted once and kept with the span. Facts of the traffic alone, as a request for
+// a title, are not shown beside it.
+func TestLeadingViewThatDiffers(t *testing.T) {
+	s := story{session: "5e55aaaa-0000-4000-8000-0000000000cd", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC), turns: []turn{
+		{prompt: "d00d000d-0000-4000-8000-000000000001", text: "Trim the lamp", at: 1, end: 9, steps: []step{{id: "lamp_0d", from: 1, to: 3, text: "I look.", in: 12, out: 40}}},
+	}}
+	rollout := s.rollout(true)
+	s.turns[0].steps[0].out = 44
+	s.turns = append(s.turns, turn{prompt: "d00d000d-0000-4000-8000-000000000002", text: "Name this", at: 4, end: 5, steps: []step{{id: "title_0d", from: 4, to: 5, text: "Lamp", in: 7, out: 1}}})
+	orders(t, slices.Concat(rollout, s.responses(true)), func(order string, r *reader) {
+		byMessage, byChat := r.tokens()
+		if want := (msg.Tokens{Input: 12, Output: 40}); byMessage != want || byChat != want {
+			t.Errorf("%s: tokens %+v, of chats %+v, want %+v", order, byMessage, byChat, want)
+		}
+		conflicts := r.conflicts()
+		if want := []string{"codex 12/40/0/0, openai-responses 12/44/0/0"}; !slices.Equal(conflicts, want) || r.found["view_conflict"] != 1 {
+			t.Errorf("%s: conflicts %q, %d counted, want %q, one", order, conflicts, r.found["view_conflict"], want)
+		}
+		if got := r.conversation(); strings.Contains(got, "Name this") || !strings.Contains(got, "I look.") {
+			t.Errorf("%s: %s", order, got)
 		}
 	})
 }
@@ -520,7 +564,7 @@ func TestViewsOfBefore(t *testing.T) {
 }
 
 // BenchmarkViews reads a transcript of 2,000 responses: as the only view of its family, and as one of
-// several, whose facts are remembered.
+// several, whose facts are remembered; then a view that leads, and one that waits for a stronger one.
 func BenchmarkViews(b *testing.B) {
 	s := story{session: "5e55aaaa-0000-4000-8000-0000000000bb", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC)}
 	for i := range 500 {
@@ -533,21 +577,25 @@ func BenchmarkViews(b *testing.B) {
 		}
 		s.turns = append(s.turns, t)
 	}
+	b.Run("leading", func(b *testing.B) { benchmarkViews(b, s.rollout(true), true) })
+	b.Run("below", func(b *testing.B) { benchmarkViews(b, s.codexLogs(), true) })
 	list := s.transcript()
 	for name, several := range map[string]bool{"alone": false, "merged": true} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				r := newReader(b, list)
-				r.several = several
-				r.start()
-				for n := 1; r.next(0); n++ {
-					if n%1000 == 0 {
-						r.commit()
-					}
-				}
-				r.end()
+		b.Run(name, func(b *testing.B) { benchmarkViews(b, list, several) })
+	}
+}
+
+func benchmarkViews(b *testing.B, list []recording, several bool) {
+	for b.Loop() {
+		r := newReader(b, list)
+		r.several = several
+		r.start()
+		for n := 1; r.next(0); n++ {
+			if n%1000 == 0 {
+				r.commit()
 			}
-		})
+		}
+		r.end()
 	}
 }
 

@@ -188,7 +188,7 @@ func (s *Store) update(f func(*bbolt.Tx) error) error {
 // Fresh reports whether the directory had no checkpoint before it was opened.
 func (s *Store) Fresh() bool { return s.fresh }
 
-// Destination returns the identity of an exporter's destination, which has what is before the
+// Destination returns the identity of an exporter's destination, which holds everything before the
 // positions; empty when it is not known.
 func (s *Store) Destination(exporter string) (id string, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {

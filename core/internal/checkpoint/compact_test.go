@@ -48,3 +48,46 @@ func TestCompact(t *testing.T) {
 		t.Errorf("%d streams, %v, %q, %v", len(list), err, g, gerr)
 	}
 }
+
+// TestCompactFails: whichever step fails, the store goes on as it was, and the next attempt succeeds.
+func TestCompactFails(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	commit(t, s, Delta{Streams: []Stream{{Source: "a", Key: "1"}}})
+	path := filepath.Join(dir, "checkpoint.db")
+	attempt := func(fails bool) {
+		t.Helper()
+		if err := s.Compact(); (err != nil) != fails {
+			t.Fatalf("%v", err)
+		}
+		if got := keys(t, s, ""); len(got) != 1 {
+			t.Errorf("%v", got)
+		}
+		commit(t, s, Delta{Streams: []Stream{{Source: "a", Key: "1"}}})
+	}
+	left := path + ".tmp"
+	if err := os.MkdirAll(filepath.Join(left, "inside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	attempt(true)
+	if err := os.RemoveAll(left); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(path, path+".aside"), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	attempt(true)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an unfinished copy is left: %v", err)
+	}
+	if err := errors.Join(os.Remove(path), os.Rename(path+".aside", path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(left, []byte("of a crash"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	attempt(false)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the copy is left: %v", err)
+	}
+}

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// ErrDamaged means that the file cannot be read. Its text says what may be done about it.
+// ErrDamaged means that the file cannot be read. Its text names the remedy.
 var ErrDamaged = errors.New("the file is damaged. It is safe to delete it: files are then read again from their beginning and live traffic from " +
 	"what the journal keeps, into the same rows; nothing that is stored is lost")
 

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Whatever happened to the file, opening and reading it is a result or a sentence, and never a panic.
+// After any damage to the file, opening and reading it is a result or a sentence, and never a panic.
 func TestDamaged(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir)
@@ -104,5 +104,55 @@ func TestOtherLayout(t *testing.T) {
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the file has changed, or %v", err)
+	}
+}
+
+// TestDamagedValues: a record that is none is damage, whichever way it is read.
+func TestDamagedValues(t *testing.T) {
+	s := open(t, t.TempDir())
+	err := s.update(func(tx *bbolt.Tx) error {
+		groups := tx.Bucket(bucketGroups)
+		return errors.Join(tx.Bucket(bucketStreams).Put(streamKey("a", "1"), []byte("{")), groups.Put([]byte("empty"), nil), groups.Put([]byte("g"), []byte{1, 0xFF}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all := s.Streams("")
+	_, _, one := s.Stream("a", "1")
+	_, group := s.Group("g")
+	groups := s.Groups(func(string, []byte) error { return nil })
+	for i, err := range []error{all, one, group, groups} {
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if g, err := s.Group("empty"); g != nil || err != nil {
+		t.Errorf("an empty value: %q, %v", g, err)
+	}
+	if open, err := s.OpenGroups(); len(open) != 1 || err != nil {
+		t.Errorf("open: %v, %v", open, err)
+	}
+}
+
+// TestCutWhileOpen: a file that loses its end while it is open is damage, not the end of the program.
+func TestCutWhileOpen(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	var d Delta
+	for i := range 200 {
+		d.Streams = append(d.Streams, Stream{Source: "s", Key: fmt.Sprint(i), Origin: strings.Repeat("x", 500)})
+	}
+	commit(t, s, d)
+	if err := os.Truncate(filepath.Join(dir, "checkpoint.db"), 2*4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Streams(""); !errors.Is(err, ErrDamaged) {
+		t.Error(err)
+	}
+	if err := s.Compact(); !errors.Is(err, ErrDamaged) {
+		t.Errorf("compacted: %v", err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "checkpoint.db")); err != nil || info.Size() != 2*4096 {
+		t.Errorf("the file was replaced, or %v", err)
 	}
 }

@@ -68,15 +68,16 @@ type exporter interface {
 
 func (f *far) received() []string { f.mu.Lock(); defer f.mu.Unlock(); return f.got }
 
-// gathering is a far that gathers up to four batches.
+// gathering is a far that gathers up to four batches, or most.
 type gathering struct {
 	far
+	most    int
 	rows    []export.Rows // one for each batch that is gathered
 	exports int           // that succeeded
 }
 
 func (g *gathering) Gather(b *export.Batch) bool {
-	if len(g.rows) == 4 {
+	if len(g.rows) == max(g.most, 4) {
 		return false
 	}
 	g.rows = append(g.rows, rowsOf(b))
@@ -145,6 +146,7 @@ type rig struct {
 	near     exporter
 	other    *far
 	max      int64
+	gather   time.Duration
 	refused  []string
 	reported []string // batches that Released was called with
 
@@ -172,7 +174,7 @@ func (r *rig) start() *rig {
 	r.Helper()
 	var err error
 	r.d, err = delivery.New(delivery.Settings{
-		RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, SpoolDir: r.dir, SpoolMax: r.max,
+		RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, SpoolDir: r.dir, SpoolMax: r.max, GatherFor: r.gather,
 		Refused: func(exporter string, b *export.Batch, why error) error {
 			r.refused = append(r.refused, fmt.Sprint(exporter, " ", name(b), " ", why))
 			return nil
@@ -458,6 +460,9 @@ func TestPartsNeverDelay(t *testing.T) {
 	r.until("the commits", func() bool { return r.commits() == 100 && r.other.count() == 300 })
 	if n := r.onDisk(); n == 0 || n > 100<<10 {
 		t.Errorf("%d bytes in the spools", n)
+	}
+	if r.d.Settled() || !r.d.Behind("near") {
+		t.Error("settled, and the parts are in the spool")
 	}
 	r.stop()
 	near.set(false)

@@ -20,12 +20,12 @@ type writer struct {
 	mu       *lock
 	groups   []*group // oldest first
 	writing  *group
-	spare    []byte
-	pending  int64 // bytes of groups and writing
-	appended int64 // bytes ever
-	durable  int64 // bytes of them that are synced
-	urgent   int64 // up to where a caller waits in Sync
-	failing  error // why nothing can be written now
+	spare    [][]byte // buffers of groups that were written: for the one that is written next, and the one behind it
+	pending  int64    // bytes of groups and writing
+	appended int64    // bytes ever
+	durable  int64    // bytes of them that are synced
+	urgent   int64    // up to where a caller waits in Sync
+	failing  error    // why nothing can be written now
 	closed   bool
 	aborted  bool // the journal was closed before everything could be written
 	syncs    int64
@@ -43,8 +43,10 @@ func (w *writer) group(g *seg) *group {
 	if n := len(w.groups); n > 0 && w.groups[n-1].segment == g {
 		return w.groups[n-1]
 	}
-	b := &group{segment: g, buf: w.spare[:0]}
-	w.spare = nil
+	b := &group{segment: g}
+	if n := len(w.spare); n > 0 {
+		b.buf, w.spare = w.spare[n-1][:0], w.spare[:n-1]
+	}
 	w.groups = append(w.groups, b)
 	return b
 }
@@ -207,8 +209,8 @@ func (w *writer) settled(err error) {
 	w.pending -= n
 	w.durable += n
 	w.syncs++
-	if cap(b.buf) <= int(w.settings.MaxPending) {
-		w.spare = b.buf
+	if cap(b.buf) <= int(w.settings.MaxPending) && len(w.spare) < 2 {
+		w.spare = append(w.spare, b.buf)
 	}
 	if w.failing != nil {
 		w.settings.Logger.Info("journal writes again")

@@ -272,6 +272,12 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	})
 }
 
+// closeNow ends the batch. The channel is closed when rows and checkpoint are durable.
+func (k *committer) closeNow(ctx context.Context) (<-chan struct{}, error) {
+	committed := make(chan struct{})
+	return committed, k.close(ctx, closing{committed: func() { close(committed) }})
+}
+
 // commitAnchors makes the anchors durable that stand in for times in this batch, before any
 // row with such a time is anywhere: after a crash the file may have another modification
 // time, and the row would have another place.

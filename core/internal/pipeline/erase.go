@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -84,31 +85,17 @@ func tenantsOf(c *core, source string) map[string]bool {
 // The decoder of a file that is read on begins again at the file's beginning after a restart:
 // without its state it would not know whose the rest is.
 func (p *Pipeline) Erase(ctx context.Context, e Erasing) error {
-	committed := make(chan struct{})
+	var committed <-chan struct{}
 	var err error
 	cerr := p.inbox.call(ctx, func(c *core) {
 		if err = e.from(c); err == nil {
-			err = c.commits.close(ctx, closing{committed: func() { close(committed) }})
+			committed, err = c.commits.closeNow(ctx)
 		}
 	})
-	if cerr != nil || err != nil {
-		return firstOf(cerr, err)
+	if err = cmp.Or(cerr, err); err != nil {
+		return err
 	}
-	select {
-	case <-committed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.inbox.stopped:
-		return errStopped
-	}
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
+	return p.inbox.wait(ctx, committed)
 }
 
 // from drops the state that the core has.

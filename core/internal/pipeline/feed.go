@@ -15,7 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Redactor removes secrets from what a decoder has made of the frames. It changes neither
+// Redactor removes secrets from the messages that a decoder made of the frames. It changes neither
 // ids nor keys, and does the same each time.
 type Redactor interface {
 	Message(*msg.Message)
@@ -89,7 +89,7 @@ func (f *Feed) SetServer(server string) { f.server = server }
 // the source is read.
 func (f *Feed) SetRedactor(r Redactor) { f.second = r }
 
-// redact redacts what a decoder has answered: the messages, and its words about the input.
+// redact redacts the answer of a decoder: the messages, and its words about the input.
 func (f *Feed) redact(r *wire.Result) {
 	if f.second == nil {
 		return
@@ -155,11 +155,11 @@ func (f *Feed) Open(ctx context.Context, id source.ID, rewind func(pos int64)) (
 // source delivered is with the exporters, and a source of the same name may be added.
 // Until then the source may go on.
 func (f *Feed) Detach(ctx context.Context) error {
-	committed := make(chan struct{})
+	var committed <-chan struct{}
 	closed := func() (ok bool, err error) {
 		if e := f.inbox.call(ctx, func(c *core) {
 			if ok = c.accounts.settled(f); ok {
-				err = c.commits.close(ctx, closing{committed: func() { close(committed) }})
+				committed, err = c.commits.closeNow(ctx)
 			}
 		}); e != nil {
 			return false, e
@@ -169,14 +169,10 @@ func (f *Feed) Detach(ctx context.Context) error {
 	if err := poll(ctx, 10*time.Millisecond, closed); err != nil {
 		return err
 	}
-	select {
-	case <-committed:
-		return f.inbox.call(ctx, func(c *core) { c.detach(f) })
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-f.inbox.stopped:
-		return errStopped
+	if err := f.inbox.wait(ctx, committed); err != nil {
+		return err
 	}
+	return f.inbox.call(ctx, func(c *core) { c.detach(f) })
 }
 
 // poll calls f until it succeeds or fails.

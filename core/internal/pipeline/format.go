@@ -260,7 +260,7 @@ func (f *format) serve(run context.Context, proc *host.Process) (exit, []attempt
 		case <-run.Done():
 		}
 	}
-	if errors.Is(e.err, errNothingToDo) { // what was sent is answered
+	if errors.Is(e.err, errNothingToDo) { // all that was sent is answered
 		close(stop)
 		wg.Wait()
 		close(exits)

@@ -86,6 +86,18 @@ func (b *inbox) call(ctx context.Context, f func(*core)) error {
 	}
 }
 
+// wait returns when done is closed, which the core has done.
+func (b *inbox) wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.stopped:
+		return errStopped
+	}
+}
+
 // discard ends a command that the core will not apply.
 func (b *inbox) discard(commands ...command) {
 	for _, c := range commands {

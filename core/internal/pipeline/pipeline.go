@@ -278,24 +278,17 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 		return err
 	}
 	// The open runs and calls of the assembler.
-	committed := make(chan struct{})
+	var committed <-chan struct{}
 	var err error
 	_ = p.inbox.call(context.Background(), func(c *core) {
 		if err = c.assembler.Finish(); err == nil {
-			err = c.commits.close(ctx, closing{committed: func() { close(committed) }})
+			committed, err = c.commits.closeNow(ctx)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	select {
-	case <-committed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.inbox.stopped:
-		return errStopped
-	}
+	return p.inbox.wait(ctx, committed)
 }
 
 // SetFlushInterval changes the interval of a pipeline that runs. A longer one than that of the
@@ -317,14 +310,7 @@ func (p *Pipeline) Store(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	select {
-	case <-stored:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.inbox.stopped:
-		return errStopped
-	}
+	return p.inbox.wait(ctx, stored)
 }
 
 // Flush emits the open messages of the decoders, as partial ones, and takes the decoders'

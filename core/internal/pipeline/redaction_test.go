@@ -371,7 +371,7 @@ func names(m *msg.Message) string {
 		m.Delegation.ToID, m.Delegation.ChildRun, m.Delegation.CorrelationID, m.Delegation.CorrelationPrompt, m.Host.TraceID.String(), m.Host.SpanID.String()}, "|")
 }
 
-// unescaped is a text that may hold JSON, without what keeps a secret from being read there.
+// unescaped is a text that may hold JSON, without the escapes that hide a secret there.
 func unescaped(s string) string {
 	return strings.NewReplacer(`\n`, "\n", `\/`, "/", `\"`, `"`, `\\`, `\`).Replace(s)
 }

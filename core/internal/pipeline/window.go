@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// firstTime is before the first transcript of any agent: a clock that says less was never
+	// firstTime is before the first transcript of any agent: a clock with an earlier time was never
 	// set. It is 2015-01-01 in Unix ns.
 	firstTime = 1420070400 * int64(time.Second)
 	// maxAhead is how far a time may be ahead of the clock by which it was read.
@@ -23,12 +23,12 @@ const (
 // be right.
 const AttrClockTime = "clock_time"
 
-// bound takes a time from a message that the store cannot be given: before firstTime, ahead
+// bound takes a time from a message that the store must not receive: before firstTime, ahead
 // of the clock, or of one day more than a stream may have. The message is dated like one
 // without a time and keeps the protocol's as an attribute. read is when its frame was read.
 // Days since the stream was first read do not count: they come no faster than they pass.
 //
-// The days are part of the checkpoint: a replay from it comes to the same times.
+// The days are part of the checkpoint: a replay from it ends at the same times.
 func bound(rec *checkpoint.Stream, m *msg.Message, read int64) {
 	if m.Time == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 
 // TestTimesAreBounded dates a transcript of 20,000 days, with clocks that were never set and
 // ones that are ahead among them: the store gets a bounded number of days, every message
-// keeps what its protocol had, and a replay from the checkpoint comes to the same times.
+// keeps the time of its protocol, and a replay from the checkpoint ends at the same times.
 func TestTimesAreBounded(t *testing.T) {
 	read := time.Date(2030, 5, 6, 7, 8, 9, 0, time.UTC)
 	var wrong []time.Time

@@ -92,10 +92,7 @@ func (k keys) in(b []byte) bool {
 				return true
 			}
 		}
-		if k.named(b[:at]) {
-			return true
-		}
-		if b[at-1] < ' ' || b[at-1] >= 0x80 || escapedKey(b[:at]) {
+		if k.named(b[:at]) || escapedKey(b[:at]) {
 			return true
 		}
 	}

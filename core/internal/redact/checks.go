@@ -84,7 +84,7 @@ func basicShape(b []byte) bool {
 	return bytes.IndexFunc(text, func(r rune) bool { return r < ' ' }) < 0
 }
 
-// placeholders are what people write where a secret belongs.
+// placeholders are words that people write where a secret belongs.
 var placeholders = [][]byte{
 	[]byte("null"), []byte("none"), []byte("nil"), []byte("true"), []byte("false"), []byte("undefined"), []byte("string"), []byte("required"), []byte("optional"), []byte("password"), []byte("passwd"),
 	[]byte("secret"), []byte("token"), []byte("hidden"), []byte("redacted"), []byte("masked"), []byte("empty"), []byte("default"), []byte("pass"), []byte("value"),

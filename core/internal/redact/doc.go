@@ -1,7 +1,7 @@
 // Package redact removes secrets from the traffic, twice. Frames are redacted before anything
 // reaches the disk: in the Recorder before the journal, and in the Sink between a file and
 // the pipeline. Decoded messages are redacted again between the decoder and everything else
-// (Message), because what was streamed in pieces, encoded or escaped is whole only there.
+// (Message), because a text that was streamed in pieces, encoded or escaped is whole only there.
 // Quarantine, logs, spans, metrics and tables are behind both.
 //
 // # Findings
@@ -13,7 +13,7 @@
 // by key, in any notation: DB_PASSWORD=x, password: x, {"password":"x"},
 // {"name":"DB_PASSWORD","value":"x"}.
 //
-// A kind is an expression and what else must be true of the secret: its entropy, its check
+// A kind is an expression and further conditions of the secret: its entropy, its check
 // digits, its shape. The prefilter is derived from the expression.
 //
 // A frame that is JSON stays JSON. Expressions see the text of a string
@@ -42,7 +42,7 @@
 // with a literal part of three bytes or more costs a search for that literal; one without is
 // run over everything. When nothing is found nothing is copied. See the benchmarks.
 //
-// # What it cannot find
+// # Secrets that it cannot find
 //
 // A secret that is split over two frames, such as deltas of a stream, is in the journal, in the
 // dead letters of the frames and in a decoder's snapshot until they are removed: to hold
@@ -50,7 +50,7 @@
 // traffic may depend on that. The tables, spans, logs and metrics do not have it.
 // A message that is stored while it is still open (partial) may show the first part of a secret,
 // of which the rest has not come, until the next version replaces it.
-// Nor does it find what is encoded otherwise: base64 inside of a text, percent-encoding,
+// Nor does it find a secret in another encoding: base64 inside of a text, percent-encoding,
 // compressed or binary payloads. The listener's own state (source.Recording.Mark)
 // is not redacted. Positions of a file are not changed by redaction; those of a
 // journalled stream count the bytes that are kept.

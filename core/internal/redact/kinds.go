@@ -1,7 +1,7 @@
 package redact
 
 // kind is a kind of well-known secret: the expression that finds it, from which the prefilter is
-// derived, and what else must be true of it. The facts are those that the services publish and
+// derived, and the other conditions of it. The facts are those that the services publish and
 // that public rule sets such as Gitleaks' have.
 type kind struct {
 	name string
@@ -136,7 +136,7 @@ func kinds() []kind {
 }
 
 const (
-	// strong are the ends of keys whose values are secrets whatever they look like.
+	// strong are the ends of keys whose values are secrets in any shape.
 	strong = `(?i:passw(?:or)?d|passphrase|client_?secret|secret_?key|api[_-]?key|pwd)`
 	// weak are those that have other values, too.
 	weak = `(?i:token|secret|access_?key|private_?key|auth_?key|credentials?)`

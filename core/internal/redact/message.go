@@ -4,8 +4,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Message redacts a decoded message: what was streamed in pieces, encoded or escaped is whole
-// here. Ids and keys stay as they are: they join messages, and a replay must have the same.
+// Message redacts a decoded message: a text that was streamed in pieces, encoded or escaped is
+// whole here. Ids and keys stay as they are: they join messages, and a replay must have the same.
 func (r *Redactor) Message(m *msg.Message) {
 	if r == nil {
 		return
@@ -72,7 +72,7 @@ func (r *Redactor) key(key string) (name string, check func([]byte) bool) {
 	return (&writer{r: r}).key([]byte(key))
 }
 
-// replace counts a secret and returns what replaces it.
+// replace counts a secret and returns its replacement.
 func (r *Redactor) replace(name, secret string) string {
 	r.count(name, 1)
 	return r.replacement(name, []byte(secret))

@@ -27,7 +27,7 @@ func PersonalKinds() []string {
 	return names
 }
 
-// personalKinds are in the order in which they name what several of them find.
+// personalKinds are in the order in which they name a match of several.
 func personalKinds() []personalKind {
 	const digits = "0123456789"
 	kind := func(name, has, expr string, check func([]byte) bool) personalKind {

@@ -18,8 +18,8 @@ type prefilter struct {
 	pairs [1 << 16]uint64
 	first [1 << 16]uint16 // by the hash of three bytes: the index in lists of the prefixes that begin with them
 	lists [][]start
-	exact [1 << 16]bool // by the hash of its four bytes: a window
-	wide  uint64        // groups that have windows which are not in exact
+	exact [1 << 15]uint64 // a bit for the wide hash of the four bytes of each window: one in twenty is set
+	wide  uint64          // groups that have windows which are not in exact
 }
 
 // start is a prefix of a rule.
@@ -84,9 +84,11 @@ func rarest(sets []set, odd int) (best window) {
 	return best
 }
 
-// usual is how the traffic of agents looks: the windows of prefixes are not to be found in it.
+// usual is how the traffic of agents looks: the windows of prefixes are not to be found in it. Of OTLP it has the attributes, in
+// each of which "key": is, and no more: the choice among the windows is narrow.
 const usual = `{"type":"assistant","message":{"id":"msg_01","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"I'll read the file, then I can update the function. The tests of the package are in the same directory and should be"},{"type":"tool_use","id":"toolu_01","name":"Bash","input":{"command":"cd /home/user/project && go test ./... 2>&1 | head -20","description":"Run tests"}}],"stop_reason":"end_turn","usage":{"input_tokens":4,"cache_creation_input_tokens":1,"cache_read_input_tokens":2,"output_tokens":3,"service_tier":"standard"}},"session_id":"0f8fad5b-d9cb-469f-a165-70867728950e","sessionId":"","uuid":"","parentUuid":null,"timestamp":"2026-03-02T08:00:04.000Z","cwd":"/srv","version":"2.1.230","gitBranch":"main","isSidechain":false}
 data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1772445601,"choices":[{"index":0,"delta":{"content":" which"},"finish_reason":null}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}
+"attributes":[{"key":"a","value":{"stringValue":"b"}},{"key":"c","value":{"intValue":"0"}}]
 https://example.com/docs/context https://github.com/owner/repo\n\tif err != nil {\n\t\treturn fmt.Errorf(\"open %s: %w\", path, err)\n\t}\n\nself.assertEqual(response.status_code, 200)\nimport { useState } from 'react'\nThe capacity of the orchard is checked before anything else is wanted; most of it was stored sometimes. `
 
 // pair is how often the two sets are expected to follow each other.
@@ -158,6 +160,9 @@ func bestGroup(load *[groups]halves, w window) (best int) {
 // hash is that of a window.
 func hash(x uint32) uint16 { return uint16(x * 0x9E3779B1 >> 16) }
 
+// wideHash is one of 21 bits.
+func wideHash(x uint32) uint32 { return x * 0x9E3779B1 >> 11 }
+
 // add sets the bits of every pair of a window.
 func (p *prefilter) add(w window, group int) {
 	a, b, c, d := w[0].bytes(), w[1].bytes(), w[2].bytes(), w[3].bytes()
@@ -166,7 +171,8 @@ func (p *prefilter) add(w window, group int) {
 	} else {
 		for i := range n {
 			x := uint32(a[i%len(a)]) | uint32(b[i/len(a)%len(b)])<<8 | uint32(c[i/len(a)/len(b)%len(c)])<<16 | uint32(d[i/len(a)/len(b)/len(c)])<<24
-			p.exact[hash(x)] = true
+			h := wideHash(x)
+			p.exact[h/64] |= 1 << (h % 64)
 		}
 	}
 	for half := range 2 {
@@ -209,7 +215,11 @@ func (p *prefilter) next(b []byte, i int) int {
 // window reports whether one of the windows that end in a step is one, not halves of two.
 func (p *prefilter) window(b []byte, i int) bool {
 	for at := max(i-2, 0); at < i+step-2; at += 2 {
-		if p.exact[hash(binary.LittleEndian.Uint32(b[at:]))] {
+		x := binary.LittleEndian.Uint32(b[at:])
+		if p.pairs[uint16(x)]&(p.pairs[x>>16]>>groups)&(1<<groups-1) == 0 {
+			continue
+		}
+		if h := wideHash(x); p.exact[h/64]&(1<<(h%64)) != 0 {
 			return true
 		}
 	}

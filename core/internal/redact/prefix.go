@@ -62,7 +62,7 @@ func prefixes(re *syntax.Regexp) []prefix {
 		for i := 0; i < len(re.Rune); i += 2 {
 			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
 				if r >= 0x80 || n >= widestSet {
-					if r == 0x17F || r == 0x212A { // what folds to s and k
+					if r == 0x17F || r == 0x212A { // these fold to s and k
 						continue
 					}
 					return unknown

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -132,5 +133,35 @@ func TestRecorderRedactsBeforeTheJournal(t *testing.T) {
 	want := []frame.Frame{{Kind: frame.Event, Name: "delta", ID: "9", Data: []byte("is [redacted:api_key]")}}
 	if d := cmp.Diff(want, rec.frames); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestSinkLooksAtEachPart has a secret in one part of one frame.
+func TestSinkLooksAtEachPart(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"plain"}})
+	const inBase64 = "eyJwbGFpbiI6ImhhcmJvdXIifQ=="
+	for _, c := range []struct{ name, id, data string }{{"is " + aws, "", "{}"}, {"", "is " + aws, "{}"}, {"", "", inBase64}, {"", "", "is " + aws}} {
+		b := &frame.Batch{}
+		b.Append(frame.Frame{Name: c.name, ID: c.id, End: 10}, []byte(c.data))
+		b.Append(frame.Frame{End: 20}, []byte("{}"))
+		got := deliver(t, r, b).Frames
+		if all := got[0].Name + got[0].ID + string(got[0].Data); got[0].End != 10 || string(got[1].Data) != "{}" || all == c.name+c.id+c.data || strings.Contains(all, aws) {
+			t.Errorf("%+v: %s", c, all)
+		}
+	}
+}
+
+type troubleSink struct {
+	source.Sink
+	detail string
+}
+
+func (k *troubleSink) Trouble(_, _, detail string) { k.detail = detail }
+
+func TestTroubleIsRedacted(t *testing.T) {
+	k := &troubleSink{}
+	newRedactor(t, Settings{Builtin: true}).Sink(k).Trouble("o", "r", "read "+aws)
+	if k.detail != "read [redacted:aws_access_key]" {
+		t.Error(k.detail)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
-// Env is what a source gets from the sidecar beside its own configuration.
+// Env holds the values that a source gets from the sidecar beside its own configuration.
 type Env struct {
 	Name        string // of the source
 	Format      string

@@ -25,7 +25,7 @@ type Recordings struct {
 type Turn struct {
 	Recording
 	key     string
-	free    chan struct{} // has a value when nobody has the turn
+	free    chan struct{} // has a value when the turn is free
 	users   int
 	used    time.Time     // when it was last released
 	element *list.Element // of a named one
@@ -107,7 +107,7 @@ func (m *Recordings) Release(t *Turn) {
 }
 
 // CloseIdle closes the named recordings that no request has used since then: their decoders
-// emit what is open.
+// emit the open messages.
 func (m *Recordings) CloseIdle(since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

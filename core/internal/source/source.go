@@ -52,7 +52,7 @@ type ID struct {
 	Anchor int64
 	// State is the source's own state of the stream, from the last Save.
 	State []byte
-	// Gone: what was delivered may not be there to be delivered again, so its rows are sent soon.
+	// Gone: delivered frames may not be there to be delivered again, so their rows are sent soon.
 	Gone bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -200,5 +201,84 @@ func TestBrokenDisk(t *testing.T) {
 		m.want = m.want[1:]
 	}
 	m.peek()
+	m.must(m.q.Close())
+}
+
+// TestCursor: a cursor that points nowhere costs no record, one of a removed segment keeps its number from being used again.
+func TestCursor(t *testing.T) {
+	for cursor, want := range map[string]string{
+		"": "abcdef", "x": "abcdef", "1": "abcdef", "1 -5": "abcdef", "1 0": "abcdef", "1 58": "bcdef", "1 99999": "ef", "2 0": "ef", "2 58": "f", "2 99999": "", "7 3": "",
+	} {
+		m := &model{T: t, dir: t.TempDir()}
+		m.open()
+		for i := range 6 {
+			m.must(m.q.Append(bytes.Repeat([]byte{byte('a' + i)}, 50)))
+		}
+		m.must(m.q.Close())
+		m.must(os.WriteFile(filepath.Join(m.dir, cursorName), []byte(cursor), 0o600))
+		m.open()
+		m.must(m.q.Append([]byte("more")))
+		m.must(m.q.Close())
+		m.open()
+		if got, damaged := m.rest(); got != want+"m" || damaged != 0 {
+			t.Errorf("cursor %q: %s, %d times damaged, want %s", cursor, got, damaged, want)
+		}
+		m.must(m.q.Close())
+	}
+}
+
+// TestLostSegment: a segment that cannot be read is an error, and neither damage nor the end.
+func TestLostSegment(t *testing.T) {
+	m := &model{T: t, dir: t.TempDir()}
+	m.open()
+	m.must(m.q.Append([]byte("a")))
+	path := m.last()
+	m.must(os.Rename(path, path+".aside"))
+	if _, err := m.q.Peek(); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrEmpty) {
+		t.Errorf("%v", err)
+	}
+	if _, err := m.q.Rewrite(nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	m.must(os.Rename(path+".aside", path))
+	if got, _ := m.rest(); got != "a" {
+		t.Error(got)
+	}
+	m.must(m.q.Close())
+	m.must(os.WriteFile(filepath.Join(m.dir, "file"), nil, 0o600))
+	if _, err := Open(filepath.Join(m.dir, "file", "x")); err == nil {
+		t.Error("opened a directory in a file")
+	}
+}
+
+// TestDamageWhileOpen: records that follow a damaged one into its segment are there.
+func TestDamageWhileOpen(t *testing.T) {
+	m := &model{T: t, dir: t.TempDir()}
+	m.open()
+	m.must(m.q.Append([]byte("a")))
+	m.must(os.WriteFile(m.last(), bytes.Repeat([]byte{7}, headSize+1), 0o600))
+	if got, damaged := m.rest(); got != "" || damaged != 1 {
+		t.Errorf("%q, %d times damaged", got, damaged)
+	}
+	m.must(m.q.Append([]byte("b")))
+	if got, damaged := m.rest(); got != "b" || damaged != 0 {
+		t.Errorf("%q, %d times damaged", got, damaged)
+	}
+	m.must(m.q.Close())
+}
+
+// TestDamageBeforeEmpty: an empty record behind a damaged one is found.
+func TestDamageBeforeEmpty(t *testing.T) {
+	m := &model{T: t, dir: t.TempDir()}
+	m.open()
+	m.must(m.q.Append([]byte("a")))
+	m.must(m.q.Append(nil))
+	m.must(os.WriteFile(m.last(), append(bytes.Repeat([]byte{7}, headSize+1), appendRecord(nil, nil)...), 0o600))
+	if _, err := m.q.Peek(); !errors.Is(err, ErrDamaged) {
+		t.Errorf("%v", err)
+	}
+	if b, err := m.q.Peek(); len(b) > 0 || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
 	m.must(m.q.Close())
 }

@@ -74,3 +74,59 @@ func TestRewrite(t *testing.T) {
 		m.must(m.q.Close())
 	}
 }
+
+// TestRewriteOfDamage: a damaged record stays for Peek to report, between records that are rewritten.
+func TestRewriteOfDamage(t *testing.T) {
+	m := &model{T: t, dir: t.TempDir()}
+	m.open()
+	for _, r := range []string{"a plain", "b plain", "c plain", "d plain"} {
+		m.must(m.q.Append([]byte(r)))
+	}
+	path := m.last()
+	b, err := os.ReadFile(path)
+	m.must(err)
+	b[2*headSize+7+1] ^= 1 // in b
+	m.must(os.WriteFile(path, b, 0o600))
+	n, err := m.q.Rewrite(func(b []byte) ([]byte, bool, error) { return append(b, " and more"...), b[0] != 'd', nil })
+	m.must(err)
+	if size := m.q.Size(); n != 2 || size != 4*(headSize+7)+3*int64(len(" and more")) {
+		t.Errorf("%d are changed, %d bytes", n, size)
+	}
+	m.want = []string{"a plain and more"}
+	m.peek()
+	m.must(m.q.Take())
+	if _, err := m.q.Peek(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "15 bytes from 24 on") {
+		t.Errorf("%v", err)
+	}
+	if got, damaged := m.rest(); got != "cd" || damaged != 0 {
+		t.Errorf("%s, %d times damaged", got, damaged)
+	}
+	m.must(m.q.Close())
+}
+
+// TestRewriteFails: the queue is as it was when a record cannot be changed.
+func TestRewriteFails(t *testing.T) {
+	m := &model{T: t, dir: t.TempDir(), want: []string{"a", "b"}}
+	m.open()
+	for _, r := range m.want {
+		m.must(m.q.Append([]byte(r)))
+	}
+	m.peek()
+	no := errors.New("no")
+	n, err := m.q.Rewrite(func(b []byte) ([]byte, bool, error) {
+		if b[0] == 'b' {
+			return nil, true, no
+		}
+		return []byte("x"), true, nil
+	})
+	if n != 0 || !errors.Is(err, no) {
+		t.Errorf("%d are changed: %v", n, err)
+	}
+	if n, err := m.q.Rewrite(func(b []byte) ([]byte, bool, error) { return b, false, nil }); n != 0 || err != nil {
+		t.Errorf("%d are changed: %v", n, err)
+	}
+	if got, _ := m.rest(); got != "ab" {
+		t.Error(got)
+	}
+	m.must(m.q.Close())
+}

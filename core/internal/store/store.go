@@ -163,7 +163,7 @@ func (s *Store) others(ctx context.Context) bool {
 }
 
 // A store is asked to end and has this time to do it; one that does not answer has less: it
-// is stopped or hangs, and what it accepted is with the kernel.
+// is stopped or hangs, and the rows that it accepted are with the kernel.
 const (
 	endTime     = 15 * time.Second
 	hungEndTime = 2 * time.Second

@@ -208,6 +208,12 @@ func (r *Response) block(ln *Line, b jsonv.Value) {
 		}
 		anthropic.ServerResult(m, b)
 		m.Content, m.Attachments = anthropic.Content(b.Get("content"))
+	case typ.Equal("fallback"): // another model goes on: {from: {model}, to: {model}}
+		m := r.part(ln, msg.Status, "fallback:"+msg.HashKey(ln.ID(), string(b.Peek())))
+		m.Hidden = true
+		m.SetAttr("type", "fallback")
+		m.SetAttr("from", ident.Of(b.Path("from", "model")))
+		m.SetAttr("to", ident.Of(b.Path("to", "model")))
 	default:
 		ln.Unknown("assistant/"+cmp.Or(typ.Str(), b.Kind().String()), b)
 	}
@@ -238,7 +244,9 @@ func (ln *Line) synthetic(m jsonv.Value) {
 		failed = failed || b.Get("text").HasPrefix("API Error")
 	}
 	if !failed {
-		ln.Status(ln.ID(), "synthetic")
+		m.Get("id").MarkRead()
+		s := ln.Status(ln.ID(), "synthetic")
+		s.Content, s.Attachments = anthropic.Content(content)
 		return
 	}
 	ln.Wake(true)

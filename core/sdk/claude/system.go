@@ -48,6 +48,8 @@ func Retried(ln *Line, subtype string) {
 	if !status.Exists() {
 		status = fault.Get("status")
 	}
+	m.SetAttr("request_id", ident.Of(fault.Get("requestID")))
+	m.SetAttr("error_type", ident.Of(fault.Path("error", "error", "type")))
 	m.SetAttr("status_code", anthropic.Number(status))
 	m.SetAttr("attempt", anthropic.Number(ln.Root.First("attempt", "retryAttempt")))
 	m.SetAttr("max_attempts", anthropic.Number(ln.Root.First("max_retries", "maxRetries")))

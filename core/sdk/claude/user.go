@@ -19,9 +19,20 @@ const interruptText = "[Request interrupted by user"
 // NoticeTag opens the notice of a background task.
 const NoticeTag = "<task-notification>"
 
+// olderNotice has the tags of notices up to version 2.0, and those that replaced them.
+var olderNotice = strings.NewReplacer("<agent-notification>", NoticeTag, "</agent-notification>", "</task-notification>", "agent-id>", "task-id>")
+
+// NoticeText returns the text of a notice with the tags that newer versions write.
+func NoticeText(text jsonv.Value) string {
+	if text.HasPrefix("<agent-notification>") {
+		return olderNotice.Replace(text.Str())
+	}
+	return text.Str()
+}
+
 // IsNotice reports whether a text is, or wraps, the notice of a background task.
 func IsNotice(text jsonv.Value) bool {
-	return text.HasPrefix(NoticeTag) || text.HasPrefix("[SYSTEM NOTIFICATION") && strings.Contains(text.Str(), NoticeTag)
+	return text.HasPrefix(NoticeTag) || text.HasPrefix("<agent-notification>") || text.HasPrefix("[SYSTEM NOTIFICATION") && strings.Contains(text.Str(), NoticeTag)
 }
 
 // User decodes a user record.
@@ -80,6 +91,9 @@ func (ln *Line) input(content, text jsonv.Value) {
 		m.Content, m.Attachments = anthropic.Content(content)
 	case FromAgent(origin, text):
 		ln.Relayed(content, text, ln.Root.Get("origin"))
+	case origin.In("auto-continuation", "observer-activity"): // the CLI goes on by itself
+		ln.Wake(false)
+		ln.Injected(content)
 	case ln.Root.Get("isMeta").Bool(), ln.Root.Get("isSynthetic").Bool():
 		ln.Injected(content)
 	case ln.Lane.Child:
@@ -98,6 +112,7 @@ func (ln *Line) Injected(content jsonv.Value) {
 	m := ln.Emit(msg.System, ln.ID())
 	m.Role, m.Hidden = msg.RoleUser, true
 	m.Content, m.Attachments = anthropic.Content(content)
+	m.SetAttr("source_tool_use_id", ident.Of(ln.Root.Get("sourceToolUseID"))) // a skill that it belongs to
 }
 
 // Opening returns the first text of a content.
@@ -180,7 +195,7 @@ func setCommand(m *msg.Message, text jsonv.Value) {
 
 // FromAgent reports whether another agent wrote the record.
 func FromAgent(origin, text jsonv.Value) bool {
-	return origin.In("coordinator", "peer", "teammate", "channel") ||
+	return origin.In("coordinator", "peer", "teammate", "channel", "observer") ||
 		text.HasPrefix("<teammate-message") || text.HasPrefix("<cross-session-message") || text.HasPrefix("Another Claude session sent a message")
 }
 
@@ -261,6 +276,7 @@ func (ln *Line) result(b, extra jsonv.Value) {
 	if c != nil && c.Human {
 		c.wait(ln, msg.WaitEnd, "waited")
 	}
+	ln.fetched(extra.Get("task"))
 	task := ident.Of(extra.Get("backgroundTaskId"))
 	if task != "" && c != nil {
 		c.Task = task // the call has ended, its command has not: a notice will report that
@@ -275,6 +291,18 @@ func (ln *Line) result(b, extra jsonv.Value) {
 	}
 	m.SetAttr("background_task_id", task)
 	m.SetAttr("persisted_output_path", ident.Of(extra.Get("persistedOutputPath")))
+}
+
+// fetched ends the delegation whose answer the agent has fetched, with the tool TaskOutput: no
+// notice may follow.
+func (ln *Line) fetched(task jsonv.Value) {
+	status := task.Get("status").Str()
+	if !task.Get("task_type").Equal("local_agent") || !Ended(status) {
+		return
+	}
+	if c := ln.CallOfTask("", ident.Of(task.Get("task_id"))); c != nil && c.Delegation {
+		ln.Notified(c, status).Content = task.First("result", "output").Text()
+	}
 }
 
 // outcome records how a call ended.

@@ -7,8 +7,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
-// Framing is a format that has threads of Codex: how it frames their records. S is what
-// it remembers of a stream, the State of its threads included.
+// Framing is a format that has threads of Codex: how it frames their records. S is its
+// memory of a stream, the State of its threads included.
 type Framing[S any] struct {
 	Name       string
 	Summary    string

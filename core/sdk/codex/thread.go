@@ -1,7 +1,7 @@
 // Package codex reads threads of Codex. A thread is a conversation of one agent; its
 // sub-agents are threads of their own. Several formats have the same threads, and each is a
 // Framing: the transcripts of the CLI, the events of codex exec --json, the messages of
-// codex app-server. A framing reads its records; what they have in common is here:
+// codex app-server. A framing reads its records; the common parts are here:
 //
 //   - Thread adds the messages of a thread, and keeps its State.
 //   - Call is a tool call without a result; the answer of an agent that a call began is
@@ -12,8 +12,6 @@
 package codex
 
 import (
-	"strings"
-
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -142,14 +140,4 @@ func SetIDs(m *msg.Message, v jsonv.Value, names ...string) {
 	for _, name := range names {
 		m.SetAttr(name, ident.Of(v.Get(name)))
 	}
-}
-
-// Name returns the name of a file without its directories and its ending.
-func Name(path, ending string) string {
-	path = strings.ToValidUTF8(path, "\uFFFD") // a path need not be text, but an id must be
-	name := path[strings.LastIndexAny(path, `/\`)+1:]
-	if i := strings.Index(name, ending); i > 0 {
-		name = name[:i]
-	}
-	return name
 }

@@ -115,11 +115,3 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
-
-func TestName(t *testing.T) {
-	for in, want := range map[string]string{"": "", "/a/b.jsonl": "b", "/a/b.jsonl.gz": "b", `C:\a\b.json`: "b", "b": "b", "a/\xff.json": "\uFFFD", ".json": ".json"} {
-		if got := Name(in, ".json"); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}

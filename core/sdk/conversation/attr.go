@@ -45,7 +45,7 @@ func NonZero(n int) string {
 }
 
 // Cut is the beginning of a text, of at most that many bytes and without half a character.
-func Cut(s string, most int) string {
+func Cut[T string | []byte](s T, most int) T {
 	if len(s) <= most {
 		return s
 	}

@@ -42,3 +42,12 @@ func TestLongAttributesStayUnread(t *testing.T) {
 		t.Error("numbers")
 	}
 }
+
+// TestFirstPhraseIsTheClass: of the phrases that an error has, the first in the list counts.
+func TestFirstPhraseIsTheClass(t *testing.T) {
+	for text, want := range map[string]string{"the tide timed out": "timeout", "denied: it timed out": "denied", "no": "tool_error"} {
+		if got := ErrorClass(text, "denied", "denied", "timed out", "timeout"); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}

@@ -84,6 +84,12 @@ func (d *Deltas) Append(p *Part, piece msg.Text, limit int) {
 	d.Bytes += len(p.Text) - before
 }
 
+// Clear empties a part, whose text begins again.
+func (d *Deltas) Clear(p *Part) {
+	d.Bytes -= len(p.Text)
+	p.Text, p.Cut = p.Text[:0], false
+}
+
 // Drop removes a part and reports whether it was there.
 func (d *Deltas) Drop(p *Part) bool {
 	i := slices.Index(d.Parts, p)

@@ -14,15 +14,31 @@ import (
 // problem.
 func Parse(doc *jsonv.Doc, data []byte, out *decoder.Output) (root jsonv.Value, ok bool) {
 	if err := doc.Parse(data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
+		bad(err, out)
 		return jsonv.Value{}, false
 	}
 	return doc.Root(), true
+}
+
+// bad reports that a frame is no JSON.
+func bad(err error, out *decoder.Output) {
+	reason := msg.ReasonInvalidJSON
+	var syntax *jsonv.SyntaxError
+	if errors.As(err, &syntax) && syntax.UTF8 {
+		reason = msg.ReasonInvalidUTF8
+	}
+	out.Problem(reason, err.Error())
+}
+
+// ParseFirst is ParseObject for a frame that may have more objects after the first, which are
+// returned as they are; nil when there are none.
+func ParseFirst(doc *jsonv.Doc, data []byte, out *decoder.Output) (root jsonv.Value, more []byte, ok bool) {
+	more, err := doc.ParseFirst(data)
+	if len(more) == 0 || err != nil || more[0] != '{' {
+		root, ok = ParseObject(doc, data, out)
+		return root, nil, ok
+	}
+	return doc.Root(), more, true
 }
 
 // ParseObject is Parse for a frame that is an object.

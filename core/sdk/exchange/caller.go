@@ -24,6 +24,8 @@ type Caller struct {
 	Agent   string `json:",omitempty"`
 	Type    string `json:",omitempty"`
 	Above   string `json:",omitempty"`
+	// Turn is the turn of the main agent.
+	Turn string `json:",omitempty"`
 	// Request is the provider's id of the request, of the response's head.
 	Request string `json:",omitempty"`
 }
@@ -39,6 +41,7 @@ func (c *Caller) headers(object string) map[string]string {
 		Session string `json:"session_id"`
 		Thread  string `json:"thread_id"`
 		Parent  string `json:"parent_thread_id"`
+		Turn    string `json:"turn_id"`
 		Kind    string `json:"subagent_kind"`
 	}
 	if text := h["x-codex-turn-metadata"]; text != "" && json.Unmarshal([]byte(text), &turn) != nil {
@@ -55,6 +58,8 @@ func (c *Caller) headers(object string) map[string]string {
 			if parent := cmp.Or(h["x-codex-parent-thread-id"], turn.Parent); parent != session {
 				c.Above = parent
 			}
+		} else {
+			c.Turn = turn.Turn
 		}
 	default:
 		own := cmp.Or(h["x-opencode-session-id"], h["x-opencode-session"], h["x-session-id"], h["x-session-affinity"])
@@ -64,7 +69,7 @@ func (c *Caller) headers(object string) map[string]string {
 		}
 	}
 	c.Request = h["request-id"]
-	for _, id := range [...]*string{&c.Session, &c.Agent, &c.Type, &c.Above, &c.Request} {
+	for _, id := range [...]*string{&c.Session, &c.Agent, &c.Type, &c.Above, &c.Turn, &c.Request} {
 		*id = ident.Bounded(*id)
 	}
 	return h
@@ -72,7 +77,7 @@ func (c *Caller) headers(object string) map[string]string {
 
 // asked is the name that a call and the run that it causes share: the agent that calls, and its words.
 func (c *Caller) asked(agent, prompt string) string {
-	for { // what Claude Code puts beside a prompt
+	for { // Claude Code puts reminders beside a prompt
 		before, rest, ok := strings.Cut(prompt, "<system-reminder>")
 		_, after, closed := strings.Cut(rest, "</system-reminder>")
 		if !ok || !closed {

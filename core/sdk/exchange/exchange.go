@@ -106,6 +106,18 @@ func (e *Exchange) Answer(out *decoder.Output, id, model jsonv.Value) {
 	e.Begin(ident.Of(id), ident.Of(model))
 }
 
+// CutOff ends a response whose stream another one follows: its open parts are incomplete.
+func (e *Exchange) CutOff(out *decoder.Output) {
+	if e.Over || e.ID == "" {
+		return
+	}
+	e.Flush(out)
+	for len(e.Parts) > 0 {
+		e.Drop(e.Parts[0])
+	}
+	e.Usage, e.Counted, e.Stop = msg.Tokens{}, false, ""
+}
+
 // Once reports whether a part arrives for the first time.
 func (e *Exchange) Once(id string) bool {
 	if slices.Contains(e.Given, id) {

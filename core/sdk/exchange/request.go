@@ -130,8 +130,8 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 		e.Session, from = "conversation:"+e.named(thread), "content"
 	}
 	e.Run = "run:" + msg.HashKey(e.Session, thread, strconv.Itoa(prompts), last.String())
-	if session != "" && a.Prompt != "" {
-		e.Run = a.Prompt
+	if prompt := cmp.Or(a.Prompt, e.Caller.Turn); session != "" && prompt != "" {
+		e.Run = prompt
 	}
 	if e.Caller.Agent != "" {
 		e.Run = e.Caller.Agent
@@ -149,7 +149,7 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 			it.From.MarkRead()
 		}
 		switch {
-		case it.Who == Instructions && prompted:
+		case it.Who == Instructions && prompted && !it.Text.IsZero():
 			m := e.Message(out, msg.System, "system:"+msg.HashKey(e.Run, it.Text.String()))
 			m.Role, m.Content, m.Hidden = msg.RoleSystem, it.Text, true
 		case i < fresh:

@@ -64,6 +64,25 @@ func Bounded(s string) string {
 	return s
 }
 
+// Below returns the id that follows a name in a path: 7 after /threads/ in /threads/7/runs.
+func Below(path, name string) string {
+	_, rest, _ := strings.Cut(path, name)
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		rest = rest[:i]
+	}
+	return Bounded(rest)
+}
+
+// OfFile returns the name of a file without its end and the rest after that: the number of a rotation, .gz.
+func OfFile(path, end string) string {
+	path = strings.ToValidUTF8(path, "\uFFFD") // a path need not be text, but an id must be
+	name := path[strings.LastIndexAny(path, `/\`)+1:]
+	if i := strings.Index(name, end); i > 0 {
+		name = name[:i]
+	}
+	return Bounded(name)
+}
+
 // Counts reports whether an id seems to count the calls of a run (call_0, functions.search:1), so that another
 // run has the same. Providers' own ids are longer.
 func Counts(id string) bool {

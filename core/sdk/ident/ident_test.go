@@ -69,3 +69,19 @@ func TestBounded(t *testing.T) {
 		t.Error(Bounded(long))
 	}
 }
+
+func TestOfFile(t *testing.T) {
+	for in, want := range map[string]string{"": "", "/a/b.jsonl": "b", "/a/b.jsonl.gz": "b", `C:\a\b.json`: "b", "b": "b", "a/\xff.json": "\uFFFD", ".json": ".json"} {
+		if got := OfFile(in, ".json"); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestBelow(t *testing.T) {
+	for in, want := range map[string]string{"": "", "/v1/threads/7/runs": "7", "/v1/threads/7?limit=2": "7", "/v1/threads/": "", "/v1/runs": "", "/threads/7": "7"} {
+		if got := Below(in, "/threads/"); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -301,7 +301,7 @@ func BenchmarkLine(b *testing.B) {
 	})
 }
 
-// TestParseFirst: what follows a document is returned, and it is that of Parse without the rest.
+// TestParseFirst: the rest after a document is returned, and the document is that of Parse without the rest.
 func TestParseFirst(t *testing.T) {
 	for _, c := range []struct{ in, first, rest string }{
 		{`{"a":[1]} {"b":2}`, `{"a":[1]}`, `{"b":2}`}, {` "x"y`, `"x"`, `y`}, {`1`, `1`, ``}, {"[]\n\n", `[]`, ``}, {`{}}`, `{}`, `}`},

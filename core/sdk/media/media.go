@@ -59,8 +59,11 @@ func File(path string) msg.Attachment {
 }
 
 func describe(v jsonv.Value, data []byte, mediaType string, decoded io.Writer) msg.Attachment {
-	sum := sha256.New()
-	size, err := io.Copy(io.MultiWriter(sum, decoded), base64.NewDecoder(base64.StdEncoding, bytes.NewReader(data)))
+	sum, encoding := sha256.New(), base64.StdEncoding
+	if bytes.ContainsAny(data, "-_") { // as Google's clients write it
+		encoding = base64.URLEncoding
+	}
+	size, err := io.Copy(io.MultiWriter(sum, decoded), base64.NewDecoder(encoding, bytes.NewReader(data)))
 	a := msg.Attachment{MediaType: mediaType, Size: size}
 	if err == nil {
 		v.MarkRead()

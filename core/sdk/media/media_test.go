@@ -28,6 +28,7 @@ func TestAttachments(t *testing.T) {
 		{`"data:image/png;base64;cut-off"`, url, msg.Attachment{MediaType: "image/png"}, false},
 		{`"YWJj"`, base64, msg.Attachment{MediaType: "text/plain", Size: 3, SHA256: abc}, true},
 		{`"YW\/j"`, Sniffed, msg.Attachment{MediaType: "application/octet-stream", Size: 3, SHA256: "82090ae3296f1337a3a37c16412ec1b95c7435537c18f28f43557e8fd8d7f842"}, true},
+		{`"--__"`, base64, msg.Attachment{MediaType: "text/plain", Size: 3, SHA256: "099a8b91dc87c576d70f5cfa328ad935cb3012cbb4932757496643d2f8e94061"}, true},
 		{`"YWJjYWJjYWJjYWJjYWJjYWJ"`, base64, msg.Attachment{MediaType: "text/plain", Size: 15}, false},
 		{`""`, base64, msg.Attachment{MediaType: "text/plain", SHA256: empty}, true},
 		{`7`, base64, msg.Attachment{MediaType: "text/plain", SHA256: empty}, true},

@@ -19,14 +19,15 @@ import (
 func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	switch typ := v.Get("type").Str(); typ {
 	case "message_start":
-		m := v.Get("message")
-		x.Answer(out, m.Get("id"), m.Get("model"))
-		usage(x, m.Get("usage"))
+		begin(x, v.Get("message"), out)
 	case "content_block_start":
 		start(x, v, out)
 	case "content_block_delta":
 		p := x.Part(index(v))
+		v.Get("delta").Get("type").Equal("citations_delta") // whose citation is left out
 		switch text, ok := piece(v.Get("delta")); {
+		case v.Path("delta", "type").Equal("compaction_delta"):
+			compacted(x, v.Path("delta", "content"), out)
 		case !ok: // a signature, a citation, or an unknown delta
 		case x.ID == "", p == nil:
 			x.Unknown(out, typ, v.Raw())
@@ -42,6 +43,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		if stop := v.Path("delta", "stop_reason"); stop.Is(jsonv.String) {
 			x.Stop = ident.Of(stop)
 		}
+		stopped(x, v.Path("delta", "stop_details"), out)
 	case "message_stop":
 		end(x, out)
 	case "ping":
@@ -60,6 +62,24 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 }
 
 func index(v jsonv.Value) string { return string(v.Get("index").Peek()) }
+
+// begin begins a response. That of a provider's tool which calls one of the client's is whole; so
+// is a connection's second beginning of the same response empty. Where another begins before the
+// end of one, as a proxy that tries again writes it, the first was cut off.
+func begin(x *exchange.Exchange, m jsonv.Value, out *decoder.Output) {
+	if x.ID != "" && !m.Get("id").Equal(x.ID) {
+		x.CutOff(out)
+	}
+	x.Answer(out, m.Get("id"), m.Get("model"))
+	usage(x, m.Get("usage"))
+	if m.Get("content").Len() == 0 {
+		return
+	}
+	for b := range m.Get("content").Elems() {
+		block(x, b, out)
+	}
+	x.Stop = ident.Of(m.Get("stop_reason"))
+}
 
 // piece returns the text of a piece; ok is false when it has none.
 func piece(delta jsonv.Value) (t msg.Text, ok bool) {
@@ -119,6 +139,7 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	}
 	usage(x, v.Get("usage"))
 	x.Stop = ident.Of(v.Get("stop_reason"))
+	stopped(x, v.Get("stop_details"), out)
 	end(x, out)
 }
 
@@ -148,21 +169,58 @@ func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 		m.Tool.CallID, m.ParentKey = id, "call:"+id
 		anthropic.ServerResult(m, b)
 		m.Content = b.Get("content").Text()
+	case typ.Equal("compaction"):
+		compacted(x, b.Get("content"), out)
+	case typ.Equal("fallback"):
+		m := x.Message(out, msg.Status, "fallback:"+x.ID)
+		m.SetAttr("type", "fallback")
+		m.SetAttr("from", ident.Of(b.Path("from", "model")))
+		if to := ident.Of(b.Path("to", "model")); to != "" {
+			m.SetAttr("to", to)
+			x.Model = to
+		}
 	default:
 		x.Unknown(out, "content_block/"+typ.Str(), b.Raw())
 	}
+}
+
+// compacted emits the summary by which the provider replaced the earlier messages.
+func compacted(x *exchange.Exchange, summary jsonv.Value, out *decoder.Output) {
+	if !summary.Is(jsonv.String) { // it follows
+		return
+	}
+	m := x.Message(out, msg.Status, "compaction:"+x.ID)
+	m.SetAttr("type", "compaction")
+	m.Signal, m.Content = msg.Compaction, summary.Text()
+}
+
+// stopped emits why the provider refused to go on: {type: refusal, category, explanation}.
+func stopped(x *exchange.Exchange, details jsonv.Value, out *decoder.Output) {
+	if !details.Is(jsonv.Object) {
+		return
+	}
+	m := x.Message(out, msg.Status, "stop_details:"+x.ID)
+	m.SetAttr("type", "stop_details")
+	m.SetAttr("reason", ident.Of(details.Get("type")))
+	m.SetAttr("category", ident.Of(details.Get("category")))
+	m.Content = details.Get("explanation").Text()
 }
 
 func end(x *exchange.Exchange, out *decoder.Output) {
 	x.End(out, x.Stop == "tool_use" || x.Stop == "pause_turn")
 }
 
-// usage takes running totals, of which the highest count.
+// usage takes running totals, of which the highest count. A response of several passes (a summary
+// of the messages before it, a model that took over) has the counts of the last one in the end.
 func usage(x *exchange.Exchange, u jsonv.Value) {
-	if u.Is(jsonv.Object) {
-		x.Counted = true
-		x.Usage = conversation.CountsOf(x.Usage).Max(anthropic.Usage(u)).Tokens(msg.NoProvenance)
+	if !u.Is(jsonv.Object) {
+		return
 	}
+	c := anthropic.Usage(u)
+	if u.Get("iterations").Len() < 2 {
+		c = c.Max(conversation.CountsOf(x.Usage))
+	}
+	x.Counted, x.Usage = true, c.Tokens(msg.NoProvenance)
 }
 
 // session is the conversation as the client calls it.

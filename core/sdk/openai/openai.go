@@ -17,16 +17,21 @@ import (
 //	Responses  input_tokens, output_tokens, input_tokens_details.cached_tokens, output_tokens_details.reasoning_tokens
 //	Chat       prompt_tokens, completion_tokens, prompt_tokens_details.cached_tokens, completion_tokens_details.reasoning_tokens
 //	DeepSeek   prompt_cache_hit_tokens
+//	Moonshot   cached_tokens
+//	OpenRouter prompt_tokens_details.cache_write_tokens
 //	Codex      input_tokens, output_tokens, cached_input_tokens, cache_write_input_tokens, reasoning_output_tokens;
 //	           its app-server inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, reasoningOutputTokens
+//
+// Where the total is that of input, output and reasoning, the output was without it, as xAI writes it.
 func Usage(v jsonv.Value) (c conversation.Counts) {
+	total := uint64(0)
 	for k, n := range v.Members() {
 		switch string(k.Bytes()) {
 		case "input_tokens", "prompt_tokens", "inputTokens":
 			c.Input = n.Uint()
 		case "output_tokens", "completion_tokens", "outputTokens":
 			c.Output = n.Uint()
-		case "cached_input_tokens", "prompt_cache_hit_tokens", "cachedInputTokens":
+		case "cached_input_tokens", "prompt_cache_hit_tokens", "cachedInputTokens", "cached_tokens":
 			c.CacheRead = max(c.CacheRead, n.Uint())
 		case "cache_write_input_tokens", "cacheWriteInputTokens":
 			c.CacheWrite = n.Uint()
@@ -34,9 +39,15 @@ func Usage(v jsonv.Value) (c conversation.Counts) {
 			c.Reasoning = n.Uint()
 		case "input_tokens_details", "prompt_tokens_details":
 			c.CacheRead = max(c.CacheRead, n.Get("cached_tokens").Uint())
+			c.CacheWrite = max(c.CacheWrite, n.Get("cache_write_tokens").Uint())
 		case "output_tokens_details", "completion_tokens_details":
 			c.Reasoning = n.Get("reasoning_tokens").Uint()
+		case "total_tokens":
+			total = n.Uint()
 		}
+	}
+	if c.Reasoning > 0 && total == c.Input+c.Output+c.Reasoning {
+		c.Output += c.Reasoning
 	}
 	return c
 }

@@ -2,10 +2,10 @@
 // package reads OTLP/JSON, holds the spans of a trace until their tree is known, and builds turns,
 // responses and calls of it.
 //
-// A frame is one OTLP/JSON object: resourceSpans, resourceLogs or resourceMetrics. What real files
-// have is accepted too: names in snake_case, ids in base64, names of enums, numbers as strings, spans
+// A frame is one OTLP/JSON object: resourceSpans, resourceLogs or resourceMetrics. The forms of
+// real files are accepted too: names in snake_case, ids in base64, names of enums, numbers as strings, spans
 // as the JavaScript SDK prints them (times as [seconds, nanoseconds], attributes as an object), and an
-// object that is the attributes of one span. Metrics repeat what spans and logs have, and are not read.
+// object that is the attributes of one span. Metrics repeat the facts of spans and logs, and are not read.
 //
 // A span ends before its parent, so a trace arrives from its leaves on, in any order, in several
 // exports, and may arrive twice. So:
@@ -25,5 +25,5 @@
 //     otherwise dropped; the next message that begins a run has their number as the attribute "dropped_spans".
 //
 // A log record with the ids of a span adds to it. One without is a turn's own: a prompt begins a turn
-// of its session, and what follows is part of it.
+// of its session, and the records after it are part of it.
 package otlp

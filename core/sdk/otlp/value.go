@@ -197,7 +197,7 @@ func (v Value) read() {
 	}
 }
 
-// unread is what was not read of the JSON in a value: its strings, as a list; "" if all was.
+// unread is the part of the JSON in a value that was not read: its strings, as a list; "" if all was.
 func unread(doc *jsonv.Doc) string {
 	found := doc.Unread(unknown.MinSize, func([]string) bool { return false })
 	if len(found) == 0 {
@@ -213,7 +213,7 @@ func unread(doc *jsonv.Doc) string {
 	return string(append(b, ']'))
 }
 
-// hexID reads the id of a trace or a span, which may be in base64. Zeros are no id; what is no id stays unread.
+// hexID reads the id of a trace or a span, which may be in base64. Zeros are no id; a value that is no id stays unread.
 func hexID(v jsonv.Value, bytes int) string {
 	s := ident.Peek(v)
 	if len(s) != 2*bytes || strings.Trim(s, "0123456789abcdefABCDEF") != "" {

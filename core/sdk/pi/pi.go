@@ -34,7 +34,7 @@ import (
 // New returns the factory of decoders of the sessions under a name.
 func New(name, summary string, leavesOut []byte) decoder.Factory {
 	return record.Format[state]{
-		Info:      decoder.Info{Name: name, Revision: 2, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		Info:      decoder.Info{Name: name, Revision: 3, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
@@ -101,7 +101,8 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 	message := v.Get("message")
 	known := v.Get("type").In("session", "message", "message_end", "model_change", "thinking_level_change", "compaction", "branch_summary",
 		"custom", "custom_message", "label", "session_info", "agent_start", "agent_end", "agent_settled", "turn_start", "turn_end", "message_start", "message_update",
-		"tool_execution_start", "tool_execution_update", "tool_execution_end", "queue_update", "compaction_start", "compaction_end", "auto_retry_start", "auto_retry_end")
+		"tool_execution_start", "tool_execution_update", "tool_execution_end", "queue_update", "compaction_start", "compaction_end", "auto_compaction_start", "auto_compaction_end",
+		"auto_retry_start", "auto_retry_end", "extension_error", "leaf", "mode_change")
 	if !known {
 		return false
 	}
@@ -117,9 +118,10 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		d.message(message)
 	case "session":
 		d.Session = cmp.Or(d.Session, d.id)
+		d.Model, d.Provider = cmp.Or(ident.Of(v.Get("modelId")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider) // of version 1
 		m := d.status("session:"+d.session(), typ)
 		m.SetAttr("version", v.Get("version").Digits())
-		conversation.Attrs(m, v, "id", "cwd", "parentSession")
+		conversation.Attrs(m, v, "id", "cwd", "parentSession", "branchedFrom")
 	case "model_change":
 		d.Model, d.Provider = cmp.Or(ident.Of(v.Get("modelId")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider)
 		conversation.Attrs(d.status(d.key(v), typ), v, "modelId", "provider")
@@ -144,7 +146,8 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		}
 	default:
 		m := d.status(d.key(v), typ)
-		conversation.Attrs(m, v, "thinkingLevel", "customType", "label", "name", "targetId", "errorMessage", "reason")
+		conversation.Attrs(m, v, "thinkingLevel", "customType", "label", "name", "mode", "targetId", "errorMessage", "reason", "event")
+		m.Content = v.First("error", "finalError").Text()
 		if data := v.Get("data"); data.Exists() {
 			m.Content = data.JSON()
 		}
@@ -152,9 +155,16 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 	return true
 }
 
-// key is the id of an entry; one without an id is named by its content.
+// key is the id of an entry; one without an id is named by the members that are read of it.
 func (d *stream) key(v jsonv.Value) string {
-	return cmp.Or(d.id, "entry:"+msg.HashKey(d.session(), string(v.Peek())))
+	if d.id != "" {
+		return d.id
+	}
+	facts := []string{d.session(), d.Run.ID}
+	for _, name := range [...]string{"type", "timestamp", "reason", "errorMessage", "attempt", "customType", "data", "summary", "content", "modelId", "thinkingLevel", "label", "name", "mode"} {
+		facts = append(facts, string(v.Get(name).Peek()))
+	}
+	return "entry:" + msg.HashKey(facts...)
 }
 
 // add adds a message of the run.
@@ -229,7 +239,7 @@ func (d *stream) message(v jsonv.Value) {
 		if c := v.Get("content"); c.Exists() {
 			m.Content = text(c, &m.Attachments)
 		}
-		conversation.Attrs(m, v, "command", "customType", "fromId")
+		conversation.Attrs(m, v, "command", "customType", "fromId", "fullOutputPath")
 		m.SetAttr("exitCode", v.Get("exitCode").Digits())
 		m.IsError = v.Get("cancelled").Bool()
 	}

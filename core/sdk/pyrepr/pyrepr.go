@@ -33,6 +33,15 @@ import (
 // MaxDepth is how deep lists, dicts and calls may be nested.
 const MaxDepth = 64
 
+// Parse parses a text that is JSON or a repr, and reports whether it is either.
+func Parse(doc *jsonv.Doc, text []byte) bool {
+	if doc.Parse(text) == nil {
+		return true
+	}
+	text, ok := JSON(text)
+	return ok && doc.Parse(text) == nil
+}
+
 // JSON returns src as JSON. The result is at most six times as long as src.
 func JSON(src []byte) (out []byte, ok bool) {
 	p := parser{src: src, out: make([]byte, 0, len(src))}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // TestAsPython compares the package with Python's output, see testdata/python.py.
@@ -116,7 +118,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// FuzzJSON: the output is JSON, whatever the input.
+// FuzzJSON: the output is JSON, for any input.
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{'agent_id': 'agent-1', 'response': ["it's", 'a \'b\'', '\x1b\u20ac\U0001f570', (1, -2.5e3, None)]}`))
 	f.Add([]byte(`[TextBlock(text='a\n', at=datetime.datetime(2026, 3, 4, 9, 10, fold=1, tzinfo=datetime.timezone(datetime.timedelta(days=-1, seconds=3600), 'x')))]`))
@@ -133,4 +135,14 @@ func FuzzJSON(f *testing.F) {
 			t.Errorf("%d bytes give %d", len(in), len(out))
 		}
 	})
+}
+
+// TestEitherForm: a text may be JSON or a repr.
+func TestEitherForm(t *testing.T) {
+	var doc jsonv.Doc
+	for text, want := range map[string]bool{`{"a": true}`: true, `{'a': True}`: true, `a tide`: false} {
+		if got := Parse(&doc, []byte(text)); got != want || got && !doc.Root().Get("a").Bool() {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
 }

@@ -15,21 +15,28 @@
 //
 //   - A frame that is no JSON, or no object where the format has no lists, is one problem, and
 //     no record (TestBadFrames).
-//   - A Close, and a request without a body, has no record: a Framer alone sees it
-//     (TestFramesWithoutRecord).
+//   - A Close, and a frame without data, as the request of a GET is, has no record: a Framer alone
+//     sees it (TestFramesWithoutRecord).
 //   - The fields that the Reader does not read are kept, in the session that the Reader names after
 //     it has read the record; not of a frame that is a problem, which the host keeps whole
 //     (TestUnreadIsKept).
 //   - The snapshot is the state alone, in the form of package snapshot: the Reader and Current have
 //     nothing that the next record needs (TestSnapshot). A state that is the zero value has none.
 //   - Flush has neither a record nor a time (TestFlush).
-//   - A format of records has no options (TestNoOptions).
+//   - Options are those of a Configurer; a format without one has none (TestOptions).
+//   - A frame whose documents the Reader finds itself (Wrapped) has one problem at most, and the fields of
+//     each document are kept as if it were a frame (TestWrapped).
+//   - The parsed document is shared by the streams of a factory, most of which are silent: it lasts as long
+//     as its frame (TestDocumentsAreShared).
 package record
 
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -48,6 +55,9 @@ type Format[S any] struct {
 	State        int    // the version of S, see package snapshot
 	// Takes reports whether a frame that is no object is a record; nil: none is.
 	Takes func(f *frame.Frame, root jsonv.Value) bool
+	// Wrapped is set if a frame is no document by itself: Read then sees every frame, a Close included, and
+	// finds the documents in it (Current.Parse).
+	Wrapped bool
 	// Open returns the reader of a stream, whose memory is s.
 	Open func(r *Current, s *S) Reader
 }
@@ -62,8 +72,29 @@ type Reader interface {
 	In() (session, run string)
 }
 
+// Configurer has options: Configure reads those of the source, which may be empty, before the first frame.
+type Configurer interface {
+	Configure(options json.RawMessage) error
+}
+
+// Options reads options into a struct that has all of them.
+func Options(raw json.RawMessage, into any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("options: %w", err)
+	}
+	return nil
+}
+
 // Flusher emits the messages that are not complete (rule D10).
 type Flusher interface{ Flush() }
+
+// Restorer builds the parts that the JSON of its state lacks, after a restore.
+type Restorer interface{ Restored() }
 
 // Framer looks at every frame before it is parsed, a Close included, and reports whether the frame may
 // have a record.
@@ -79,7 +110,52 @@ type Current struct {
 
 	reader Reader
 	rest   *unknown.Keeper
+	doc    *jsonv.Doc // of Root; nil before a document of the frame
+	docs   *sync.Pool
 	first  int // index of its first message
+}
+
+// Parse parses the next document of a frame, after it has kept the fields of the one before it, which may have
+// wrapped it. That it is no JSON is the frame's problem.
+func (r *Current) Parse(data []byte) (root jsonv.Value, ok bool) {
+	root, ok = conversation.Parse(r.next(), data, r.Out)
+	r.Root = root
+	return root, ok
+}
+
+// ParseFirst is Parse for data that begins with a document, and reports no problem. The rest, without the space
+// before it, is returned.
+func (r *Current) ParseFirst(data []byte) (root jsonv.Value, rest []byte, err error) {
+	rest, err = r.next().ParseFirst(data)
+	r.Root = r.doc.Root()
+	return r.Root, rest, err
+}
+
+func (r *Current) next() *jsonv.Doc {
+	if r.doc == nil {
+		r.doc = r.docs.Get().(*jsonv.Doc)
+		return r.doc
+	}
+	r.Keep()
+	return r.doc
+}
+
+// Keep keeps the fields of the current document that were not read so far. It is for a reader that adds messages which
+// do not belong to the document.
+func (r *Current) Keep() {
+	r.KeepUnread(r.doc, r.first)
+	r.first = len(r.Out.Messages)
+}
+
+// end keeps the fields of the last document, unless the frame is a problem.
+func (r *Current) end(problems int) {
+	if r.doc != nil {
+		if len(r.Out.Problems) == problems {
+			r.Keep()
+		}
+		r.docs.Put(r.doc)
+	}
+	r.doc, r.Root, r.Frame, r.Out = nil, jsonv.Value{}, nil, nil // they are others' again
 }
 
 // Add adds a message of an agent to the session of the record.
@@ -101,8 +177,12 @@ func (r *Current) Unknown(typ string, v jsonv.Value, facts ...string) *msg.Messa
 	return m
 }
 
-// KeepUnread keeps the fields that were not read of a document that a string of the record has.
-func (r *Current) KeepUnread(doc *jsonv.Doc) { r.rest.Keep(doc, r.Out, r.first, r.own) }
+// KeepUnread keeps the fields that were not read of a document that a string of the record has, and whose messages
+// are those from the index on.
+func (r *Current) KeepUnread(doc *jsonv.Doc, from int) { r.rest.Keep(doc, r.Out, from, r.own) }
+
+// First is the index of the first message of the record.
+func (r *Current) First() int { return r.first }
 
 func (r *Current) own(m *msg.Message) { m.Session, m.Run = r.reader.In() }
 
@@ -113,15 +193,23 @@ func Hide(m *msg.Message, typ string) *msg.Message {
 	return m
 }
 
+// Signal sets the signal of a message, unless it begins the run.
+func Signal(m *msg.Message, s msg.Signal) {
+	if m.Signal == msg.NoSignal {
+		m.Signal = s
+	}
+}
+
 // Factory makes decoders of the format.
 func (f Format[S]) Factory() decoder.Factory {
 	f.Info.Version = cmp.Or(f.Info.Version, "1.0.0")
-	return &factory[S]{f, unknown.NewKeeper(f.LeavesOut)}
+	return &factory[S]{f, unknown.NewKeeper(f.LeavesOut), sync.Pool{New: func() any { return new(jsonv.Doc) }}}
 }
 
 type factory[S any] struct {
 	format Format[S]
 	rest   *unknown.Keeper
+	docs   sync.Pool
 }
 
 // Info implements decoder.Factory.
@@ -129,12 +217,16 @@ func (f *factory[S]) Info() decoder.Info { return f.format.Info }
 
 // New implements decoder.Factory.
 func (f *factory[S]) New(s decoder.Stream) (decoder.Decoder, error) {
-	if err := conversation.NoOptions(f.format.Name, s.Options); err != nil {
-		return nil, err
-	}
 	d := &stream[S]{format: &f.format}
-	d.Origin, d.rest = strings.ToValidUTF8(s.Origin, "\uFFFD"), f.rest // a path need not be text, but an id must be
+	d.Origin, d.rest, d.docs = strings.ToValidUTF8(s.Origin, "\uFFFD"), f.rest, &f.docs // a path need not be text, but an id must be
 	d.reader = f.format.Open(&d.Current, &d.state)
+	if c, ok := d.reader.(Configurer); !ok {
+		if err := conversation.NoOptions(f.format.Name, s.Options); err != nil {
+			return nil, err
+		}
+	} else if err := c.Configure(s.Options); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.format.Name, err)
+	}
 	d.framer, _ = d.reader.(Framer)
 	d.flusher, _ = d.reader.(Flusher)
 	return d, nil
@@ -144,7 +236,6 @@ func (f *factory[S]) New(s decoder.Stream) (decoder.Decoder, error) {
 type stream[S any] struct {
 	Current
 	format  *Format[S]
-	doc     jsonv.Doc
 	state   S
 	framer  Framer
 	flusher Flusher
@@ -152,37 +243,34 @@ type stream[S any] struct {
 
 // Decode implements decoder.Decoder.
 func (d *stream[S]) Decode(f *frame.Frame, out *decoder.Output) error {
+	problems := len(out.Problems)
 	d.begin(f, out)
-	if (d.framer == nil || d.framer.Begin()) && hasRecord(f) {
+	switch {
+	case d.format.Wrapped:
+		d.reader.Read()
+		out.Problems = out.Problems[:min(len(out.Problems), problems+1)]
+	case (d.framer == nil || d.framer.Begin()) && hasRecord(f):
 		d.record(f, out)
 	}
-	d.Frame, d.Out = nil, nil // they are the host's again
+	d.end(problems)
 	return nil
 }
 
-// hasRecord reports whether a frame has data: a Close has none, nor has a GET.
-func hasRecord(f *frame.Frame) bool {
-	return f.Kind != frame.Close && (f.Kind != frame.Request || len(bytes.TrimSpace(f.Data)) > 0)
-}
+// hasRecord reports whether a frame has data.
+func hasRecord(f *frame.Frame) bool { return f.Kind != frame.Close && len(bytes.TrimSpace(f.Data)) > 0 }
 
 func (d *stream[S]) record(f *frame.Frame, out *decoder.Output) {
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if !ok {
-		return
-	}
-	if !root.Is(jsonv.Object) && (d.format.Takes == nil || !d.format.Takes(f, root)) {
+	switch root, ok := d.Parse(f.Data); {
+	case !ok:
+	case root.Is(jsonv.Object), d.format.Takes != nil && d.format.Takes(f, root):
+		d.reader.Read()
+	default:
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return
-	}
-	d.Root = root
-	problems := len(out.Problems)
-	if d.reader.Read(); len(out.Problems) == problems {
-		d.KeepUnread(&d.doc)
 	}
 }
 
 func (d *stream[S]) begin(f *frame.Frame, out *decoder.Output) {
-	d.Frame, d.Out, d.Root, d.At, d.first = f, out, jsonv.Value{}, conversation.Time{}, len(out.Messages)
+	d.Frame, d.Out, d.At, d.first = f, out, conversation.Time{}, len(out.Messages)
 }
 
 // Flush implements decoder.Decoder.
@@ -190,6 +278,7 @@ func (d *stream[S]) Flush(out *decoder.Output) error {
 	if d.flusher != nil {
 		d.begin(nil, out)
 		d.flusher.Flush()
+		d.Out = nil
 	}
 	return nil
 }
@@ -198,4 +287,12 @@ func (d *stream[S]) Flush(out *decoder.Output) error {
 func (d *stream[S]) Snapshot() ([]byte, error) { return snapshot.Of(d.format.State, &d.state) }
 
 // Restore implements decoder.Snapshotter.
-func (d *stream[S]) Restore(b []byte) error { return snapshot.Restore(d.format.State, b, &d.state) }
+func (d *stream[S]) Restore(b []byte) error {
+	if err := snapshot.Restore(d.format.State, b, &d.state); err != nil {
+		return err
+	}
+	if r, ok := d.reader.(Restorer); ok {
+		r.Restored()
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -169,12 +170,68 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-func TestNoOptions(t *testing.T) {
+// tuned has an option.
+type tuned struct {
+	notes
+	Tide string
+}
+
+func (d *tuned) Configure(options json.RawMessage) error { return Options(options, d) }
+
+func TestOptions(t *testing.T) {
 	f := format().Factory()
 	if _, err := f.New(decoder.Stream{Options: []byte(`{"a":1}`)}); err == nil {
 		t.Error("an option is accepted")
 	}
 	if info := f.Info(); info.Version != "1.0.0" || info.Revision != 3 {
 		t.Errorf("%+v", info)
+	}
+	g, reader := format(), &tuned{}
+	g.Open = func(*Current, *state) Reader { return reader }
+	if _, err := g.Factory().New(decoder.Stream{Options: []byte(`{"tide":"ebb"}`)}); err != nil || reader.Tide != "ebb" {
+		t.Errorf("tide %q, %v", reader.Tide, err)
+	}
+	if _, err := g.Factory().New(decoder.Stream{Options: []byte(`{"a":1}`)}); err == nil || !strings.HasPrefix(err.Error(), "notes: options: ") {
+		t.Errorf("an unknown option: %v", err)
+	}
+}
+
+// wrapped reads the documents on the lines of a frame.
+type wrapped struct{ notes }
+
+func (d *wrapped) Read() {
+	for text := range strings.Lines(string(d.Frame.Data)) {
+		if _, ok := d.Parse([]byte(text)); ok {
+			d.notes.Read()
+		}
+	}
+}
+
+func TestWrapped(t *testing.T) {
+	f := format()
+	f.Wrapped = true
+	f.Open = func(r *Current, s *state) Reader { return &wrapped{notes{r, s}} }
+	d := open(t, f)
+	want(t, play(t, d, line(`{"note":"ebb","more":"a field that is new"}`+"\n"+`{"note":"flow","less":"a field of the second"}`), frame.Frame{Kind: frame.Close}),
+		`status note-1 b`+"\uFFFD"+`y/ 7 ebb {"/more":"a field that is new"}`,
+		`status note-2 b`+"\uFFFD"+`y/ 7 flow {"/less":"a field of the second"}`)
+	want(t, play(t, d, line("{\n{\n"), line(`{"note":"ebb"}`)), msg.ReasonInvalidJSON, "status note-3 b\uFFFDy/ 7 ebb")
+}
+
+func TestDocumentsAreShared(t *testing.T) {
+	f := format().Factory()
+	var streams []*stream[state]
+	for range 2 {
+		d, err := f.New(decoder.Stream{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		play(t, d, line(`{"note":"ebb"}`), line(`{`))
+		streams = append(streams, d.(*stream[state]))
+	}
+	for _, d := range streams {
+		if d.doc != nil || d.Root.Exists() || d.Frame != nil || d.Out != nil {
+			t.Error("a stream keeps its frame")
+		}
 	}
 }

@@ -1,7 +1,8 @@
 // Follows a conversation that may go on: asks once a second whether it has something new, and only then for its last turns.
 "use strict";
 (() => {
-  const root = document.querySelector("[data-tail]");
+  const root = document.querySelector("[data-tail]"), name = document.getElementById("name");
+  if (name) document.title = name.textContent + " · Earshot"; // the head was sent before it was known
   if (!root) return;
   const turns = () => root.querySelectorAll("article.turn");
   let token = "", busy = false;
@@ -11,7 +12,7 @@
     try {
       const answer = await fetch(root.dataset.tail);
       const now = answer.ok ? await answer.text() : token;
-      if (now !== token && token !== "") await take();
+      if (now !== token) await take(); // at first for what came since the page was made
       token = now;
     } finally { busy = false; }
   }
@@ -24,6 +25,7 @@
     const answer = await fetch(page);
     if (!answer.ok) return;
     const doc = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!doc.querySelector("[data-turns]")) return; // an error
     const fresh = doc.querySelectorAll("article.turn"), last = Array.from(turns()).pop();
     const below = innerHeight + scrollY > document.documentElement.scrollHeight - 80;
     fresh.forEach((f, i) => {
@@ -33,7 +35,7 @@
       last.replaceWith(f);
     });
     root.querySelector(".empty")?.remove();
-    root.dataset.turns = doc.querySelector("[data-turns]")?.dataset.turns || Math.max(0, all - 1) + fresh.length;
+    root.dataset.turns = doc.querySelector("[data-turns]").dataset.turns;
     if (below) scrollTo(0, document.documentElement.scrollHeight);
   }
   setInterval(() => look().catch(() => {}), 1000);

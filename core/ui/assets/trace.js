@@ -9,6 +9,7 @@
   let state = new URLSearchParams(location.search);
   let total = 0, here = -1, generation = 0;
   let pages = new Map(); // number of a page: its rows, or null while they are fetched
+  let shown = new Map(); // rows that are drawn
   let folded = []; // rows of the view whose rows below are hidden: [row, below], apart and in order
 
   // Rows that are seen, for rows of the view and back.
@@ -49,6 +50,7 @@
     }
     a.append(what, svg, element("span", "n", r.took), element("span", "n", r.g), element("span", "n", r.tok), element("span", "n", r.usd));
     a.tabIndex = -1;
+    a.row = r.n;
     const to = new URLSearchParams(state);
     to.set("step", r.id);
     a.href = location.pathname + "?" + to;
@@ -85,20 +87,24 @@
   const space = element("div", "space"), status = element("p", "bad");
   status.hidden = true;
   function paint() {
+    if (!pages.get(0) && !total) return;
     const count = Math.max(0, total - hidden());
     space.style.height = count * height + "px";
     const first = Math.max(0, Math.floor(list.scrollTop / height) - 10);
     const last = Math.min(count, Math.ceil((list.scrollTop + list.clientHeight) / height) + 10);
-    const drawn = [space];
+    const before = shown;
+    shown = new Map();
     for (let seen = first; seen < last; seen++) {
       const row = rowAt(seen), r = known(row);
       if (!r) { get(row); continue; }
-      const e = draw(r);
+      const e = before.get(row) || draw(r);
       e.style.top = seen * height + "px";
-      drawn.push(e);
+      shown.set(row, e);
     }
-    if (!total && pages.get(0)) drawn.push(element("p", "empty", "No step of this trace is in this view."));
-    list.replaceChildren(...drawn);
+    for (const near of [first - size, last + size]) if (near >= 0 && near < count) get(rowAt(near)); // before they are scrolled to
+    for (const e of Array.from(list.children)) if (e !== space && shown.get(e.row) !== e) e.remove();
+    list.append(...Array.from(shown.values()).filter((e) => !e.isConnected));
+    if (!total && pages.get(0)) list.append(element("p", "empty", "No step of this trace is in this view."));
   }
   let painting = false;
   const soon = () => { if (!painting) { painting = true; requestAnimationFrame(() => { painting = false; paint(); }); } };
@@ -108,6 +114,7 @@
     const top = seenAt(here) * height;
     if (top < list.scrollTop) list.scrollTop = top;
     else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
+    shown = new Map(); // they look different
     paint();
   }
   const move = (by) => go(rowAt(Math.max(0, Math.min(total - hidden() - 1, (here < 0 ? -1 : seenAt(here)) + by))));
@@ -137,6 +144,7 @@
     if (!keep) history.pushState(null, "", location.pathname + (state.size ? "?" + state : ""));
     generation++;
     pages = new Map();
+    shown = new Map();
     folded = [];
     here = -1;
     list.scrollTop = 0;
@@ -211,7 +219,8 @@
     e.stopImmediatePropagation();
   }, true);
 
-  list.replaceChildren(space);
+  list.append(space);
+  list.querySelectorAll(".row").forEach((r, n) => { r.style.top = n * height + "px"; space.style.height = (n + 1) * height + "px"; }); // until the first answer
   list.classList.add("virtual");
   root.classList.add("scripted");
   list.before(status);

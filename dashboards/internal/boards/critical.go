@@ -98,13 +98,13 @@ WITH RECURSIVE ` + shown + ` AS shown,
   (SELECT groupArrayArray(arrayMap(c -> (p.id, c.id, c.open, c.e, c.d), arrayFilter(c -> (p.open OR p.async) AND NOT c.async, kids)))
     FROM ` + families("moved") + `) AS edges,
   (WITH RECURSIVE reach AS (
-      SELECT x.1 AS above, x.2 AS at, x.3 AS goes_on, x.5 AS off, x.4 + x.5 AS until FROM (SELECT arrayJoin(edges) AS x)
+      SELECT '' AS above, '' AS at, true AS goes_on, toInt64(0) AS off, toInt64(0) AS until
       UNION ALL
-      SELECT reach.above, x.2 AS at, x.3 AS goes_on, reach.off + x.5 AS off, x.4 + reach.off + x.5 AS until
-      FROM reach JOIN (SELECT arrayJoin(edges) AS x, x.1 AS of) AS e ON e.of = reach.at
+      SELECT if(reach.at = '', x.1, reach.above) AS above, x.2 AS at, x.3 AS goes_on, reach.off + x.5 AS off, x.4 + reach.off + x.5 AS until
+      FROM reach JOIN (SELECT arrayJoin(edges) AS x, arrayJoin([x.1, '']) AS of) AS e ON e.of = reach.at
       WHERE reach.goes_on)
     SELECT CAST((groupArray(above), groupArray(until)), 'Map(String, Int64)')
-    FROM (SELECT above, max(reach.until) AS until FROM reach GROUP BY above)) AS stretched,
+    FROM (SELECT above, max(reach.until) AS until FROM reach WHERE above != '' GROUP BY above)) AS stretched,
   (SELECT groupArrayArray(arrayMap(c -> CAST((c.id, c.parent, c.kind, c.name, c.agent, c.status, c.s, greatest(c.e, ends[c.id]), c.open, c.async, 0, c.d, c.waits), '` + spanType + `'), spans))
     FROM (SELECT moved AS spans, stretched AS ends)) AS whole,
   (SELECT groupArrayArray(arrayMap(c -> CAST((c.id, c.parent, c.kind, c.name, c.agent, c.status, c.s + c.d, c.e + c.d, c.open, c.async,
@@ -129,13 +129,13 @@ WITH RECURSIVE ` + shown + ` AS shown,
               arrayFilter(k -> k.kind >= 2 AND NOT k.open, others) AS calls, arrayFilter(k -> k.e > k.s AND k.async AND NOT k.open, kids) AS asides
             FROM ` + families("known") + `))))) AS steps,
   path AS (
-    SELECT x AS span, x.s AS since, x.e AS until, 0 AS depth, false AS own, x.s AS visit, toInt64(0) AS off
-    FROM (SELECT arrayJoin(arrayFirst(s -> s.1 = '', steps).2) AS x)
+    SELECT CAST(tuple(0, 0, 0, '', '', '', '', 0, '', []), '` + stepType + `') AS span, toInt64(0) AS since, toInt64(0) AS until, toInt64(-1) AS depth, false AS own, toInt64(0) AS visit, toInt64(0) AS off
     UNION ALL
     SELECT if(t.3.id = '', at, t.3) AS span, t.1 - t.3.d AS since, t.2 - t.3.d AS until, depth + 1 AS depth, t.3.id = '' AS own,
       if(own, began, since) AS visit, clock + t.3.d AS off
     FROM (
-      SELECT path.span AS at, path.depth AS depth, path.visit AS began, path.off AS clock, arrayJoin(` + tiles("s.list", "path.since", "path.until") + `) AS t
+      SELECT path.span AS at, path.depth AS depth, path.visit AS began, path.off AS clock,
+        arrayJoin(if(path.depth < 0, arrayMap(x -> (x.s, x.e, x), s.list), ` + tiles("s.list", "path.since", "path.until") + `)) AS t
       FROM path LEFT JOIN (SELECT arrayJoin(steps) AS x, x.1 AS above, x.2 AS list) AS s ON s.above = path.span.id
       WHERE NOT path.own AND path.depth < 100)),
   visits AS (
@@ -143,5 +143,5 @@ WITH RECURSIVE ` + shown + ` AS shown,
       ['run', 'chat', 'tool', 'delegation'][span.kind + 1] AS kind,
       if(own, arrayFold((w, x) -> (w.1 + greatest(toInt64(0), least(x.2, until) - greatest(x.1, w.2)), greatest(x.2, w.2)),
         arraySort(span.waits), (toInt64(0), since)).1, toInt64(0)) AS waited
-    FROM path)
+    FROM path WHERE depth >= 0)
 `

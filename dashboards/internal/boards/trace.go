@@ -15,8 +15,7 @@ var shown = `if(` + text("trace_id") + ` != '', ` + text("trace_id") + `,
 // ofTrace are the conditions for rows of that trace. Its time is looked up, so that the
 // link works in any time range.
 var ofTrace = `WITH ` + shown + ` AS shown,
-  (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS began,
-  (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS ended
+  (SELECT (min(Start), max(End) + 1) FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS bounds, bounds.1 AS began, bounds.2 AS ended
 `
 
 // inTrace is the condition for spans, which begin by then.

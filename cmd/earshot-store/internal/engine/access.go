@@ -24,9 +24,9 @@ var tableEngines = []string{
 }
 
 // calm has the engine look less often whether there is something to do, because it idles most of the
-// time: at its memory, 20 times a second unless told otherwise, at the merges of each table, twice
+// time: at its memory, 20 times a second by default, at the merges of each table, twice
 // a second (an insert wakes it), and at the parts that a merge has replaced, once a second. An erasure
-// waits until these are removed, which is looked at every forty seconds unless told otherwise.
+// waits until these are removed, which is looked at every forty seconds by default.
 const calm = "<memory_worker_period_ms>500</memory_worker_period_ms>" +
 	"<background_processing_pool_thread_sleep_seconds_if_nothing_to_do>5</background_processing_pool_thread_sleep_seconds_if_nothing_to_do>" +
 	"<merge_tree><merge_tree_clear_old_parts_interval_seconds>10</merge_tree_clear_old_parts_interval_seconds>" +

@@ -2,8 +2,9 @@
 //
 // Every request is a session of its own. A statement with rows behind it is
 // streamed into the engine, a SELECT in a format that can be cut is streamed out
-// of it, and everything else is held by the engine until it is sent. When the
-// client goes away the statement is killed.
+// of it, one in a format of files (Parquet) goes through a file of the spool, and
+// everything else is held by the engine until it is sent. When the client goes
+// away the statement is killed.
 //
 // Two users exist, with any password: default may run statements that stay inside of the database, reader
 // is held to reading (see engine.Open and sqltext.Guard). GET never changes anything, as in ClickHouse.

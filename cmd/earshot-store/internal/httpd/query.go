@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -46,7 +48,11 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 		return engine.NotImplemented.New("%s", st.Refuse)
 	}
 	if !st.Insert && !streamable(req, st, text) && req.setting("max_result_bytes") == "" {
-		req.settings = append(req.settings, engine.Setting{Name: "max_result_bytes", Value: heldLimit})
+		limit := heldLimit
+		if filed(req, st) != "" {
+			limit = filedLimit
+		}
+		req.settings = append(req.settings, engine.Setting{Name: "max_result_bytes", Value: limit})
 	}
 	if !st.Insert && !req.writer {
 		s.flush.read(r.Context())
@@ -65,7 +71,52 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 	if st.Insert {
 		return insert(sess, req, resp, st, rows)
 	}
-	return answer(sess, req, resp, st, text)
+	return s.answer(sess, req, resp, st, text)
+}
+
+// filed is the format of a result that the engine writes into a file of the spool: one of files, which cannot be
+// sent block by block.
+func filed(req *request, st sqltext.Statement) string {
+	if !st.Query || st.Format != "" {
+		return ""
+	}
+	return map[string]string{"parquet": "Parquet", "arrow": "Arrow", "orc": "ORC", "avro": "Avro"}[strings.ToLower(req.format)]
+}
+
+// file runs a query whose result the engine writes into a file, and sends that.
+func (s *Server) file(sess *engine.Session, req *request, resp *response, format, text string) error {
+	dir, err := os.MkdirTemp(s.spool, "file-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "result")
+	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(path)
+	res, err := sess.Exec(strings.TrimRight(text, "; \t\r\n")+"\nINTO OUTFILE '"+quoted+"' FORMAT "+format, format, req.params)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	resp.summary(res.Stats())
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for part := make([]byte, 1<<20); ; {
+		n, err := f.Read(part)
+		if n > 0 {
+			if err := resp.send(format, part[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // inside refuses a writer's statement that reaches outside of the database. One that does not
@@ -116,7 +167,7 @@ func (s *Server) runReader(r *http.Request, req *request, resp *response, st sql
 		}
 		sess = again
 	}
-	return answer(sess, req, resp, st, text)
+	return s.answer(sess, req, resp, st, text)
 }
 
 // allow asks the engine's parser for the class of the text, and the guard whether a
@@ -209,10 +260,13 @@ func insert(sess *engine.Session, req *request, resp *response, st sqltext.State
 }
 
 // answer runs a statement whose text is complete and sends its result.
-func answer(sess *engine.Session, req *request, resp *response, st sqltext.Statement, text string) error {
+func (s *Server) answer(sess *engine.Session, req *request, resp *response, st sqltext.Statement, text string) error {
 	class := sess.Classify(text)
 	if class.Statements > 1 {
 		return engine.SyntaxError.New("Syntax error (Multi-statements are not allowed).")
+	}
+	if format := filed(req, st); format != "" && class.Statements == 1 {
+		return s.file(sess, req, resp, format, text)
 	}
 	format := first(st.Format, req.format)
 	// Text that does not parse goes to the streaming call too: it only reports why,
@@ -256,6 +310,9 @@ const arrayOfRows = "output_format_json_array_of_rows"
 // long, and does not count towards max_memory_usage. Constant columns count as
 // nothing here: those are stopped by the limit on the whole process (--max-memory).
 const heldLimit = "67108864" // 64 MiB; the peak is four to nine times that
+
+// filedLimit is that of a result in a file of the spool, for which the disk must have room.
+const filedLimit = "17179869184"
 
 func copyRows(rows *engine.Rows, resp *response, format string) error {
 	for {

@@ -35,8 +35,8 @@ func TestExampleFile(t *testing.T) {
 	}
 }
 
-// equal compares the keys of configurations; what has no key, such as the positions in their files, is not
-// exported.
+// equal compares the keys of configurations; fields without a key, such as the positions in their files,
+// are not exported.
 func equal(t *testing.T, want, got *config.Config) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmp.FilterPath(unexported, cmp.Ignore())); diff != "" {

@@ -36,6 +36,8 @@ type Correlation struct {
 	Runs  []Candidate    `json:"runs,omitempty"`
 	// Hops is set if its runs are hops: requests of one program to another. See pairHops.
 	Hops bool `json:"hops,omitempty"`
+	// Lost is until when calls or hops were forgotten because there were too many; Unix ns.
+	Lost int64 `json:"lost,omitempty"`
 }
 
 // CallSite is a call that runs another agent. One without a call is a turn.
@@ -71,6 +73,10 @@ type Candidate struct {
 	// Stream and Below are of a hop: where it is read, and the cause that it was put below.
 	Stream uint64 `json:"stream,omitempty"`
 	Below  string `json:"below,omitempty"`
+	// Request and End are of a hop as well: the key of its request, which another recording of it has too, and when
+	// the answer came; zero while it has not.
+	Request string `json:"asks,omitempty"`
+	End     int64  `json:"end,omitempty"`
 	// Alias is the name that the run's call has for the agent, while it counts as an alias of
 	// the run's session.
 	Alias string `json:"named,omitempty"`
@@ -86,6 +92,9 @@ type Remote struct {
 	// trace, with a span link to the call.
 	Apart bool `json:"apart,omitempty"`
 	Hop   bool `json:"hop,omitempty"` // see Correlation.Hops
+	// Inner is how long the request of a hop took where another recording has it, nearer to the
+	// server; zero without one.
+	Inner int64 `json:"inner,omitempty"`
 }
 
 // Key is the key of the call's session.
@@ -156,13 +165,18 @@ func (t *Correlation) HasRun(format, session, run string) bool {
 
 // AddRun adds a run that the correlation does not have.
 func (t *Correlation) AddRun(r Candidate) {
+	t.insert(r)
+	if len(t.Runs) > maxCorrelated {
+		t.Runs = slices.Delete(t.Runs, 0, 1)
+	}
+}
+
+// insert adds a run in its place: in the order of time.
+func (t *Correlation) insert(r Candidate) {
 	t.Runs = append(t.Runs, r)
 	slices.SortFunc(t.Runs, func(x, y Candidate) int {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Session, y.Session), cmp.Compare(x.Format, y.Format), cmp.Compare(x.Run, y.Run))
 	})
-	if len(t.Runs) > maxCorrelated {
-		t.Runs = slices.Delete(t.Runs, 0, 1)
-	}
 }
 
 // Pair is the call of a run.

@@ -28,6 +28,9 @@ const (
 	minText     = 16       // of a text: short ones are alike by chance
 	minSession  = 16       // of the id of a session: ids that are unique anywhere are long
 
+	// maxHops is the number of calls, and of hops, that are alike and are remembered of a window.
+	maxHops = 256
+
 	// hopSlack is how far the clocks of a recorder and of the caller may be apart where the time
 	// is the evidence.
 	hopSlack = int64(time.Second)
@@ -113,6 +116,9 @@ func TextHop(text msg.Text) HopName {
 	return HopName(byText + msg.HashKey(s))
 }
 
+// Served reports whether the run is a program's own record of its work in a turn.
+func (u *Remote) Served() bool { return u.Hop && strings.HasPrefix(u.Name, bySession) }
+
 // SessionHop is the name by the session, where both programs call it the same.
 func SessionHop(session string) HopName {
 	if len(session) < minSession {
@@ -166,33 +172,104 @@ func (c *CallSite) same(o *CallSite) bool {
 }
 
 // AddCause adds a call, or a turn, that may have caused a hop, as its strongest view has it.
-// Beyond the limit the oldest is forgotten, with the hops before the next: they stay where they are.
-func (t *Correlation) AddCause(c CallSite) {
+// Beyond the limit the oldest is forgotten, with the hops before the next, which are returned: they stay where they are.
+func (t *Correlation) AddCause(c CallSite) (forgotten []Candidate) {
 	at := slices.IndexFunc(t.Calls, func(old CallSite) bool { return old.same(&c) })
 	switch {
 	case at < 0:
 		t.Calls = append(t.Calls, c)
 	case t.Calls[at].Rank > c.Rank:
-		return
+		return nil
 	default:
 		t.Calls[at] = c
 	}
 	slices.SortFunc(t.Calls, func(x, y CallSite) int {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Session, y.Session), cmp.Compare(x.Run, y.Run), cmp.Compare(x.Call, y.Call))
 	})
-	if len(t.Calls) > maxCorrelated {
-		t.Calls = slices.Delete(t.Calls, 0, 1)
-		t.Runs = slices.DeleteFunc(t.Runs, func(r Candidate) bool { return r.Start < t.Calls[0].Start-hopSlack })
+	if len(t.Calls) <= maxHops {
+		return nil
 	}
+	t.forgetCalls(func(c *CallSite) bool { return c.same(&t.Calls[0]) })
+	return t.forgetHops(t.Calls[0].Start - hopSlack)
 }
 
-// AddHop adds a run that is a hop. Beyond the limit the oldest is forgotten, with the calls that
-// ended before the next.
-func (t *Correlation) AddHop(r Candidate) {
-	t.AddRun(r)
-	if len(t.Runs) == maxCorrelated {
-		t.Calls = slices.DeleteFunc(t.Calls, func(c CallSite) bool { return c.End != 0 && c.End+hopSlack < t.Runs[0].Start })
+// AddHop adds a run that is a hop. Beyond the limit the oldest is forgotten, and returned, with the calls
+// that ended before the next.
+func (t *Correlation) AddHop(r Candidate) (forgotten []Candidate) {
+	if t.insert(r); len(t.Runs) <= maxHops {
+		return nil
 	}
+	forgotten = t.forgetHops(t.Runs[1].Start)
+	if len(forgotten) == 0 { // they began together
+		forgotten = t.forgetHops(t.Runs[0].Start + 1)
+	}
+	t.forgetCalls(func(c *CallSite) bool { return c.End != 0 && len(t.Runs) > 0 && c.End+hopSlack < t.Runs[0].Start })
+	return forgotten
+}
+
+func (t *Correlation) forgetCalls(old func(*CallSite) bool) {
+	kept := t.Calls[:0:0]
+	for i := range t.Calls {
+		if c := &t.Calls[i]; old(c) {
+			t.Lost = max(t.Lost, c.Start, c.End)
+		} else {
+			kept = append(kept, *c)
+		}
+	}
+	t.Calls = kept
+}
+
+// forgetHops forgets those that began before a time.
+func (t *Correlation) forgetHops(before int64) (forgotten []Candidate) {
+	t.Runs = slices.DeleteFunc(t.Runs, func(r Candidate) bool {
+		if r.Start >= before {
+			return false
+		}
+		t.Lost, forgotten = max(t.Lost, r.Start), append(forgotten, r)
+		return true
+	})
+	return forgotten
+}
+
+// Crowded reports whether too many were alike at the time of a hop, so that its call may have been
+// forgotten, or that of another hop.
+func (t *Correlation) Crowded(r *Candidate) bool {
+	return t.Link == msg.ByPrompt && t.Lost != 0 && r.Start-hopSlack <= t.Lost
+}
+
+// EndHop records when the answer of a hop came.
+func (t *Correlation) EndHop(format, session, run string, end int64) (changed bool) {
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		if r.Request != "" && r.Run == run && r.Session == session && r.Format == format && r.End != end {
+			r.End = end
+			return true
+		}
+	}
+	return false
+}
+
+// Inner returns how long the request of the hop took in the other recording of it, within the
+// time of this one: the difference is transport. Zero if there is none, or more than one.
+func (t *Correlation) Inner(i int, pairs []Pair) (inner int64) {
+	r := &t.Runs[i]
+	if pairs[i].Call < 0 || r.Request == "" || r.End == 0 {
+		return 0
+	}
+	for j := range t.Runs {
+		o := &t.Runs[j]
+		if pairs[j].Call != pairs[i].Call || o.Request != r.Request || o.End == 0 || o.Session == r.Session && o.Format == r.Format {
+			continue
+		}
+		if o.Start < r.Start-hopSlack || o.End > r.End+hopSlack || o.End-o.Start >= r.End-r.Start {
+			continue
+		}
+		if inner != 0 {
+			return 0
+		}
+		inner = o.End - o.Start
+	}
+	return inner
 }
 
 // holds reports whether the run began while the call, or the turn, was going on.
@@ -231,7 +308,8 @@ func (t *Correlation) pairHops() []Pair {
 }
 
 // pairAlike pairs hops with calls that are alike. Those whose times overlap, directly or by
-// others, belong together: if they are as many calls as hops, they are paired in order.
+// others, belong together: if they are as many calls as hops, they are paired in order, unless some
+// of that time were forgotten.
 func (t *Correlation) pairAlike(pairs []Pair) {
 	taken := make([]bool, len(t.Calls))
 	done := make([]bool, len(t.Runs))
@@ -254,10 +332,10 @@ func (t *Correlation) pairAlike(pairs []Pair) {
 				}
 			}
 		}
-		if len(runs) != len(calls) {
+		slices.Sort(runs)
+		if len(runs) != len(calls) || t.Crowded(&t.Runs[runs[0]]) {
 			continue
 		}
-		slices.Sort(runs)
 		slices.Sort(calls)
 		confidence := uint8(aloneConfidence)
 		if len(runs) > 1 {

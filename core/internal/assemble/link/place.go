@@ -39,6 +39,8 @@ type Place struct {
 	// Correlates is set if a call of another session may have caused the run, or one of its
 	// calls a run there.
 	Correlates bool `json:"meets,omitempty"`
+	// Crowded is set if too many hops were alike at its time, so that its call is not known.
+	Crowded bool `json:"crowded,omitempty"`
 	// Hop is set if the run has been looked for as a hop, or as a cause of hops.
 	Hop bool `json:"hop,omitempty"`
 	// Delegate is the name by which its call knows the agent, which may have none of its own.

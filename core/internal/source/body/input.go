@@ -14,7 +14,7 @@ var (
 	ErrMemory = errors.New("too many large bodies at once")
 )
 
-// Memory is what all bodies that are being read may take together.
+// Memory bounds the bytes of all bodies that are being read.
 type Memory struct {
 	Most int64
 	used atomic.Int64
@@ -36,7 +36,7 @@ func (m *Memory) reserve(n int64) bool {
 	}
 }
 
-// Input is a body with its content encoding undone, which counts what it takes of a memory.
+// Input is a body with its content encoding undone, which counts the bytes that it takes of a memory.
 type Input struct {
 	memory  *Memory
 	decoded io.ReadCloser

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/klauspost/compress/zstd"
 )
 
-// gzReader reads the content of a .gz at any offset. A window of the last bytes makes it
+// unpacker reads the content of an archive at any offset. A window of the last bytes makes it
 // cheap to go back to the beginning of a line; to go back further it unpacks the file from
 // its beginning.
-type gzReader struct {
+type unpacker struct {
 	fd     *os.File
-	z      *gzip.Reader
+	z      packing
 	off    int64  // bytes unpacked
 	window []byte // the last of them, up to limit or twice that
 	limit  int
@@ -22,17 +24,43 @@ type gzReader struct {
 	unpacked int64 // in all passes together
 }
 
-func newGzReader(fd *os.File, maxRead int) *gzReader {
-	return &gzReader{fd: fd, limit: maxRead + 2*printLen}
+// packing is a decompressor.
+type packing interface {
+	io.Reader
+	Reset(r io.Reader) error
 }
 
-func (g *gzReader) restart() error {
+// maxWindow is how far back a .zst may refer: more than every level of zstd needs but the long and ultra ones.
+const maxWindow = 32 << 20
+
+// packingOf returns the decompressor of a file, by its first bytes.
+func packingOf(fd *os.File) (p packing, err error) {
+	var magic [4]byte
+	if _, err := fd.ReadAt(magic[:], 0); err != nil && err != io.EOF {
+		return nil, err
+	}
+	if string(magic[:]) == "\x28\xb5\x2f\xfd" {
+		p, err = zstd.NewReader(fd, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	} else {
+		p, err = gzip.NewReader(fd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func newUnpacker(fd *os.File, maxRead int) *unpacker {
+	return &unpacker{fd: fd, limit: maxRead + 2*printLen}
+}
+
+func (g *unpacker) restart() error {
 	if _, err := g.fd.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	g.off, g.window, g.end = 0, g.window[:0], nil
 	if g.z == nil {
-		g.z, g.end = gzip.NewReader(g.fd)
+		g.z, g.end = packingOf(g.fd)
 	} else {
 		g.end = g.z.Reset(g.fd)
 	}
@@ -43,7 +71,7 @@ func (g *gzReader) restart() error {
 	return nil
 }
 
-func (g *gzReader) ReadAt(p []byte, off int64) (n int, err error) {
+func (g *unpacker) ReadAt(p []byte, off int64) (n int, err error) {
 	if g.z == nil && g.end == nil || off < g.off-int64(len(g.window)) {
 		if err := g.restart(); err != nil {
 			return 0, err
@@ -70,7 +98,7 @@ func (g *gzReader) ReadAt(p []byte, off int64) (n int, err error) {
 }
 
 // read unpacks up to len(p) bytes.
-func (g *gzReader) read(p []byte) error {
+func (g *unpacker) read(p []byte) error {
 	if g.end != nil {
 		return g.end
 	}
@@ -94,7 +122,7 @@ type archiveError struct {
 func (e archiveError) Error() string { return fmt.Sprintf("%v after %d bytes", e.error, e.off) }
 
 // corrupt returns an archiveError for an error that is none of the file system.
-func (g *gzReader) corrupt(err error) error {
+func (g *unpacker) corrupt(err error) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
@@ -105,7 +133,7 @@ func (g *gzReader) corrupt(err error) error {
 }
 
 // size unpacks everything and returns its size.
-func (g *gzReader) size() (int64, error) {
+func (g *unpacker) size() (int64, error) {
 	for {
 		var b [1]byte
 		_, err := g.ReadAt(b[:], g.off)

@@ -74,6 +74,33 @@ func TestArchives(t *testing.T) {
 			e.gzip("y.jsonl", "z.jsonl.1.gz") // not by its name
 			e.start().want(append(big[:len(big):len(big)], b[0])...)
 		}},
+		{"a .zst of a read file", []string{"*.jsonl{,.zst}"}, func(e *env) {
+			e.write("x.jsonl", text(big[:2000]...))
+			e.start().want(big[:2000]...)
+			e.stop()
+			e.add("x.jsonl", text(big[2000:]...))
+			e.zstd("x.jsonl", "x.jsonl.zst")
+			e.write("y.jsonl.zst", string(zstandard([]byte(text(b[0])))))
+			old(e, "y.jsonl.zst")
+			e.start().want(append(big[:len(big):len(big)], b[0])...)
+			e.stop()
+			e.start().idle()
+			e.want(append(big[:len(big):len(big)], b[0])...)
+			e.wantStreams(2)
+		}},
+		{"a .zst that is cut short", []string{"*.zst"}, func(e *env) {
+			whole := zstandard([]byte(text(incompressible(8000)...)))
+			e.write("x.zst", string(whole[:len(whole)/2]))
+			old(e, "x.zst")
+			e.start()
+			e.wantTrouble(ReasonArchive)
+			e.idle()
+			e.write("x.zst", string(whole))
+			old(e, "x.zst")
+			e.add("x.zst", "")
+			e.until("the rest of it", func() bool { return e.sink.count() == 8000 })
+			e.wantStreams(1)
+		}},
 		{"archive beside its original", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(a[:5]...))
 			e.write("x.jsonl.1.gz", string(packed([]byte(text(a[:3]...)))))
@@ -184,9 +211,15 @@ func incompressible(n int) []string {
 
 // TestArchiveReadAt reads everywhere in an archive, forwards and back.
 func TestArchiveReadAt(t *testing.T) {
+	for name, pack := range map[string]func([]byte) []byte{"gz": packed, "zst": zstandard} {
+		t.Run(name, func(t *testing.T) { readArchive(t, pack) })
+	}
+}
+
+func readArchive(t *testing.T, pack func([]byte) []byte) {
 	content := []byte(text(incompressible(3000)...))
-	path := t.TempDir() + "/x.gz"
-	if err := os.WriteFile(path, packed(content), 0o644); err != nil {
+	path := t.TempDir() + "/x"
+	if err := os.WriteFile(path, pack(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.Open(path)
@@ -194,7 +227,7 @@ func TestArchiveReadAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	g := newGzReader(f, minRead)
+	g := newUnpacker(f, minRead)
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 100 {
 		off := r.Int64N(int64(len(content)) + 100)
@@ -210,7 +243,7 @@ func TestArchiveReadAt(t *testing.T) {
 	}
 }
 
-// A small archive that unpacks to a gigabyte without a line is given up with a problem, and soon.
+// A small archive that unpacks to a gigabyte without a line is abandoned with a problem, and soon.
 func TestArchiveWithoutLines(t *testing.T) {
 	for name, fill := range map[string]byte{"NULs": 0, "one endless line": 'x'} {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +281,7 @@ func TestArchiveIsUnpackedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fd.Close()
-	r := newGzReader(fd, minRead)
+	r := newUnpacker(fd, minRead)
 	l := newReader(256<<10, minRead)
 	st := &stream{}
 	if st.fingerprint, err = fingerprintAt(r, 0, 1); err != nil {

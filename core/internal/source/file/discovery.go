@@ -355,7 +355,7 @@ func kindOf(x found) kind {
 	switch {
 	case x.metadata:
 		return metadata
-	case strings.HasSuffix(x.path, ".gz"):
+	case ShapeOf(x.path, nil, nil) == Archive:
 		return archive
 	}
 	return transcript

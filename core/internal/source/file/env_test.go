@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 	"go.uber.org/goleak"
 )
 
@@ -131,17 +132,30 @@ func (e *env) copy(from, to string) {
 // gzip compresses a file as gzip does: it keeps the time, and removes the original
 // when the archive is complete. That appears whole, since how long it would be cut
 // short depends on the machine.
-func (e *env) gzip(from, to string) {
+func (e *env) gzip(from, to string) { e.Helper(); e.pack(packed, from, to) }
+
+func (e *env) zstd(from, to string) { e.Helper(); e.pack(zstandard, from, to) }
+
+func (e *env) pack(pack func([]byte) []byte, from, to string) {
 	e.Helper()
 	info, err := os.Stat(e.path(from))
 	e.must(err)
 	b, err := os.ReadFile(e.path(from))
 	e.must(err)
-	e.write("tmp", string(packed(b)))
+	e.write("tmp", string(pack(b)))
 	old := info.ModTime().Add(-time.Minute) // long enough ago
 	e.must(os.Chtimes(e.path("tmp"), old, old))
 	e.rename("tmp", to)
 	e.must(os.Remove(e.path(from)))
+}
+
+func zstandard(b []byte) []byte {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(err)
+	}
+	defer z.Close()
+	return z.EncodeAll(b, nil)
 }
 
 func packed(b []byte) []byte {

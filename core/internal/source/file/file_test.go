@@ -286,7 +286,7 @@ func TestFiles(t *testing.T) {
 			e.write("x.jsonl", "{\n}\n")
 			e.start().want("{", "}")
 			e.stop()
-			e.settings.Documents = []string{"*.json"} // the next build reads it as what it is
+			e.settings.Documents = []string{"*.json"} // the next build reads it as a document
 			e.start().want("{", "}", "{\n}\n")
 			e.stop()
 			e.start().idle()

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"os"
@@ -13,7 +14,7 @@ type kind uint8
 
 const (
 	transcript kind = iota // read by lines; it may grow
-	archive                // a .gz, unpacked and read by lines
+	archive                // a .gz or .zst, unpacked and read by lines
 	metadata               // one frame
 )
 
@@ -164,6 +165,16 @@ func (s *fileset) unindex(f *file) {
 	s.rotations.unblock(f)
 }
 
+// orphanPrevious orphans the streams of an earlier run that f does not have: all but mine.
+func (s *fileset) orphanPrevious(f *file, mine *stream) {
+	for _, st := range f.previous {
+		if st != mine {
+			s.addOrphan(&file{path: cmp.Or(st.origin, f.path), id: f.id, kind: f.kind, stream: st}, 0)
+		}
+	}
+	f.previous = nil
+}
+
 // detach orphans the streams of a file whose name is gone. Its open descriptor, if there
 // is one, still leads to the content.
 func (s *fileset) detach(f *file) {
@@ -171,10 +182,7 @@ func (s *fileset) detach(f *file) {
 	if s.byPath[f.path] == f && f.fd == nil { // a process that has it open may still write to it
 		delete(s.byPath, f.path)
 	}
-	for _, st := range f.previous {
-		s.addOrphan(&file{path: f.path, id: f.id, kind: f.kind, stream: st}, 0)
-	}
-	f.previous = nil
+	s.orphanPrevious(f, nil)
 	unread := int64(0)
 	if f.fd == nil && f.kind == transcript && f.stream != nil {
 		unread = max(0, f.stamp.size-f.stream.cursor.line)

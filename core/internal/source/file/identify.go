@@ -148,12 +148,7 @@ func (i *identifier) resume(f *file, r io.ReaderAt, at stamp) error {
 	s := i.files
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, st := range f.previous {
-		if st != mine {
-			s.addOrphan(&file{path: f.path, id: f.id, kind: f.kind, stream: st}, 0)
-		}
-	}
-	f.previous = nil
+	s.orphanPrevious(f, mine)
 	if mine != nil {
 		f.stream, mine.file = mine, f
 	}
@@ -335,7 +330,7 @@ func (i *identifier) compareWith(o relative, r io.ReaderAt, at stamp) (rel relat
 	}
 	var its io.ReaderAt = fd
 	if o.kind == archive {
-		its = newGzReader(fd, i.MaxRead)
+		its = newUnpacker(fd, i.MaxRead)
 	} else if rel := o.intact(fd); rel != isDuplicate { // before r is unpacked in vain
 		return rel, 0, nil
 	}
@@ -374,7 +369,7 @@ func (o relative) intact(r io.ReaderAt) relation {
 
 // sizeOf returns the size of a content. An archive is unpacked for it.
 func sizeOf(r io.ReaderAt, at stamp) (int64, error) {
-	if g, ok := r.(*gzReader); ok {
+	if g, ok := r.(*unpacker); ok {
 		return g.size()
 	}
 	return at.size, nil

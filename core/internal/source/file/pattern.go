@@ -195,7 +195,7 @@ func (ps *patterns) excluded(path string) bool {
 
 // documents reports whether files of that name are one document each.
 func (ps *patterns) documents(name string) bool {
-	return slices.ContainsFunc(ps.document, func(p string) bool { return doublestar.MatchUnvalidated(p, name) })
+	return ShapeOf(name, nil, ps.document) == Document
 }
 
 // covers reports whether the patterns name path as a file to tail.

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,7 +44,11 @@ func (r rotations) remove(f *file) {
 // the set may have it now.
 func (r rotations) block(f *file) {
 	if f.blocks == "" {
-		f.blocks = rotationBase(f.path)
+		path := f.path
+		if len(f.previous) > 0 { // of an inode that may be another file's now
+			path = cmp.Or(f.previous[0].origin, path)
+		}
+		f.blocks = rotationBase(path)
 		r.blocked[f.blocks]++
 		r.invalidate(f.blocks)
 	}
@@ -90,7 +95,7 @@ func (r rotations) invalidate(base string) {
 // the first rotation: x.jsonl for x.jsonl.1, x.jsonl-20260102 and x.jsonl.3.gz. A number
 // without an extension before it is part of the name.
 func rotationBase(path string) string {
-	path = strings.TrimSuffix(path, ".gz")
+	path = unpackedName(path)
 	base := strings.TrimRight(path, "0123456789.:_TZ-")
 	rest := path[len(base):]
 	if len(rest) < 2 || rest[0] != '.' && rest[0] != '-' || rest[1] < '0' || rest[1] > '9' || filepath.Ext(base) == "" {
@@ -103,7 +108,7 @@ func rotationBase(path string) string {
 // first: x.jsonl.1 and x.jsonl for x.jsonl.1.gz.
 func originals(path string) []string {
 	var out []string
-	if p, ok := strings.CutSuffix(path, ".gz"); ok {
+	if p := unpackedName(path); p != path {
 		out = append(out, p)
 	}
 	if p := rotationBase(path); p != path && !slices.Contains(out, p) {

@@ -41,8 +41,8 @@ type Settings struct {
 	IgnoreOlderThan time.Duration // leave out files last modified longer ago than this and never read; 0: none
 	NewestFirst     bool          // begin with the files that changed last
 
-	// FollowSymlinks reads also what symbolic links lead to outside of the directory in front
-	// of a pattern's wildcards. Whoever can write there has the sidecar read any file then.
+	// FollowSymlinks reads also the files that symbolic links lead to outside of the directory in front
+	// of a pattern's wildcards. Any writer there can have the sidecar read any file then.
 	FollowSymlinks bool
 	// Owners are users, by name or id, whose files are read; none: everybody's.
 	Owners []string

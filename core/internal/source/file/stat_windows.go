@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// describe takes name and creation time for the identity of a file, of which Windows tells no more without
+// describe takes name and creation time for the identity of a file, of which Windows reports no more without
 // opening it: a file with a new name counts as another one until its content is compared.
 func describe(info fs.FileInfo) (id inode, s stamp, links uint64) {
 	s = stamp{info.Size(), info.ModTime().UnixNano()}

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -107,17 +106,16 @@ func (t *tailer) read(ctx context.Context, f *file, st status) (result, error) {
 	return res, err
 }
 
-// detect makes a transcript that has no stream yet a document if its first line is { or [ alone: some
-// programs write one indented document under the name of lines. A format without documents has none.
+// detect makes a transcript that has no stream yet a document if it begins like one.
 func (t *tailer) detect(f *file) error {
 	if len(t.Documents) == 0 || f.kind != transcript || f.stream != nil || f.candidate || f.orphan != nil {
 		return nil
 	}
 	head, _, err := firstLine(f.fd)
-	if err != nil || !bytes.HasSuffix(head, []byte("\n")) {
+	if err != nil {
 		return err
 	}
-	if head = bytes.TrimSpace(bytes.TrimPrefix(head, mark)); string(head) == "{" || string(head) == "[" {
+	if path, _ := t.files.name(f); ShapeOf(path, head, t.Documents) == Document {
 		t.files.mu.Lock()
 		defer t.files.mu.Unlock()
 		f.kind, f.document, f.detected = metadata, true, true
@@ -150,7 +148,7 @@ func (t *tailer) unpack(ctx context.Context, f *file, at stamp) (result, error) 
 	if f.stream != nil && f.stream.exhausted(at) {
 		return result{}, nil
 	}
-	r := newGzReader(f.fd, t.reader.maxRead)
+	r := newUnpacker(f.fd, t.reader.maxRead)
 	if f.stream == nil {
 		res, err := t.identity.identify(f, r, at, true)
 		if err != nil || f.stream == nil || f.stream.done == at {

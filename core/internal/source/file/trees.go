@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Who writes into a watched tree decides what its names lead to, and the sidecar may read more
+// A writer into a watched tree decides where its names lead, and the sidecar may read more
 // than the writer may. So a file is opened beneath the root of its tree, component by component
 // (os.Root), and it is read only if its owner may be read.
 
@@ -45,7 +45,7 @@ func newTrees(ps *patterns, follow bool, owners []string) (*trees, error) {
 	return t, nil
 }
 
-// lookupOwner returns the id of a user, who may be given by it.
+// lookupOwner returns the id of a user, from a name or from the id itself.
 func lookupOwner(name string) (uint32, error) {
 	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return uint32(id), nil

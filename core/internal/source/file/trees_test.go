@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Whoever writes into a watched tree has the sidecar read no file outside of it.
+// A writer into a watched tree cannot have the sidecar read a file outside of it.
 func TestLinksThatLeaveTheTree(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "shadow")
 	if err := os.WriteFile(secret, []byte("root:$6$hash\n"), 0o600); err != nil {

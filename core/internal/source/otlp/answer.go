@@ -161,7 +161,7 @@ func (x exchange) write(v *verdict, g *signal, json bool) {
 }
 
 // call is a call of gRPC. OTLP has unary calls alone, which are one message each way in HTTP/2;
-// they are served here and not by a gRPC server, so that a request counts what it takes of the
+// they are served here and not by a gRPC server, so that a request counts its share of the
 // memory before and after it is decompressed, and its bytes are read into place once.
 type call struct {
 	*Server

@@ -16,8 +16,8 @@ import (
 )
 
 // object appends a JSON object of a client as the JSON of a message. Clients differ: some
-// have the field names of the .proto, names of enums, numbers for integers of 64 bits, or ids in base64. What
-// is no field stays as it is.
+// have the field names of the .proto, names of enums, numbers for integers of 64 bits, or ids in base64. A
+// member that is no field stays as it is.
 func object(dst []byte, m *message, v jsonv.Value, limit int) ([]byte, error) {
 	dst, err := members(append(dst, '{'), m, v, nil, limit)
 	return append(dst, '}'), err

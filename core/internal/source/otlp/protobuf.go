@@ -30,7 +30,7 @@ var (
 )
 
 // protobuf writes messages in protobuf's encoding as JSON. It makes no values of them, because
-// what is between a request and the journal is text.
+// a request is text on its way to the journal.
 type protobuf struct {
 	limit int // of the length of dst
 }

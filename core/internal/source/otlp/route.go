@@ -34,7 +34,7 @@ func glob(pattern, name string) bool {
 // router finds the stream of a scope.
 type router struct {
 	routes []Route // the first match wins
-	format string  // of what matches none
+	format string  // of a resource that matches none
 }
 
 func (r *router) formatOf(service, scope string) string {
@@ -46,7 +46,7 @@ func (r *router) formatOf(service, scope string) string {
 	return r.format
 }
 
-// identity are the attributes by which resources are told apart: which process, and which
+// identity are the attributes by which resources are distinguished: which process, and which
 // conversation where a resource is of one. Others may be absent in one signal and not in another.
 var identity = [...]string{
 	"service.namespace", "service.name", "service.instance.id", "host.id", "host.name", "k8s.pod.uid", "container.id", "process.pid",

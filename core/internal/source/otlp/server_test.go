@@ -228,7 +228,7 @@ func TestSDKs(t *testing.T) {
 	}
 }
 
-// TestEncodings: a request gives the same frame over each transport and in each encoding, and the
+// TestEncodings: a request becomes the same frame over each transport and in each encoding, and the
 // frame is the mapping of protobuf to JSON.
 func TestEncodings(t *testing.T) {
 	q := request("parcel", 2)
@@ -371,7 +371,7 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// TestInvalid: what is no request is refused with the reason, nothing of it is recorded, and it
+// TestInvalid: a body that is no request is refused with the reason, nothing of it is recorded, and it
 // is a dead letter.
 func TestInvalid(t *testing.T) {
 	deep := strings.Repeat(`{"arrayValue":{"values":[`, 2000)
@@ -479,7 +479,7 @@ func TestLongRecords(t *testing.T) {
 }
 
 // TestBackPressure: a journal without room is the protocol's code for "later", and so are too many requests
-// at once; what the client sends again is recorded.
+// at once; a request that the client sends again is recorded.
 func TestBackPressure(t *testing.T) {
 	rec := recordtest.New()
 	f := start(t, rec, func(s *Settings) { s.RecordTimeout = 50 * time.Millisecond })

@@ -404,7 +404,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A small body that unpacks to a large one takes no more memory than the limit, whatever its shape.
+// A small body that unpacks to a large one takes no more memory than the limit, in any shape.
 func TestUnpackedBodiesAreBounded(t *testing.T) {
 	const limit, size = 16 << 20, 6 << 20
 	for _, contentType := range []string{"application/json", "application/x-ndjson", "text/event-stream"} {

@@ -214,7 +214,7 @@ func (d *database) scan(ctx context.Context) error {
 			}
 		}
 	}
-	// The rows may have changed since: what is recorded is summed again.
+	// The rows may have changed since: those that are recorded are summed again.
 	var now sums
 	whole, err := d.walk(ctx, nil, func(r *row) error {
 		b, m := d.bucket(r), mix(r.key, r.hash)

@@ -17,8 +17,8 @@
 // system in memory (snapshot): the pages of the main file, overlaid with the committed frames of
 // the write-ahead log, whose checksums are verified. No lock is taken, so no commit, checkpoint or
 // VACUUM of the agent waits. Instead each read is verified afterwards: a snapshot is valid as long
-// as the main file, the log's salt and the rollback journal are as they were; what was read from
-// an invalid one is discarded and read again from the next. Without a log each commit invalidates it:
+// as the main file, the log's salt and the rollback journal are as they were; rows from
+// an invalid one are discarded and read again from the next. Without a log each commit invalidates it:
 // up to maxCopy the database is then copied to memory first.
 //
 // # Nothing lost

@@ -90,7 +90,7 @@ func (v *view) Close() {
 	v.snapshot.Close()
 }
 
-// release closes what SQLite has of the snapshot.
+// release closes SQLite's connection to the snapshot.
 func (v *view) release() {
 	if v.conn != nil {
 		_ = v.conn.Close()

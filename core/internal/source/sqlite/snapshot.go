@@ -35,7 +35,7 @@ const (
 	settled = 20 * time.Millisecond
 )
 
-// snapshot is a database at one commit. It is read without locks, and what was read is right if
+// snapshot is a database at one commit. It is read without locks, and its rows are right if
 // the snapshot is valid afterwards.
 type snapshot struct {
 	path      string
@@ -49,7 +49,7 @@ type snapshot struct {
 }
 
 // maxCopy is the size up to which a database with a rollback journal is copied to memory: each commit
-// of the agent invalidates what is read from its file, and copying is faster than reading rows.
+// of the agent invalidates the rows that are read from its file, and copying is faster than reading rows.
 const maxCopy = 32 << 20
 
 // walIndex is where the committed pages of a write-ahead log are. It grows with the log.

@@ -68,7 +68,7 @@ func run(t testing.TB, rec *recordtest.Recorder, path string) (*Source, func()) 
 func wait(t testing.TB, s *Source) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		if s.idle.CompareAndSwap(true, false) { // and once more, after what was written before
+		if s.idle.CompareAndSwap(true, false) { // and once more, after the rows that were written before
 			for ; time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 				if s.Idle() {
 					return

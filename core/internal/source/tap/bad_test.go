@@ -452,7 +452,7 @@ func TestPanicInRecorder(t *testing.T) {
 // side sends it, and the traffic passes.
 func TestUnpackedBodiesAreBounded(t *testing.T) {
 	const requests, size, limit = 40, 8 << 20, 32 << 20
-	// What is measured is what is held: at the usual pace half of the heap is garbage, and
+	// The test measures the bytes in use: at the usual pace half of the heap is garbage, and
 	// more while a loaded machine is late to collect it.
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	// Noise among repeated bytes: less than a hundred times smaller when it is packed.
@@ -541,7 +541,7 @@ func heapPeak() (stop chan struct{}, peak chan uint64) {
 	return stop, peak
 }
 
-// What is made to be large when it is unpacked is not: its beginning is recorded, with the reason.
+// A body that is made to be large when it is unpacked stays small: its beginning is recorded, with the reason.
 func TestBomb(t *testing.T) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

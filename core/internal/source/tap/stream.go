@@ -93,7 +93,7 @@ func (s *stream) recordRequest() {
 
 // recordUnpacked records a request whose content encoding is undone. A few bytes may stand for
 // many, so how many is found out first: they are taken from the memory before they are there.
-// What cannot be unpacked, or not now, is recorded as it came, with the reason.
+// A request that cannot be unpacked, or not now, is recorded as it came, with the reason.
 func (s *stream) recordUnpacked(f *frame.Frame) {
 	cost := body.Cost(s.request.encoding)
 	if !s.tap.memory.reserve(cost) {
@@ -129,7 +129,7 @@ func (s *stream) recordUnpacked(f *frame.Frame) {
 }
 
 // mostUnpacked is how much of a request is unpacked: text does not become a hundredth of its size,
-// so what does is made to be large.
+// so a request that does is made to be large.
 func (s *stream) mostUnpacked(data []byte) int {
 	return min(int(s.tap.MaxBody), max(largeFrames, 100*len(data)))
 }

@@ -1,5 +1,5 @@
 // Command protogen compiles the .proto files named on its command line and runs
-// protoc-gen-go on them, so that nobody needs protoc installed.
+// protoc-gen-go on them, so that protoc need not be installed.
 //
 //	protogen -I ROOT -out DIR FILE.proto ...
 package main

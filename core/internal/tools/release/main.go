@@ -10,7 +10,7 @@
 // none of them: earshot fetches it at its first start.
 //
 // nfpm makes the packages, because it writes three formats without the tools of three distributions; the
-// rest of what goreleaser does is building and packing, which the go command and archive/tar do.
+// rest of goreleaser's work is building and packing, which the go command and archive/tar do.
 package main
 
 import (

@@ -1,0 +1,249 @@
+package delivery_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/delivery"
+	"github.com/earshot-dev/earshot/core/internal/spool"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestRewrite changes what is in the spool of an exporter that is down.
+func TestRewrite(t *testing.T) {
+	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{away: true}}).start()
+	r.submit(0, 10)
+	r.until("the commits", func() bool { return r.commits() == 10 })
+	if r.d.Behind("near") || !r.d.Behind("other") || r.d.Behind("unknown") {
+		t.Error("the wrong exporter is behind")
+	}
+	n, err := r.d.Rewrite(func(b *export.Batch) bool {
+		if b.Messages[0].Key != "7.0" {
+			return false
+		}
+		b.Messages[0].Content = msg.Plain("erased")
+		return true
+	})
+	if n != 1 || err != nil {
+		t.Errorf("%d are changed: %v", n, err)
+	}
+	r.other.set(false)
+	r.until("all of it", r.d.Settled)
+	r.stop()
+	all := want(10)
+	all[21] = "7.0=erased"
+	if d := cmp.Diff(all, r.other.got); d != "" {
+		t.Error(d)
+	}
+	if r.d.Behind("other") {
+		t.Error("still behind")
+	}
+}
+
+// figures are the values of the metrics, by name and labels.
+func figures(t *testing.T, m *telemetry.Metrics) map[string]float64 {
+	t.Helper()
+	families, err := m.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string]float64)
+	for _, f := range families {
+		for _, x := range f.GetMetric() {
+			name := strings.TrimPrefix(f.GetName(), "earshot_")
+			for _, l := range x.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			out[name] = x.GetCounter().GetValue() + x.GetGauge().GetValue() + float64(x.GetHistogram().GetSampleCount())
+		}
+	}
+	return out
+}
+
+// recorded is a checkpoint that notes the deltas in order.
+type recorded struct {
+	mu   sync.Mutex
+	keys []string
+}
+
+func (c *recorded) Commit(deltas ...checkpoint.Delta) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range deltas {
+		c.keys = append(c.keys, d.Streams[0].Key)
+	}
+	return nil
+}
+
+// TestDamagedSpool has a spool with records that are no batches: each is reported and lost, and the others
+// are delivered. The spool of an exporter that is gone is named, and stays.
+func TestDamagedSpool(t *testing.T) {
+	dir := t.TempDir()
+	one, done := batch(0)
+	defer done()
+	record, err := one.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x", "gone"} {
+		q, err := spool.Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []string{"short", "8 bytes.", "8 bytes.and no batch", "8 bytes." + string(record)} {
+			if err := q.Append([]byte(r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	var damaged []string
+	x, c, m := &far{}, &recorded{}, telemetry.New()
+	d, err := delivery.New(delivery.Settings{
+		SpoolDir: dir, RetryMin: time.Millisecond, Metrics: m, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Damaged: func(exporter string, err error) { damaged = append(damaged, exporter) },
+	}, c, delivery.Target{Name: "x", Exporter: x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.Behind("x") || d.Settled() {
+		t.Error("what an earlier run left is not waiting")
+	}
+	if figures(t, m)["spool_bytes x"] == 0 {
+		t.Error("the spool has no bytes")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { d.Run(ctx); close(ended) }()
+	r := &rig{T: t}
+	r.until("the spool", d.Settled)
+	acked := make(chan int, 3)
+	for i := 1; i < 3; i++ {
+		b, done := batch(i)
+		if i == 2 {
+			b = &export.Batch{ID: "empty"}
+		}
+		if err := d.Submit(ctx, b, checkpoint.Delta{Streams: []checkpoint.Stream{{Key: fmt.Sprint(i)}}}, false, done, func() { acked <- i }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := <-acked, <-acked; a != 1 || b != 2 {
+		t.Errorf("%d and %d are committed", a, b)
+	}
+	r.until("the queue", d.Settled)
+	cancel()
+	<-ended
+	d.Close()
+	if diff := cmp.Diff(want(2), x.received()); diff != "" {
+		t.Error(diff)
+	}
+	if got := d.Lost(); got != 3 || len(damaged) != 3 || damaged[0] != "x" {
+		t.Errorf("%d are lost, reported: %v", got, damaged)
+	}
+	if diff := cmp.Diff([]string{"1", "2"}, c.keys); diff != "" {
+		t.Error(diff)
+	}
+	if text := log.String(); !strings.Contains(text, "exporter=gone") || strings.Contains(text, "exporter=empty") || strings.Count(text, "are lost") != 3 {
+		t.Error(text)
+	}
+	got := figures(t, m)
+	for name, want := range map[string]float64{"spool_bytes x": 0, "spool_lost_total x": 3, "export_batches_total x ok": 2, "export_records_total x": 6, "export_batch_seconds x": 2} {
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s is %v, %v, want %v", name, v, ok, want)
+		}
+	}
+}
+
+// asking is an exporter that asks for a pause once.
+type asking struct {
+	far
+	at []time.Time
+}
+
+func (a *asking) Export(ctx context.Context, b *export.Batch) error {
+	a.mu.Lock()
+	a.at = append(a.at, time.Now())
+	n := len(a.at)
+	a.mu.Unlock()
+	if n < 3 {
+		return &export.RetryAfter{Err: errAway, Wait: 300 * time.Millisecond}
+	}
+	return a.far.Export(ctx, b)
+}
+
+// TestRetryAfter: a destination that asks for a pause has it, of memory and of the spool.
+func TestRetryAfter(t *testing.T) {
+	near := &asking{}
+	r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}}).start()
+	r.submit(0, 1)
+	r.until("the exporter", func() bool { return near.count() == 3 && r.d.Settled() })
+	r.stop()
+	for i := 1; i < 3; i++ {
+		if pause := near.at[i].Sub(near.at[i-1]); pause < 300*time.Millisecond {
+			t.Errorf("attempt %d comes after %v", i, pause)
+		}
+	}
+}
+
+// TestSubmitEnds: Submit ends with its context while the spools are full.
+func TestSubmitEnds(t *testing.T) {
+	for name, near := range map[string]exporter{"whole": &far{away: true}, "parts": &selecting{far{away: true}}} {
+		r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}, max: 1}).start()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		var err error
+		for i := 0; err == nil; i += 10 {
+			b, done := batch(i)
+			err = r.d.Submit(ctx, b, checkpoint.Delta{}, false, done, func() {})
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+		r.until("the first batch, which is larger than the spools may be", func() bool { return r.commits() > 0 })
+		r.stop()
+	}
+}
+
+// TestGatherLimits: batches are gathered while others follow, for a while, and so many.
+func TestGatherLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		more    bool
+		gather  time.Duration
+		batches int
+		exports int // at least
+	}{
+		"none follows": {false, time.Hour, 10, 10}, "for long": {true, time.Nanosecond, 10, 5}, "too many": {true, time.Hour, 130, 2},
+	} {
+		near := &gathering{most: 1000}
+		r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}, more: c.more, gather: c.gather}).start()
+		r.submit(0, c.batches)
+		r.until(name, func() bool { return r.commits() == c.batches && r.d.Settled() })
+		r.stop()
+		if near.exports < c.exports {
+			t.Errorf("%s: %d exports", name, near.exports)
+		}
+		if d := cmp.Diff(want(c.batches), near.got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestChecks has values at both sides of each limit of the checks.
+func TestChecks(t *testing.T) {
+	dutch := func(b []byte) bool { return weighted(b, []int{9, 8, 7, 6, 5, 4, 3, 2, -1}, 11) }
+	of := func(f func([]byte) int) func([]byte) bool { return func(b []byte) bool { return f(b) == 0 } }
+	for name, c := range map[string]struct {
+		check   func([]byte) bool
+		yes, no []string
+	}{
+		"card": {
+			card, []string{"4307418529637", "2307418529630741", "6307418529630741855", "378230741852963", "343074185296309", "4307-4185 29637"},
+			[]string{"430741852965", "7307418529630740", "1307418529630743", "4307418529638", "63074185296307418555", "5555555555555555"},
+		},
+		"ssn":       {ssn, []string{"536-90-4399", "899-01-0001", "001-10-1000"}, []string{"000-90-4399", "666-90-4399", "900-90-4399", "536-00-4399", "536-90-0000"}},
+		"french":    {frenchID, []string{"255081416802538", "184032A00501752", "184032B00501779", "1 84 01 20 005 017 90", "184202000501706", "184422000501767", "184122000501772"}, []string{"255081416802539", "184032A00501779", "184002000501774", "184132000501788", "184192000501787", "184432000501783"}},
+		"german":    {germanID, []string{"86095742719", "12345678903", "99999999902", "50000000014", "10000000000"}, []string{"86095742718", "12345678901"}},
+		"spanish":   {spanishID, []string{"X1234567L", "Y1234567X", "Z1234567R", "01234567L", "12345678-Z"}, []string{"X1234567R", "Z1234567L"}},
+		"dutch":     {dutch, []string{"123456782", "111222333"}, []string{"000000000", "123456783"}},
+		"dated":     {dated, []string{"0101", "1231", "2101", "3212", "9231"}, []string{"0001", "1301", "0100", "0132", "2001"}},
+		"swedish":   {swedishID, []string{"811218-9876", "19811218-9876", "811231+9879", "811218+9876"}, []string{"811218-9877", "811318-9875", "811232-9878", "811200-9878"}},
+		"brazilian": {brazilianID, []string{"529.982.247-25", "123.456.780-62", "100.000.005-23"}, []string{"111.111.111-11", "529.982.247-35", "529.982.247-26"}},
+		"address":   {address, []string{"203.0.113.7", "2001:db8::7"}, []string{"127.0.0.1", "0.0.0.0", "::", "::1", "203.0.113.256", "12:34:56"}},
+		"phone": {
+			phone, []string{"+49 30 1234", "+49301234", "030 12345", "(030) 12345", "+123456789012345", "030.12345678"},
+			[]string{"49 30 12345", "+49 3012", "+1234567890123456", "000 12345678", "030..1234567", "030.1234.5678.9", "(30) 1234"},
+		},
+		"iban":   {ibanSum, []string{"NO9386011117947", "FR1420041010050500013M02606", "MT84MALT011000012345MTLCAST001S", "mt84malt011000012345mtlcast001s"}, []string{"NO9386011117948", "FR1420041010050500013N02606", "NO93-8601111794"}},
+		"mixed":  {mixed, []string{"a1", "1Z", "é1a"}, []string{"a", "1", "", "é1", "a-"}},
+		"random": {random, []string{"wJ2kQ9dX7m", "xx-wJ2kQ9dX7m", "abcdefghijk1", "abc1defg2hi", "abcdefg12ab"}, []string{"wJ2kQ9dX7", "wJ2kQ-9dX7m", "aaaaaaaaaa1", "abcdefghijkl", "abcabcabcabc1", "1234567890123", "abcdefg1222"}},
+		"placeholder": {
+			notPlaceholder, []string{"hunter", "your1", "example7", "nullable", "aab"},
+			[]string{"", "$X", "<x>", "{x", "[x", "(x", "%x", "*x", "NULL", "Password", "your-key", "Example", "changeme", "xxxx", "placeholder", "aaaa", "a...b", "x[redacted:y]", "x${Y}"},
+		},
+		"quoted": {quotedValue, []string{"hunter", "password1", "^a", "1.2", "~x"}, []string{"passwordOf", "passwd", "secret_of", "^1.2", "~2.0", "f(x)", "a{b", "a>b", "null"}},
+		"bare":   {bareValue, []string{"hunter2", "a!", "a-b", "a~"}, []string{"hunter", "/a1", ".a1", `"a1`, "&a1", "-a1", "=a1", ":a1", "é1", "1é", "null"}},
+		"option": {optionValue, []string{"hunter2", "a-b", "a!"}, []string{"hunter", "12345", "$A1"}},
+		"basic":  {basicShape, []string{"am9lOmh1bnRlcjJob3JzZQ==", "YTpi"}, []string{"YWI", "OmFi", "!!!!", "YTpiCg==", "/zph"}},
+		"jwt":    {jwtShape, []string{"eyJhIjoxfQ.x.y", "eyJhIjoxfQ"}, []string{"eyJhIjoxf.x", "e!"}},
+		"escape": {
+			escapedLetter, []string{`\u0041`, `\u007e`, `\u007a`, `\u0020`, `\u002f`, `\u0032`, `\u003d`, `\u005b`, `\u0072`, `\u006C`, `\u001f\u0022x\u0041`},
+			[]string{`\u0026`, `\u0027`, `\u0022`, `\u003c`, `\u003E`, `\u005c`, `\u007F`, `\u001f`, `\u0080`, `\u00e9`, `\u004`, ""},
+		},
+		"key": {of(notKey), []string{`_name":`, "x=", `' ,`, `"\"  :`, `abcdefghij_-abcdefgh:`}, []string{"", "x", `"x:`, strings.Repeat(" ", 12) + ":", "abcdefghij_-abcdefghi:"}},
+		"dot": {of(noDot), []string{"ab-c.d", "."}, []string{"abc", "a b.c"}},
+		"at":  {of(noAt), []string{"a@", strings.Repeat("a", 1023) + "@"}, []string{"a", "a @", `a"@`, "a'@", "a<@", "a>@", strings.Repeat("a", 1024) + "@"}},
+	} {
+		for _, s := range c.yes {
+			if !c.check([]byte(s)) {
+				t.Errorf("%s: %q is refused", name, s)
+			}
+		}
+		for _, s := range c.no {
+			if c.check([]byte(s)) {
+				t.Errorf("%s: %q is accepted", name, s)
+			}
+		}
+	}
+	if a, b, c := noDot([]byte("abc d")), noDot([]byte("abc")), noAt([]byte("abc d")); a != 4 || b != 3 || c != 4 {
+		t.Error(a, b, c)
+	}
+	if e := entropyOf([]byte("abcdabcd")); e != 2 {
+		t.Error(e)
+	}
+}
+
+// TestSecretKeys has keys of JSON whose value is a secret, at once or by its looks.
+func TestSecretKeys(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	for in, want := range map[string]string{
+		`{"DB-PassWord":"hunter"}`:                              `{"DB-PassWord":"[redacted:password]"}`,
+		`{"my_secret_access_key":"abcd"}`:                       `{"my_secret_access_key":"[redacted:aws_secret_key]"}`,
+		`{"secretAccessKey":"abcd"}`:                            `{"secretAccessKey":"[redacted:aws_secret_key]"}`,
+		`{"access_key":"abcd"}`:                                 `{"access_key":"abcd"}`,
+		`{"my_token":"wJ2kQ9dX7mB4"}`:                           `{"my_token":"[redacted:password]"}`,
+		`{"my_token":"short"}`:                                  `{"my_token":"short"}`,
+		`{"Set-Cookie":"s=abcdefgh; p"}`:                        `{"Set-Cookie":"[redacted:cookie]"}`,
+		`{"cookie":"aaaaaaab"}`:                                 `{"cookie":"aaaaaaab"}`,
+		`{"proxy_authorization":"Custom abcdefgh"}`:             `{"proxy_authorization":"[redacted:proxy_authorization]"}`,
+		`{"` + strings.Repeat("p", 56) + `password":"hunter"}`:  `{"` + strings.Repeat("p", 56) + `password":"[redacted:password]"}`,
+		`{"` + strings.Repeat("p", 57) + `password":"?unter>"}`: `{"` + strings.Repeat("p", 57) + `password":"?unter>"}`,
+		`{"password":["a","b"]}`:                                `{"password":["a","b"]}`,
+	} {
+		got := string(r.Bytes([]byte(`{"x":"` + aws + `",` + in[1:])))
+		if got != `{"x":"[redacted:aws_access_key]",`+want[1:] {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// TestEscapes: the strings of a document that is written again are as they were, with all their escapes.
+func TestEscapes(t *testing.T) {
+	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}}, Keys: []string{"naïve", "plain"}})
+	for in, want := range map[string]string{
+		`["B-1234 \b\f\n\r\t\"\\\/ \u0001\u001F\u00Ee\uD83D\uDE00 \ud800x \udbff\u0041 \udfff"]`: `["[redacted:berth] \u0008\u000c\n\r\t\"\\/ \u0001\u001fî😀 \ud800x \udbffA \udfff"]`,
+		`["B-1234 \x \u12 \u12G4 \u00`:                `["[redacted:berth] \\x \\u12 \\u12G4 \\u00`,
+		`"na\u00efve":1`:                              `"na\u00efve":"[redacted:naïve]"`,
+		`["B-1234`:                                    `["[redacted:berth]`,
+		`{"na\u00efve":"x","plain" :  [1,{}]}`:        `{"na\u00efve":"[redacted:naïve]","plain" :  "[redacted:plain]"}`,
+		`{"plain":-1.5e3 ,"a":0}`:                     `{"plain":"[redacted:plain]" ,"a":0}`,
+		`[{"plain":12}]`:                              `[{"plain":"[redacted:plain]"}]`,
+		`{"plain":null }`:                             `{"plain":null }`,
+		`{"plain":[[1],"]"],"a":1}`:                   `{"plain":"[redacted:plain]","a":1}`,
+		`{"plain":[1,`:                                `{"plain":"[redacted:plain]"`,
+		`{"plain":"open`:                              `{"plain":"[redacted:plain]"`,
+		`{"plain":`:                                   `{"plain":`,
+		`{"a":{"b":"{\"c\":\"{\\\"plain\\\":1}\"}"}}`: `{"a":{"b":"{\"c\":\"{\\\"plain\\\":\\\"[redacted:plain]\\\"}\"}"}}`,
+		`{"name":"plain","b":1,"value":2}`:            `{"name":"plain","b":1,"value":2}`,
+		`{"name":"plain" , "Value" : 2}`:              `{"name":"plain" , "Value" : "[redacted:plain]"}`,
+		`{"a" B-1234 ,"b":B-1234}`:                    `{"a" "[redacted:berth]" ,"b":"[redacted:berth]"}`,
+	} {
+		if got := string(r.Bytes([]byte(in))); got != want {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// TestBase64: a text that is in base64 as a whole is redacted inside, and is in base64 afterwards.
+func TestBase64(t *testing.T) {
+	r := newRedactor(t, Settings{Keys: []string{"plain"}})
+	for in, want := range map[string]string{
+		"eyJwbGFpbiI6ImhhcmJvdXIgMSJ9": "eyJwbGFpbiI6IltyZWRhY3RlZDpwbGFpbl0ifQ==",
+		"eyJwbGFpbiI6ImhhcmJvdXIifQ==": "eyJwbGFpbiI6IltyZWRhY3RlZDpwbGFpbl0ifQ==",
+		"eyJwbGFpbiI6ImhhcmJvdSJ9":     "eyJwbGFpbiI6IltyZWRhY3RlZDpwbGFpbl0ifQ==",
+		"eyJwbGFpbiI6ImEifQ==":         "eyJwbGFpbiI6ImEifQ==",
+		"eyJvdGhlciI6ImhhcmJvdXIifQ==": "eyJvdGhlciI6ImhhcmJvdXIifQ==",
+		"eyJwbGFpbiI6ImhhcmJvdXIifQ=":  "eyJwbGFpbiI6ImhhcmJvdXIifQ=",
+		"eyJwbGFpbiI6Imhhcm_vdXIifQ==": "eyJwbGFpbiI6Imhhcm_vdXIifQ==",
+	} {
+		if got := string(r.Bytes([]byte(in))); got != want {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// TestMessages: every text of a message is redacted, and what has no secret is as it was.
+func TestMessages(t *testing.T) {
+	counted := make(map[string]int)
+	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"employee"}, Count: func(rule string, n int) { counted[rule] += n }})
+	texts := func(m *msg.Message) []*msg.Text {
+		return []*msg.Text{&m.Content, &m.Tool.Arguments, &m.Delegation.Task}
+	}
+	names := func(m *msg.Message) []*string {
+		return []*string{
+			&m.Agent.Name, &m.Tool.Name, &m.Tool.Server, &m.Tool.ErrorType, &m.Delegation.To, &m.Model, &m.Provider, &m.FinishReason,
+			&m.Attachments[0].Name, &m.Attachments[0].MediaType, &m.Attachments[0].URL, &m.Attrs[0].Value,
+		}
+	}
+	for _, text := range []msg.Text{msg.Plain("is " + aws), msg.Raw([]byte("is " + aws)), msg.Quoted([]byte(`is \u0041` + aws[1:]))} {
+		m := msg.Message{Attachments: make([]msg.Attachment, 1), Attrs: []msg.Attr{{Key: "a"}}}
+		for _, x := range texts(&m) {
+			*x = text
+		}
+		for _, s := range names(&m) {
+			*s = "is " + aws
+		}
+		r.Message(&m)
+		for i, x := range texts(&m) {
+			if got := x.String(); got != "is [redacted:aws_access_key]" {
+				t.Errorf("text %d: %s", i, got)
+			}
+		}
+		for i, s := range names(&m) {
+			if *s != "is [redacted:aws_access_key]" {
+				t.Errorf("name %d: %s", i, *s)
+			}
+		}
+	}
+	if n := counted["aws_access_key"]; n != 45 {
+		t.Errorf("%d are counted", n)
+	}
+	m := msg.Message{Content: msg.Raw([]byte("clean")), Attrs: []msg.Attr{{Key: "employee", Value: "Ann"}, {Key: "employee"}, {Key: "db_password", Value: "hunter"}, {Key: "password", Value: "null"}, {Key: "x", Value: "clean"}}}
+	r.Message(&m)
+	var values []string
+	for _, a := range m.Attrs {
+		values = append(values, a.Value)
+	}
+	if !slices.Equal(values, []string{"[redacted:employee]", "", "[redacted:password]", "null", "clean"}) || counted["employee"] != 1 {
+		t.Error(values, counted)
+	}
+	if raw, _ := m.Content.Alias(); raw == nil {
+		t.Error("a clean text was copied")
+	}
+	m.Content = msg.Raw([]byte("eyJlbXBsb3llZSI6ImhhcmJvdXIifQ=="))
+	if r.Message(&m); strings.Contains(m.Content.String(), "hhcmJvdXI") {
+		t.Error("a text in base64 is as it was")
+	}
+	short := newRedactor(t, Settings{Patterns: []Pattern{{"x", "x"}}})
+	m = msg.Message{Model: "x11"}
+	if short.Message(&m); m.Model != "[redacted:x]11" {
+		t.Error(m.Model)
+	}
+}
+
+// TestPolicies: each content policy keeps of a message and of a payload what it promises.
+func TestPolicies(t *testing.T) {
+	var none *Redactor
+	long := strings.Repeat("v", 64)
+	for content, want := range map[Content]string{
+		"":       "mail [personal:email] now|[personal:word] and [personal:word]|file.txt https://x/|x=[personal:email]|y=" + long + "|z=" + long + "v|unknown_fields={}|[personal:email] [personal:email] [personal:email]",
+		Full:     "mail [personal:email] now|[personal:word] and [personal:word]|file.txt https://x/|x=[personal:email]|y=" + long + "|z=" + long + "v|unknown_fields={}|[personal:email] [personal:email] [personal:email]",
+		None:     "|| |x=[personal:email]|y=" + long + "|[personal:email] [personal:email] [personal:email]",
+		Metadata: "[content:25:SUM]|[content:13:SUM]| |x=[personal:email]|y=" + long + "|[personal:email] [personal:email] [personal:email]",
+	} {
+		counted := 0
+		f, err := none.Filter(Policy{Personal: Mask, Content: content, Words: []string{"Vale"}}, func(string, int) { counted++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		mail := "ada@quay.example"
+		m := msg.Message{Content: msg.Plain("mail " + mail + " now"), Attachments: []msg.Attachment{{Name: "file.txt", URL: "https://x/"}}, Attrs: []msg.Attr{{Key: "x", Value: mail}, {Key: "y", Value: long}, {Key: "z", Value: long + "v"}, {Key: msg.AttrUnknownFields, Value: "{}"}}}
+		m.Tool.Arguments = msg.Plain("vale and VALE")
+		m.Agent.Name, m.Delegation.To, m.Tool.ErrorType = mail, mail, mail
+		f.Message(&m)
+		got := m.Content.String() + "|" + m.Tool.Arguments.String() + "|" + m.Attachments[0].Name + " " + m.Attachments[0].URL
+		for _, a := range m.Attrs {
+			got += "|" + a.Key + "=" + a.Value
+		}
+		got += "|" + m.Agent.Name + " " + m.Delegation.To + " " + m.Tool.ErrorType
+		if content == Metadata {
+			for _, x := range []string{m.Content.String(), m.Tool.Arguments.String()} {
+				_, sum, _ := strings.Cut(strings.TrimPrefix(x, "[content:"), ":")
+				got = strings.Replace(got, sum, "SUM]", 1)
+			}
+		}
+		if got != want {
+			t.Errorf("%s\n got %s\nwant %s", content, got, want)
+		}
+		if want := map[Content]int{"": 7, Full: 7, None: 4, Metadata: 4}[content]; counted != want {
+			t.Errorf("%s: %d are counted, want %d", content, counted, want)
+		}
+		payload := string(f.Payload([]byte("of " + mail)))
+		switch content {
+		case Metadata:
+			if !strings.HasPrefix(payload, "[content:19:") || len(payload) != len("[content:19:]")+32 {
+				t.Error(payload)
+			}
+		case None:
+			if payload != "" {
+				t.Error(payload)
+			}
+		default:
+			if payload != "of [personal:email]" {
+				t.Error(payload)
+			}
+		}
+		if p := f.Payload(nil); p != nil {
+			t.Errorf("%s: %q of nothing", content, p)
+		}
+	}
+}
+
+// TestPolicyKinds: only the kinds that are named are looked for, and Keep and Drop do as they are called.
+func TestPolicyKinds(t *testing.T) {
+	var none *Redactor
+	const in = "ada@quay.example at 203.0.113.7"
+	for want, p := range map[string]Policy{
+		in:                                {},
+		"x" + in:                          {Personal: Keep, Kinds: []string{"ip"}},
+		" at ":                            {Personal: Drop},
+		"ada@quay.example at ":            {Personal: Drop, Kinds: []string{"ip"}},
+		"[personal:email] at 203.0.113.7": {Personal: Mask, Kinds: []string{"email"}},
+	} {
+		f, err := none.Filter(p, func(string, int) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.String(in); got != strings.TrimPrefix(want, "x") {
+			t.Errorf("%+v: %s", p, got)
+		}
+		if got := string(f.Payload([]byte(in))); got != strings.TrimPrefix(want, "x") {
+			t.Errorf("%+v: %s", p, got)
+		}
+	}
+	for _, p := range []Policy{{Personal: Mask, Words: []string{""}}, {Personal: Mask, Patterns: []Pattern{{"a", "("}}}, {Personal: Token}} {
+		if _, err := none.Filter(p, nil); err == nil {
+			t.Errorf("%+v was accepted", p)
+		}
+	}
+	f, err := none.Filter(Policy{Personal: Mask}, func(string, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]string{
+		"[content:12:0123] 203.0.113.7":          "[content:12:0123] [personal:ip]",
+		"[redacted:ip 203.0.113.7]":              "[redacted:ip 203.0.113.7]",
+		"[x] [content:203.0.113.7":               "[x] [content:203.0.113.7",
+		"[other:203.0.113.7]":                    "[other:[personal:ip]]",
+		strings.Repeat("[", 200) + "203.0.113.7": strings.Repeat("[", 200) + "[personal:ip]",
+	} {
+		if got := f.String(in); got != want {
+			t.Errorf("%s: %s", in, got)
+		}
+	}
+}
+
+// TestAdjacent: secrets that touch are found one by one.
+func TestAdjacent(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	if got := string(r.Bytes([]byte(pem + pem))); got != "[redacted:private_key][redacted:private_key]" {
+		t.Error(got)
+	}
+}

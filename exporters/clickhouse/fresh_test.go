@@ -1,0 +1,187 @@
+package clickhouse
+
+import (
+	"errors"
+	flags "flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flags.Bool("update", false, "write fresh.sql anew, from what the migrations make")
+
+// migrated makes the database by its migrations.
+func migrated(t *testing.T, conn *Conn, schema Schema) {
+	t.Helper()
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range schema.bootstrap() {
+		if err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range migrations {
+		if err := schema.migrate(t.Context(), conn, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFreshSchema holds fresh.sql to the migrations: the tables, views and rows of a new database are
+// those that the migrations make, to the last comment, with every setting of the configuration.
+func TestFreshSchema(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	migrated(t, conn, schema)
+	text := freshSchema(t, conn, schema)
+	if *update {
+		if err := os.WriteFile("fresh.sql", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		freshFile = []byte(text)
+	}
+	if string(freshFile) != text {
+		t.Error("fresh.sql is not what the migrations make: go generate ./exporters/clickhouse")
+	}
+	for name, schema := range map[string]Schema{
+		"as it is":       {},
+		"as it is asked": {TTL: testTTL, Sync: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, s := database(t)
+			schema.Database = s.Database
+			migrated(t, conn, schema)
+			want := everything(t, conn, schema)
+			if err := conn.Exec(t.Context(), "DROP DATABASE "+quoteName(s.Database)+" SYNC"); err != nil {
+				t.Fatal(err)
+			}
+			done, err := schema.Apply(t.Context(), conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(done.Fresh) == 0 {
+				t.Error("the migrations were run")
+			}
+			if d := cmp.Diff(want, everything(t, conn, schema)); d != "" {
+				t.Errorf("(-migrated +fresh):\n%s", d)
+			}
+			if p, err := schema.Plan(t.Context(), conn); err != nil || !p.Empty() {
+				t.Errorf("error %v, still to do: %s", err, p.Statements())
+			}
+		})
+	}
+}
+
+// freshSchema writes the objects of the database as a template: tables first, each kind by name.
+func freshSchema(t *testing.T, conn *Conn, schema Schema) string {
+	t.Helper()
+	ofDatabase := regexp.MustCompile(`\b` + schema.Database + `\.(\w+)`)
+	text := "{{- /* Written by go generate from what the migrations make. A database of a release has this form as long as no other migration is there. */ -}}\n"
+	for _, x := range rows(t, conn, "SELECT name, create_table_query, total_rows > 0 AS filled FROM system.tables WHERE name != 'schema_migrations' AND database = "+
+		quoteText(schema.Database)+" ORDER BY engine LIKE '%View', name") {
+		name, sql := x["name"].(string), x["create_table_query"].(string)
+		if strings.Contains(sql, "{{") {
+			t.Fatalf("%s looks like a template", name)
+		}
+		for _, r := range retentions() {
+			if clause := " TTL " + r.expression(schema.TTL); r.table == name && r.column == "" {
+				sql = strings.Replace(sql, clause+" SETTINGS ", fmt.Sprintf("{{ttl %q}} SETTINGS ", name), 1)
+			} else if r.table == name {
+				column := regexp.MustCompile("(`" + r.column + "` [^`]*)" + regexp.QuoteMeta(clause))
+				sql = column.ReplaceAllString(sql, fmt.Sprintf("${1}{{ttl %q}}", name+"."+r.column))
+			}
+		}
+		if strings.Contains(sql, "ttl_only_drop_parts") {
+			sql = settingsOf.ReplaceAllString(sql, "$0{{moreSettings}}")
+		}
+		sql = ofDatabase.ReplaceAllString(sql, `{{name "$1"}}`)
+		for _, kind := range []string{"CREATE TABLE ", "CREATE VIEW ", "CREATE MATERIALIZED VIEW "} {
+			if rest, is := strings.CutPrefix(sql, kind); is {
+				sql = kind + "IF NOT EXISTS " + rest
+			}
+		}
+		text += sql + ";\n"
+		if strings.Contains(fmt.Sprint(x["filled"]), "1") {
+			var b strings.Builder
+			if err := conn.Format(t.Context(), &b, "Values", "SELECT * FROM "+schema.name(name)+" ORDER BY ALL", nil); err != nil {
+				t.Fatal(err)
+			}
+			text += fmt.Sprintf("INSERT INTO {{name %q}} VALUES %s;\n", name, &b)
+		}
+	}
+	return text
+}
+
+// settingsOf finds the settings of a table.
+var settingsOf = regexp.MustCompile(` SETTINGS \w+ = (?:'[^']*'|\w+)(?:, \w+ = (?:'[^']*'|\w+))*`)
+
+// everything returns the statements of tables and views, settings in order, and the rows of tables.
+func everything(t *testing.T, conn *Conn, schema Schema) map[string]any {
+	t.Helper()
+	out := make(map[string]any)
+	for _, x := range rows(t, conn, "SELECT name, create_table_query, coalesce(total_rows, 0) AS filled FROM system.tables WHERE database = "+quoteText(schema.Database)) {
+		name := x["name"].(string)
+		out[name] = settingsOf.ReplaceAllStringFunc(x["create_table_query"].(string), func(list string) string {
+			each := strings.Split(strings.TrimPrefix(list, " SETTINGS "), ", ")
+			slices.Sort(each)
+			return " SETTINGS " + strings.Join(each, ", ")
+		})
+		if fmt.Sprint(x["filled"]) != "0" && name != "schema_migrations" {
+			out["rows of "+name] = rows(t, conn, "SELECT * FROM "+schema.name(name)+" ORDER BY ALL")
+		}
+	}
+	out["applied"] = rows(t, conn, "SELECT version, name, checksum FROM "+schema.name("schema_migrations")+" FINAL WHERE version > 0 ORDER BY version")
+	return out
+}
+
+// TestFirstStartIsInterrupted has a database with some of the tables: this release goes on with its
+// own, runs the migrations where a release began with them, and refuses those of another one.
+func TestFirstStartIsInterrupted(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	p, err := schema.Plan(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(statements []string) {
+		t.Helper()
+		for _, sql := range append([]string{"DROP DATABASE IF EXISTS " + quoteName(s.Database) + " SYNC"}, statements...) {
+			if err := conn.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	complete := func(fresh bool) {
+		t.Helper()
+		done, err := schema.Apply(t.Context(), conn)
+		if err != nil || (len(done.Fresh) > 0) != fresh {
+			t.Fatalf("fresh %v, error %v", len(done.Fresh) > 0, err)
+		}
+		if err := schema.Verify(t.Context(), conn); err != nil {
+			t.Error(err)
+		}
+	}
+	begin(p.Fresh[:len(p.Fresh)/2])
+	complete(true)
+
+	other := freshNote()
+	other.Checksum = "00"
+	begin(append(schema.bootstrap(), schema.record(other)))
+	if _, err := schema.Apply(t.Context(), conn); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "drop database "+s.Database) {
+		t.Errorf("another release: %v", err)
+	}
+
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin(append(schema.bootstrap(), texts(migrations[0])[:3]...))
+	complete(false)
+}

@@ -1,0 +1,402 @@
+package cursor
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
+)
+
+// maxPieces is how many bytes of a text are kept until the whole of it arrives.
+const maxPieces = 256 << 10
+
+// talk is the state of a conversation in lines: a transcript, or the output of cursor-agent.
+type talk struct {
+	Session string           `json:",omitempty"`
+	Model   string           `json:",omitempty"`
+	Client  msg.Client       `json:",omitzero"`
+	Run     conversation.Run `json:",omitzero"`
+	// Chain is a hash of all contents so far, from which keys are made: the lines have no ids.
+	Chain   string                    `json:",omitempty"`
+	Text    []byte                    `json:",omitempty"` // pieces of an answer, as JSON
+	Thought []byte                    `json:",omitempty"` // pieces of a thought, as JSON
+	Said    string                    `json:",omitempty"` // hash of the last answer, until something follows it
+	Caused  bool                      `json:",omitempty"` // a call of another conversation has the first prompt
+	Last    string                    `json:",omitempty"` // key of the last part
+	Calls   conversation.Calls[*call] `json:",omitzero"`
+}
+
+// call is a call of a tool.
+type call struct {
+	conversation.Call
+	Arguments string `json:",omitempty"` // hash: the end of a call repeats them
+}
+
+// line decodes one line of a conversation.
+//
+//	{role: user | assistant, message: {content}}                 of a transcript
+//	{type: turn_ended, status: success | aborted | error}
+//	{type: system | user | assistant | thinking | tool_call | result, session_id, …}   of cursor-agent
+func (d *stream) line() {
+	v := d.Root
+	d.At = conversation.TimeOf(v.First("timestamp_ms", "timestamp"))
+	content, typ := v.Path("message", "content"), v.First("type", "role")
+	if !typ.In("user", "assistant", "thinking", "tool_call", "turn_ended", "result", "system", "interaction_query", "connection", "retry", "error") {
+		d.Unknown(ident.Of(typ), v, d.Talk.Chain)
+		return
+	}
+	d.within(ident.Of(v.Get("session_id")))
+	switch {
+	case typ.Equal("user") && content.Exists():
+		d.tell()
+		d.prompts(content)
+	case typ.Equal("assistant") && content.Exists():
+		d.answer(content, v)
+	case typ.Equal("thinking"):
+		d.thinking(v)
+	case typ.Equal("tool_call") && v.Get("tool_call").Is(jsonv.Object):
+		d.tell()
+		d.toolCall(v)
+	case typ.In("turn_ended", "result"):
+		d.tell()
+		d.ended(v, typ.PeekStr())
+	default:
+		d.beside(v, ident.Of(typ))
+	}
+}
+
+// within makes a conversation that of the lines: the one that they name, or that of the file.
+func (d *stream) within(session string) {
+	t := &d.Talk
+	if session != "" {
+		t.Session = session
+	}
+	if t.Chain != "" {
+		return
+	}
+	name, agent := place(d.Origin)
+	t.Session, t.Caused = cmp.Or(t.Session, name), agent
+	t.Chain = msg.HashKey(t.Session)
+}
+
+// place returns the conversation that a transcript is of, and whether it is that of a sub-agent:
+// <conversation>/<conversation>.jsonl, <conversation>/subagents/<agent>.jsonl.
+func place(origin string) (session string, agent bool) {
+	parts := strings.FieldsFunc(origin, func(r rune) bool { return r == '/' || r == '\\' })
+	if len(parts) == 0 {
+		return "unknown", false
+	}
+	name := strings.TrimSuffix(parts[len(parts)-1], ".jsonl")
+	return ident.Bounded(name), len(parts) > 1 && parts[len(parts)-2] == "subagents"
+}
+
+// say adds a message of the run, and its content to the chain of keys.
+func (d *stream) say(kind msg.Kind, key, content string) *msg.Message {
+	t := &d.Talk
+	t.Said = ""
+	t.Chain = msg.HashKey(t.Chain, kind.String(), content)
+	if kind != msg.User {
+		t.Run.Wake(t.Chain)
+	}
+	m := d.Add(kind, key)
+	m.ParentKey = t.Last
+	if t.Last = key; t.Run.Mark(m) {
+		m.Client = t.Client
+	}
+	return m
+}
+
+// key names the next part of that kind.
+func (t *talk) key(kind msg.Kind) string {
+	return kind.String() + ":" + msg.HashKey(t.Chain, kind.String())
+}
+
+// prompts decodes the content of a user's line: prompts, or results of calls.
+func (d *stream) prompts(content jsonv.Value) {
+	t := &d.Talk
+	if content.Is(jsonv.String) {
+		d.prompt(content)
+		return
+	}
+	for b := range content.Elems() {
+		switch typ := b.Get("type"); {
+		case typ.Equal("text") && b.Get("text").Is(jsonv.String):
+			d.prompt(b.Get("text"))
+		case typ.Equal("tool_result"):
+			id := ident.Of(b.Get("tool_use_id"))
+			m := d.result(id, string(b.Peek()))
+			m.Content, m.Attachments = anthropic.Content(b.Get("content"))
+			m.IsError = b.Get("is_error").Bool()
+		default:
+			if f, ok := anthropic.File(b); ok {
+				m := d.say(msg.User, t.key(msg.User), f.SHA256+f.URL)
+				m.Role, m.Agent.Kind, m.Attachments = msg.RoleUser, msg.KindHuman, []msg.Attachment{f}
+				continue
+			}
+			d.Unknown(ident.Of(typ), b, t.Chain)
+		}
+	}
+}
+
+// prompt begins a run. The words of a person are between the tags user_query.
+func (d *stream) prompt(text jsonv.Value) {
+	t := &d.Talk
+	key := t.key(msg.User)
+	t.Run.Begin(key)
+	m := d.say(msg.User, key, string(text.Peek()))
+	m.Role, m.Content = msg.RoleUser, text.Text()
+	s := text.Str()
+	if asked, ok := strings.CutPrefix(strings.TrimSpace(s), "<user_query>"); ok {
+		if asked, ok = strings.CutSuffix(asked, "</user_query>"); ok {
+			s = strings.TrimSpace(asked)
+			m.Content = msg.Plain(s)
+		}
+	}
+	if m.Agent.Kind = msg.KindHuman; t.Caused {
+		t.Caused, m.Agent.Kind = false, msg.KindAgent
+		m.Delegation.CorrelationID = spawn.Sent("cursor", strings.TrimSpace(s))
+	}
+}
+
+// answer decodes an answer: the blocks of a transcript, or a text that is printed in pieces, and
+// then as a whole (a line without a time, or with the id of the model's call).
+func (d *stream) answer(content, v jsonv.Value) {
+	t := &d.Talk
+	if v.Get("timestamp_ms").Exists() && !v.Get("model_call_id").Exists() {
+		for b := range content.Elems() {
+			t.Text = piece(t.Text, b.Get("text"))
+		}
+		return
+	}
+	r := conversation.Response{ID: ident.Of(v.Get("model_call_id")), Model: cmp.Or(ident.Of(v.Path("message", "model")), t.Model), At: d.At}
+	if content.Is(jsonv.String) {
+		d.text(content, &r)
+		return
+	}
+	for b := range content.Elems() {
+		switch typ := b.Get("type"); {
+		case typ.Equal("text") && b.Get("text").Is(jsonv.String):
+			d.text(b.Get("text"), &r)
+		case typ.Equal("thinking") && b.Get("thinking").Is(jsonv.String):
+			m := d.part(msg.Reasoning, b.Get("thinking"), &r)
+			m.Content = b.Get("thinking").Text()
+		case typ.Equal("tool_use"):
+			d.call(ident.Of(b.Get("id")), ident.Of(b.Get("name")), b.Get("input"), &r)
+		default:
+			d.Unknown(ident.Of(typ), b, t.Chain)
+		}
+	}
+}
+
+// piece appends a text to the pieces of one, as JSON.
+func piece(pieces []byte, text jsonv.Value) []byte {
+	if raw := text.Escaped(); text.Is(jsonv.String) && len(pieces)+len(raw) <= maxPieces {
+		text.MarkRead()
+		pieces = append(pieces, raw...)
+	}
+	return pieces
+}
+
+// text emits a text of the model, unless the line repeats the last one.
+func (d *stream) text(v jsonv.Value, r *conversation.Response) {
+	t := &d.Talk
+	said := msg.HashKey(string(v.Escaped()))
+	t.Text = nil
+	if said == t.Said {
+		v.MarkRead()
+		return
+	}
+	d.part(msg.Assistant, v, r).Content = v.Text()
+	t.Said = said
+}
+
+// part adds a part of a response of the model. The first one names the response.
+func (d *stream) part(kind msg.Kind, v jsonv.Value, r *conversation.Response) *msg.Message {
+	key := d.Talk.key(kind)
+	r.ID = cmp.Or(r.ID, key)
+	m := d.say(kind, key, string(v.Escaped()))
+	m.Role = msg.RoleAssistant
+	r.Mark(m)
+	return m
+}
+
+// tell emits the pieces of an answer that no line had as a whole.
+func (d *stream) tell() {
+	t := &d.Talk
+	if len(t.Text) == 0 {
+		return
+	}
+	raw := string(t.Text)
+	r := conversation.Response{Model: t.Model, At: d.At}
+	if t.Text = nil; msg.HashKey(raw) == t.Said {
+		return
+	}
+	key := t.key(msg.Assistant)
+	r.ID = key
+	m := d.say(msg.Assistant, key, raw)
+	m.Role, m.Content = msg.RoleAssistant, msg.Quoted([]byte(raw))
+	r.Mark(m)
+	t.Said = msg.HashKey(raw)
+}
+
+// thinking collects a thought, whose end emits it.
+func (d *stream) thinking(v jsonv.Value) {
+	t := &d.Talk
+	if !v.Get("subtype").Equal("completed") {
+		t.Thought = piece(t.Thought, v.Get("text"))
+		return
+	}
+	if text := v.Get("text"); len(t.Thought) == 0 {
+		t.Thought = piece(nil, text)
+	}
+	raw := string(t.Thought)
+	if t.Thought = nil; raw == "" {
+		record.Hide(d.say(msg.Status, t.key(msg.Status), "thinking"), "thinking")
+		return
+	}
+	key := t.key(msg.Reasoning)
+	m := d.say(msg.Reasoning, key, raw)
+	m.Role, m.Content = msg.RoleAssistant, msg.Quoted([]byte(raw))
+	(&conversation.Response{ID: key, Model: t.Model}).Mark(m)
+}
+
+// call emits a call of a tool. A transcript has neither its id nor its result.
+func (d *stream) call(id, name string, input jsonv.Value, r *conversation.Response) {
+	t := &d.Talk
+	key := t.key(msg.ToolCall)
+	c := &call{conversation.Call{ID: cmp.Or(id, key), Name: cmp.Or(name, "unknown")}, msg.HashKey(string(input.Peek()))}
+	if before := t.Calls.Get(c.ID); before != nil {
+		if before.Arguments == c.Arguments {
+			input.MarkRead()
+		}
+		return
+	}
+	t.Calls.Add(c)
+	r.ID = cmp.Or(r.ID, key)
+	m := d.say(msg.ToolCall, "call:"+c.ID, c.Name+string(input.Peek()))
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, input.JSON()
+	c.on(m)
+	r.Mark(m)
+	if name == "Task" || name == "task" {
+		task := input.Get("prompt")
+		m.Kind, m.Delegation.Task, m.Delegation.To = msg.Delegation, task.Text(), ident.First(input.Get("subagent_type"), input.Get("subagentType"))
+		m.Delegation.CorrelationID = spawn.Sent("cursor", strings.TrimSpace(task.Str()))
+	}
+}
+
+func (c *call) on(m *msg.Message) {
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
+}
+
+// result adds the result of a call.
+func (d *stream) result(id, content string) *msg.Message {
+	t := &d.Talk
+	c := t.Calls.Get(id)
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: cmp.Or(id, t.key(msg.ToolResult))}}
+	}
+	t.Calls.End(c)
+	kind := msg.ToolResult
+	if c.Name == "task" || c.Name == "Task" {
+		kind = msg.DelegationResult
+	}
+	m := d.say(kind, "result:"+c.ID, content)
+	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
+	c.on(m)
+	return m
+}
+
+// toolCall decodes a call that begins or ends:
+// {subtype: started | completed, call_id, tool_call: {readToolCall: {args, result: {success | error | rejected}}}}.
+func (d *stream) toolCall(v jsonv.Value) {
+	id := ident.Of(v.Get("call_id"))
+	for key, tool := range v.Get("tool_call").Members() {
+		if !tool.Is(jsonv.Object) {
+			continue
+		}
+		args, name := tool.First("args", "arguments"), strings.TrimSuffix(key.String(), "ToolCall")
+		switch name {
+		case "function":
+			name = ident.Of(tool.Get("name"))
+		case "mcp":
+			name = "mcp__" + ident.Peek(args.Get("providerIdentifier")) + "__" + ident.Peek(args.First("toolName", "name"))
+		}
+		d.call(id, ident.Bounded(name), args, &conversation.Response{ID: ident.Of(v.Get("model_call_id")), Model: d.Talk.Model})
+		if v.Get("subtype").Equal("completed") {
+			d.outcome(id, tool.Get("result"))
+		}
+		return
+	}
+	d.beside(v, "tool_call")
+}
+
+// outcome decodes the result of a call: {success | error | rejected: {…}}.
+func (d *stream) outcome(id string, v jsonv.Value) {
+	m := d.result(id, string(v.Peek()))
+	m.Content = v.JSON()
+	for how, what := range v.Members() {
+		if v.Len() > 1 {
+			return
+		}
+		switch m.Content = what.JSON(); how.String() {
+		case "success":
+			if m.Delegation.ChildRun = ident.Of(what.Get("agentId")); m.Delegation.ChildRun != "" {
+				m.Delegation.Link = msg.ByNativeID
+			}
+		case "rejected":
+			m.IsError, m.Tool.ErrorType = true, "denied"
+		case "error", "failure":
+			m.IsError, m.Tool.ErrorType = true, "tool_error"
+		}
+		return
+	}
+}
+
+// ended ends the run: {status, error}, or {subtype, is_error, result, usage}.
+func (d *stream) ended(v jsonv.Value, typ string) {
+	t := &d.Talk
+	key := t.key(msg.Stop)
+	u := v.Get("usage")
+	if c := (conversation.Counts{Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(), CacheRead: u.Get("cacheReadTokens").Uint(),
+		CacheWrite: u.Get("cacheWriteTokens").Uint()}); c != (conversation.Counts{}) {
+		m := d.say(msg.Usage, "usage:"+key, string(u.Peek()))
+		m.Hidden, m.Model, m.Usage = true, t.Model, c.Tokens(msg.Provider)
+	}
+	status := ident.First(v.Get("status"), v.Get("subtype"))
+	m := d.say(msg.Stop, key, typ+status)
+	m.Hidden, m.FinishReason, m.IsError = true, cmp.Or(status, typ), status != "success" || v.Get("is_error").Bool()
+	if m.Content = v.Get("error").Text(); msg.HashKey(string(v.Get("result").Escaped())) != t.Said && m.IsError && m.Content.IsZero() {
+		m.Content = v.Get("result").Text()
+	}
+	if !m.IsError {
+		v.Get("result").MarkRead()
+	}
+	m.SetAttr("type", typ)
+	m.SetAttr("request_id", ident.Of(v.Get("request_id")))
+	m.SetAttr("duration_ms", v.Get("duration_ms").Digits())
+	m.SetAttr("duration_api_ms", v.Get("duration_api_ms").Digits())
+	t.Run.End(m)
+}
+
+// beside decodes a line that is no part of the conversation.
+func (d *stream) beside(v jsonv.Value, typ string) {
+	t := &d.Talk
+	if v.Get("subtype").Equal("init") {
+		t.Model = ident.Of(v.Get("model"))
+		t.Client = msg.Client{Project: ident.Of(v.Get("cwd"))}
+	}
+	key := "status:" + msg.HashKey(t.Chain, string(v.Get("type").Peek()), string(v.Get("subtype").Peek()), string(v.Get("timestamp_ms").Peek()))
+	m := record.Hide(d.Add(msg.Status, key), typ)
+	m.Model, m.Client = t.Model, t.Client
+	if t.Run.Active() {
+		t.Run.Mark(m)
+	}
+	m.Content = v.First("message", "error", "text").Text()
+	conversation.Attrs(m, v, "subtype", "apiKeySource", "permissionMode")
+}

@@ -1,0 +1,166 @@
+package geminicli
+
+import (
+	"cmp"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
+)
+
+// maxPieces is how many bytes of an answer are kept until it is whole.
+const maxPieces = 256 << 10
+
+// talk is the state of the lines that --output-format stream-json prints.
+type talk struct {
+	// Chain is a hash of all contents so far, from which keys are made: the lines have no ids.
+	Chain string            `json:",omitempty"`
+	Model string            `json:",omitempty"`
+	Text  []byte            `json:",omitempty"` // pieces of an answer, as JSON
+	At    conversation.Time `json:",omitzero"`  // of the last piece
+	Asked string            `json:",omitempty"` // key of the response that asks for tools
+}
+
+// printed decodes the lines that gemini --output-format stream-json prints:
+//
+//	init         {session_id, model}
+//	message      {role: user | assistant, content, delta}
+//	tool_use     {tool_id, tool_name, parameters}
+//	tool_result  {tool_id, status, output, error: {type, message}}
+//	error        {severity, message}
+//	result       {status, stats: {models: {NAME: {input_tokens, cached, output_tokens, total_tokens}}}}
+type printed struct {
+	*chat
+	t  *talk
+	at conversation.Time
+}
+
+// isPrinted reports whether a record is such a line.
+func isPrinted(v jsonv.Value) bool {
+	return v.Get("timestamp").Exists() && v.Get("type").In("init", "message", "tool_use", "tool_result", "error", "result")
+}
+
+func (p printed) read(v jsonv.Value) {
+	p.at = conversation.TimeOf(v.Get("timestamp"))
+	typ := v.Get("type").PeekStr()
+	if typ == "init" {
+		p.Session, p.t.Model = cmp.Or(ident.Of(v.Get("session_id")), p.Session), ident.Of(v.Get("model"))
+	}
+	if p.t.Chain == "" {
+		p.t.Chain = msg.HashKey(p.session(), string(v.Get("timestamp").Peek()))
+	}
+	if content := v.Get("content"); typ == "message" && v.Get("role").Equal("assistant") {
+		if raw := content.Escaped(); content.Is(jsonv.String) && len(p.t.Text)+len(raw) <= maxPieces {
+			content.MarkRead()
+			p.t.Text, p.t.At = append(p.t.Text, raw...), p.at
+			return
+		}
+		p.Unknown(typ, v, p.t.Chain)
+		return
+	}
+	p.tell()
+	switch typ {
+	case "init":
+		m := record.Hide(p.say(msg.Status, p.key(typ), ""), typ)
+		m.Run, m.Model = "", p.t.Model
+	case "message":
+		key := p.key("user")
+		p.begin(key)
+		m := p.say(msg.User, key, string(v.Get("content").Peek()))
+		p.prompt(m)
+		m.Content, p.t.Asked = v.Get("content").Text(), ""
+	case "tool_use":
+		p.call(v)
+	case "tool_result":
+		p.result(v)
+	case "error":
+		m := p.say(msg.Error, p.key(typ), string(v.Get("message").Peek()))
+		m.Content, m.IsError, m.Tool.ErrorType = v.Get("message").Text(), true, cmp.Or(ident.Of(v.Get("severity")), "error")
+		if m.Tool.ErrorType == "warning" {
+			m.Kind, m.IsError, m.Tool.ErrorType = msg.Status, false, ""
+			record.Hide(m, "warning")
+		}
+	default:
+		p.over(v)
+	}
+}
+
+// key names the next part of that kind.
+func (p printed) key(kind string) string { return kind + ":" + msg.HashKey(p.t.Chain, kind) }
+
+// say adds a message, and its content to the chain of keys.
+func (p printed) say(kind msg.Kind, key, content string) *msg.Message {
+	p.t.Chain = msg.HashKey(p.t.Chain, key, content)
+	return p.add(kind, key, p.at)
+}
+
+// tell emits an answer, whose pieces have come.
+func (p printed) tell() {
+	if len(p.t.Text) == 0 {
+		return
+	}
+	raw, key := p.t.Text, p.key("assistant")
+	p.t.Text, p.t.Asked = nil, key
+	p.Run.Wake(key)
+	p.at = p.t.At
+	m := p.say(msg.Assistant, key, string(raw))
+	m.Role, m.Content = msg.RoleAssistant, msg.Quoted(raw)
+	(&conversation.Response{ID: key, Model: p.t.Model}).Mark(m)
+	p.Rests = true
+}
+
+// call decodes a call of a tool.
+func (p printed) call(v jsonv.Value) {
+	key := p.key("call")
+	c := &call{Call: conversation.Call{ID: cmp.Or(ident.Of(v.Get("tool_id")), key), Name: cmp.Or(ident.Of(v.Get("tool_name")), "unknown")}}
+	p.t.Asked = cmp.Or(p.t.Asked, key)
+	p.Run.Wake(p.t.Asked)
+	p.Calls.Add(c)
+	args := v.Get("parameters")
+	c.delegates(args, false)
+	m := p.say(msg.ToolCall, "call:"+c.ID, string(args.Peek()))
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, args.JSON()
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, server(c.Name)
+	if c.Delegation {
+		m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, c.To, args.First("prompt", "objective", "task", "query").Text()
+	}
+	(&conversation.Response{ID: p.t.Asked, Model: p.t.Model}).Mark(m)
+	p.Rests = false
+}
+
+// result decodes the result of a call.
+func (p printed) result(v jsonv.Value) {
+	id, fault := cmp.Or(ident.Of(v.Get("tool_id")), p.key("result")), v.Get("error")
+	p.t.Chain, p.t.Asked = msg.HashKey(p.t.Chain, id, string(v.Get("output").Peek())), ""
+	m := p.resultOf(id, "", p.at)
+	if m.Content = v.Get("output").Text(); fault.Exists() || v.Get("status").Equal("error") {
+		m.IsError, m.Tool.ErrorType = true, cmp.Or(ident.Of(fault.Get("type")), "tool_error")
+		if what := fault.Get("message"); what.Exists() && m.Content.IsZero() {
+			m.Content = what.Text()
+		}
+	}
+}
+
+// over ends the run, with the tokens of each model. Those of thoughts are the difference to the total.
+func (p printed) over(v jsonv.Value) {
+	stats, n := v.Get("stats"), 0
+	key := p.key("end")
+	for name, u := range stats.Get("models").Members() {
+		in, out, cached, total := u.Get("input_tokens").Uint(), u.Get("output_tokens").Uint(), u.Get("cached").Uint(), u.Get("total_tokens").Uint()
+		c := conversation.Counts{Input: in - min(in, cached), Output: max(out, total-min(total, in)), CacheRead: min(in, cached)}
+		c.Reasoning = c.Output - out
+		r := conversation.Response{ID: conversation.Ordinal(key, &n), Model: ident.Bounded(name.String()), Run: p.Run.ID, At: p.at}
+		r.Count(c, msg.Provider)
+		m := r.Usage(p.Out, msg.Complete)
+		m.Session, m.Agent, m.ResponseID = p.session(), p.Agent, ""
+	}
+	p.Run.Wake(key)
+	m := p.say(msg.Stop, key, "")
+	fault := v.Get("error")
+	m.Hidden, m.FinishReason, m.IsError = true, cmp.Or(ident.Of(v.Get("status")), "success"), v.Get("status").Equal("error")
+	m.Content, m.Tool.ErrorType = fault.Get("message").Text(), ident.Of(fault.Get("type"))
+	m.SetAttr("duration_ms", stats.Get("duration_ms").Digits())
+	p.Run.End(m)
+}
