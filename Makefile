@@ -42,7 +42,7 @@ demo: build
 test: build lint conformance
 	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
-	$(GO) test $(RACE) -p 4 -shuffle=on -timeout 40m ./...
+	$(GO) test $(RACE) -vet=off -p 4 -shuffle=on -timeout 40m ./... # lint has vetted them
 
 # The unit tier: no engine, no race detector, no processes of the product but decoders;
 # under three minutes on two cores. make unit PKG=./core/msg/... runs a part of it.

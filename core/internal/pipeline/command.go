@@ -297,8 +297,7 @@ func (e *end) apply(c *core, a *account, r *wire.Result) error {
 		}
 	}
 	if err == nil {
-		a.record.Closed = true
-		c.commits.touch(a)
+		c.commits.end(a)
 		c.accounts.remove(a)
 	}
 	e.result <- err

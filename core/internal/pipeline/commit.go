@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,7 +33,8 @@ type committer struct {
 
 	batch     *commitBatch
 	pool      slicePool
-	changed   map[*account]struct{} // since the last batch was closed
+	changed   map[uint64]*account // since the last batch was closed, by the stream's name
+	ended     map[uint64]ended
 	ledgers   ledgers
 	forgotten []checkpoint.Stream
 	dropped   []checkpoint.Group  // of erased sessions
@@ -47,18 +50,25 @@ type committer struct {
 	wanted   []func()      // called when the rows until now are with the exporters
 }
 
+// ended is a stream that was closed or forgotten, until the checkpoint has that. One that is opened again before, as that
+// of a file that is compressed at once, goes on from here.
+type ended struct {
+	account *account // nil: forgotten
+	durable *atomic.Bool
+}
+
 // messageBytes is how many bytes of frames make a message, or more.
 const messageBytes = 1 << 10
 
 func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Checkpoint, sink Sink, inFlight *budget, progress *progress) {
 	k.settings, k.assembler, k.check, k.sink, k.inFlight, k.progress = s, assembler, check, sink, inFlight, progress
 	k.bytes = s.Metrics.InFlight
-	k.changed = make(map[*account]struct{})
+	k.changed, k.ended = make(map[uint64]*account), make(map[uint64]ended)
 	k.ledgers.pending = make(map[uint64]*account)
 	// The part of the first slices that is not used is virtual memory only.
 	k.pool.messages = int(min(s.BatchBytes/messageBytes, int64(s.BatchRows)))
 	k.pool.spans = k.pool.messages / 2
-	k.batch = &commitBatch{}
+	k.batch = newCommitBatch()
 	k.started = time.Now()
 	k.closed = k.started
 	k.interval = s.FlushInterval
@@ -71,7 +81,11 @@ type commitBatch struct {
 	bytes  int64     // of the frames' buffers
 	read   int64     // of the frames
 	began  time.Time // when the first row was added
+
+	durable *atomic.Bool // rows and checkpoint are
 }
+
+func newCommitBatch() *commitBatch { return &commitBatch{durable: new(atomic.Bool)} }
 
 func (k *committer) empty() bool { return k.batch.began.IsZero() }
 
@@ -124,26 +138,60 @@ func (k *committer) hold(d *decode) {
 
 // touch has the account of a stream written with the batch.
 func (k *committer) touch(a *account) {
-	k.changed[a] = struct{}{}
+	k.changed[a.stream.name] = a
 	k.ledgers.active = true
+}
+
+// end has the account of a stream that has ended written with the batch.
+func (k *committer) end(a *account) {
+	a.record.Closed = true
+	k.touch(a)
+	k.ended[a.stream.name] = ended{a, k.batch.durable}
+}
+
+// known returns the record of a stream, and whether its anchor is durable. ok is false when the stream is new.
+func (k *committer) known(name uint64, source, key string) (r checkpoint.Stream, anchored, ok bool, err error) {
+	e, is := k.ended[name]
+	if !is {
+		r, ok, err = k.check.Stream(source, key)
+		return r, ok, ok, err
+	}
+	delete(k.ended, name)
+	if e.account == nil {
+		k.forgotten = slices.DeleteFunc(k.forgotten, func(r checkpoint.Stream) bool { return r.Source == source && r.Key == key })
+		return checkpoint.Stream{}, false, false, nil
+	}
+	return e.account.record, e.account.anchored, true, nil
 }
 
 // drop has an account not written any more.
 func (k *committer) drop(a *account) {
-	delete(k.changed, a)
+	if k.changed[a.stream.name] == a {
+		delete(k.changed, a.stream.name)
+	}
 	if k.ledgers.pending[a.stream.name] == a {
 		delete(k.ledgers.pending, a.stream.name)
 	}
 }
 
-// forget drops a stream from the checkpoint with the batch.
+// forget drops the stream of an account from the checkpoint with the batch, which has its last row.
 func (k *committer) forget(a *account) {
-	k.forgotten = append(k.forgotten, a.record)
-	if k.ledgers.pending[a.stream.name] == a {
+	if a.record.Ledgered != readBytes(&a.record) {
+		k.ledgers.pending[a.stream.name] = a
+	}
+	k.forgetStream(a.stream.name, a.record)
+}
+
+// forgetStream drops a stream that is not open from the checkpoint with the batch.
+func (k *committer) forgetStream(name uint64, r checkpoint.Stream) {
+	if a := k.ledgers.pending[name]; a != nil {
 		r := k.rows()
 		r.Ledger = append(r.Ledger, a.ledger(time.Now().UnixNano(), k.started.UnixNano()))
+		delete(k.ledgers.pending, name)
 	}
-	k.drop(a)
+	delete(k.changed, name)
+	k.forgotten = append(k.forgotten, r)
+	k.ended[name] = ended{nil, k.batch.durable}
 }
 
 // backlog reports whether the batch was filled by traffic that was there before it was read: live
@@ -227,20 +275,19 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	}
 	b := k.batch
 	k.pool.note(&b.rows)
-	k.batch = &commitBatch{}
+	k.batch = newCommitBatch()
+	maps.DeleteFunc(k.ended, func(_ uint64, e ended) bool { return e.durable.Load() })
 	k.closed, k.urgent = time.Now(), false
-	for a := range k.changed {
-		k.ledgers.pending[a.stream.name] = a
-	}
+	maps.Copy(k.ledgers.pending, k.changed)
 	if how.more || how.committed != nil || k.ledgers.due(k.closed, k.settings.FlushInterval) {
 		for _, a := range k.ledgers.take(k.closed) {
 			row := a.ledger(k.closed.UnixNano(), k.started.UnixNano())
 			b.rows.Ledger = append(b.rows.Ledger, row)
 			a.record.Ledgered = row.Read
-			k.changed[a] = struct{}{}
+			k.changed[a.stream.name] = a
 		}
 	}
-	for a := range k.changed {
+	for _, a := range k.changed {
 		d.Streams = append(d.Streams, a.record)
 	}
 	clear(k.changed)
@@ -266,6 +313,7 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	return k.sink.Submit(ctx, &b.rows, d, how.more, release, func() {
 		k.progress.committed.Add(n)
 		k.submitted.Add(-1)
+		b.durable.Store(true)
 		if how.committed != nil {
 			how.committed()
 		}

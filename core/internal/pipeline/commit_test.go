@@ -61,7 +61,7 @@ func TestBatchWaitsForTheOneBefore(t *testing.T) {
 	if k.due(now) {
 		t.Error("an empty batch is due")
 	}
-	k.changed = map[*account]struct{}{{}: {}}
+	k.changed = map[uint64]*account{1: {}}
 	if !k.due(now) {
 		t.Error("the account of a stream without rows is never due")
 	}

@@ -230,14 +230,14 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 	if c.accounts.named[s.name] != nil {
 		return fmt.Errorf("pipeline: stream %s is open already", r.Key)
 	}
-	known, ok, err := c.check.Stream(r.Source, r.Key)
+	known, anchored, ok, err := c.commits.known(s.name, r.Source, r.Key)
 	if err != nil {
 		return err
 	}
 	r.Format = s.feed.format.name
 	a := &account{stream: s, record: r, touched: time.Now(), decoderClosed: true}
 	if ok {
-		a.record, a.anchored, a.ended = known, true, known.Closed
+		a.record, a.anchored, a.ended = known, anchored, known.Closed
 		a.record.Origin, a.record.Closed = r.Origin, false
 		if known.Format == "" {
 			a.record.Format, a.record.Ledgered = r.Format, readBytes(&known)

@@ -195,8 +195,8 @@ func poll(ctx context.Context, every time.Duration, f func() (bool, error)) erro
 func (f *Feed) Forget(keys ...string) {
 	f.inbox.post(func(c *core) {
 		for _, k := range keys {
-			if c.accounts.named[nameOf(f.source, k)] == nil {
-				c.commits.forgotten = append(c.commits.forgotten, checkpoint.Stream{Source: f.source, Key: k})
+			if name := nameOf(f.source, k); c.accounts.named[name] == nil {
+				c.commits.forgetStream(name, checkpoint.Stream{Source: f.source, Key: k})
 			}
 		}
 	})

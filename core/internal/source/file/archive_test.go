@@ -50,6 +50,18 @@ func TestArchives(t *testing.T) {
 			e.want(append(a[:5:5], b[0])...)
 			e.wantStreams(2)
 		}},
+		{"archive of a read file whose inode another archive has", []string{"*.jsonl*"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.stop()
+			e.write("x.jsonl.gz", string(packed([]byte(text(a[:5]...)))))
+			e.rename("x.jsonl", "y.jsonl.gz") // the next file that is made has the inode, as on ext4
+			e.write("y.jsonl.gz", string(packed([]byte(text(b[:2]...)))))
+			old(e, "x.jsonl.gz")
+			old(e, "y.jsonl.gz")
+			e.start().want(append(a[:5:5], b[:2]...)...)
+			e.wantStreams(2)
+		}},
 		{"archive of a partly read file", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(big[:2000]...))
 			e.start().want(big[:2000]...)
