@@ -71,8 +71,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 		m.Client.Project = q.Dir
 		conversation.Attrs(m, p, "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId")
 		info := p.Get("clientInfo")
-		m.SetAttr("client", ident.Of(info.Get("name")))
-		m.SetAttr("client_version", ident.Of(info.Get("version")))
+		conversation.AttrsAs(m, info, ident.Of, "client=name", "client_version=version")
 		m.Content = p.Get("content").Text()
 	}
 	if q.ID != "" {

@@ -278,8 +278,7 @@ func (d *stream) shutdown() {
 	}
 	m.IsError = v.Get("shutdownType").Equal("error")
 	m.Content = v.Get("errorReason").Text()
-	m.SetAttr("premium_requests", v.Get("totalPremiumRequests").Digits())
-	m.SetAttr("nano_aiu", v.Get("totalNanoAiu").Digits())
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "premium_requests=totalPremiumRequests", "nano_aiu=totalNanoAiu")
 	conversation.Attrs(m, v, "currentModel", "shutdownType")
 	m.SetAttr("files", conversation.ShortJSON(v.Path("codeChanges", "filesModified")))
 }
@@ -486,6 +485,5 @@ func (d *stream) asked(group, rest string) {
 	m.SetAttr("request_id", id)
 	m.SetAttr("result", conversation.ShortJSON(v.Get("result")))
 	conversation.Attrs(m, v, "action", "selectedAction", "toolCallId", "planContent", "url")
-	m.SetAttr("choices", conversation.ShortJSON(v.Get("choices")))
-	m.SetAttr("content", conversation.ShortJSON(v.Get("content")))
+	conversation.AttrsAs(m, v, conversation.ShortJSON, "choices", "content")
 }

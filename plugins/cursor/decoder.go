@@ -187,9 +187,7 @@ func (d *stream) composer(v jsonv.Value) {
 	m.SetAttr("model", s.Model)
 	m.SetAttr("parent", s.Parent)
 	m.SetAttr("call", s.Call)
-	for _, name := range [...]string{"contextTokensUsed", "totalLinesAdded", "totalLinesRemoved", "filesChangedCount"} {
-		m.SetAttr(name, v.Get(name).Digits())
-	}
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "contextTokensUsed", "totalLinesAdded", "totalLinesRemoved", "filesChangedCount")
 }
 
 // run is the run of a message: that of the prompt before it in the order of the conversation.

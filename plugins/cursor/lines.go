@@ -379,8 +379,7 @@ func (d *stream) ended(v jsonv.Value, typ string) {
 	}
 	m.SetAttr("type", typ)
 	m.SetAttr("request_id", ident.Of(v.Get("request_id")))
-	m.SetAttr("duration_ms", v.Get("duration_ms").Digits())
-	m.SetAttr("duration_api_ms", v.Get("duration_api_ms").Digits())
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "duration_ms", "duration_api_ms")
 	t.Run.End(m)
 }
 

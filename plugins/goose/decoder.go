@@ -220,8 +220,7 @@ func (d *stream) session(v jsonv.Value) {
 	m.SetAttr("model", s.Model)
 	m.SetAttr("provider", s.Provider)
 	m.SetAttr("cost", v.Get("accumulated_cost").Digits())
-	m.SetAttr("recipe", conversation.ShortJSON(v.Get("recipe_json")))
-	m.SetAttr("recipe_values", conversation.ShortJSON(v.Get("user_recipe_values_json")))
+	conversation.AttrsAs(m, v, conversation.ShortJSON, "recipe=recipe_json", "recipe_values=user_recipe_values_json")
 	in, out := v.Get("accumulated_input_tokens"), v.Get("accumulated_output_tokens")
 	if !in.Exists() && !out.Exists() {
 		return

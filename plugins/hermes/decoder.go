@@ -204,9 +204,7 @@ func (d *stream) session(v jsonv.Value) {
 	m.SetAttr("model", s.Model)
 	m.SetAttr("provider", s.Provider)
 	m.SetAttr("config", conversation.ShortJSON(config))
-	for _, name := range [...]string{"ended_at", "estimated_cost_usd", "actual_cost_usd", "api_call_count"} {
-		m.SetAttr(name, v.Get(name).Digits())
-	}
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "ended_at", "estimated_cost_usd", "actual_cost_usd", "api_call_count")
 	s.Counts = s.Counts.Max(conversation.Counts{
 		Input: v.Get("input_tokens").Uint(), Output: v.Get("output_tokens").Uint(), CacheRead: v.Get("cache_read_tokens").Uint(),
 		CacheWrite: v.Get("cache_write_tokens").Uint(), Reasoning: v.Get("reasoning_tokens").Uint(),

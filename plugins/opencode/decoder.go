@@ -144,9 +144,7 @@ func (d *stream) Read() {
 }
 
 // In returns the session at the top.
-func (d *stream) In() (session, run string) {
-	return d.cur.top(d.Origin), ""
-}
+func (d *stream) In() (session, run string) { return d.cur.top(d.Origin), "" }
 
 // Flush emits the texts that are not complete.
 func (d *stream) Flush() {
@@ -217,12 +215,7 @@ func (d *stream) whole(v jsonv.Value) {
 
 // lookup returns a session that is remembered, or nil.
 func (d *state) lookup(id string) *session {
-	for _, s := range d.Sessions {
-		if s.ID == id {
-			return s
-		}
-	}
-	return nil
+	return bounded.Find(d.Sessions, func(s *session) bool { return s.ID == id })
 }
 
 // find returns a session, or remembers it.
@@ -259,12 +252,7 @@ func (s *session) top(origin string) string {
 
 // known returns a message that is remembered, or nil.
 func (d *state) known(id string) *message {
-	for i := len(d.Messages) - 1; i >= 0; i-- {
-		if d.Messages[i].ID == id {
-			return d.Messages[i]
-		}
-	}
-	return nil
+	return bounded.Find(d.Messages, func(m *message) bool { return m.ID == id })
 }
 
 // add adds a message to the run of that id, or to none.
@@ -284,12 +272,9 @@ func (d *stream) status(s *session, run, key, typ string) *msg.Message {
 
 // beside adds a status that is a part of a message.
 func (d *stream) beside(rec *message, key, typ string, signal msg.Signal) *msg.Message {
-	m := d.partOf(rec, msg.Status, key)
-	m.Role, m.Hidden = msg.NoRole, true
-	if m.Signal == msg.NoSignal {
-		m.Signal = signal
-	}
-	m.SetAttr("type", typ)
+	m := record.Hide(d.partOf(rec, msg.Status, key), typ)
+	m.Role = msg.NoRole
+	record.Signal(m, signal)
 	return m
 }
 

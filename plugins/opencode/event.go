@@ -135,9 +135,7 @@ func (d *stream) message(v jsonv.Value) *message {
 	}
 	rec.Summary, rec.Done = rec.Summary || v.Get("summary").Is(jsonv.True), v.Path("time", "completed").Exists()
 	if !d.Seen.Add("message:"+id, maxSeen) {
-		for _, name := range [...]string{"role", "parentID", "modelID", "providerID", "mode", "agent", "variant", "path", "model", "system", "tools"} {
-			v.Get(name).MarkRead() // as before
-		}
+		v.Skip("role", "parentID", "modelID", "providerID", "mode", "agent", "variant", "path", "model", "system", "tools") // as before
 		return rec
 	}
 	v.Get("role").In("user", "assistant")

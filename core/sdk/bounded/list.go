@@ -2,6 +2,16 @@ package bounded
 
 import "slices"
 
+// Find returns the first element that fits, or nil.
+func Find[T any](list []*T, fits func(*T) bool) *T {
+	for _, v := range list {
+		if fits(v) {
+			return v
+		}
+	}
+	return nil
+}
+
 // Push appends to a list of at most limit members. The oldest, which is the first, is evicted.
 func Push[T any](list []T, v T, limit int) []T {
 	if len(list) >= limit {

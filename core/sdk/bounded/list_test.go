@@ -32,3 +32,14 @@ func TestUse(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+func TestFind(t *testing.T) {
+	one, two := 1, 2
+	list := []*int{&one, &two, &two}
+	if got := Find(list, func(v *int) bool { return *v == 2 }); got != &two {
+		t.Errorf("%v", got)
+	}
+	if got := Find(list, func(v *int) bool { return *v == 3 }); got != nil {
+		t.Errorf("%v of none", *got)
+	}
+}

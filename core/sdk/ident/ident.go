@@ -31,6 +31,15 @@ func First(values ...jsonv.Value) string {
 	return ""
 }
 
+// Join returns the ids of a list with a separator between them.
+func Join(list jsonv.Value, separator string) string {
+	var ids []string
+	for v := range list.Elems() {
+		ids = append(ids, Of(v))
+	}
+	return strings.Join(ids, separator)
+}
+
 // Peek is Of for an id that is only compared: v does not count as read.
 func Peek(v jsonv.Value) string {
 	if raw := v.Peek(); len(raw) > Max && v.Is(jsonv.String) {
