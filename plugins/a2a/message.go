@@ -365,8 +365,7 @@ func (d *connection) end(t *task, state string) {
 		return
 	}
 	m := d.add(t, msg.Stop, "stop:"+t.ID)
-	m.Hidden, m.FinishReason, m.IsError = true, state, state != "completed"
-	t.Run.End(m)
+	t.Run.Finish(m, state, state != "completed")
 }
 
 // text decodes a message of a state, of the history, or the answer itself.

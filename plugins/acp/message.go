@@ -203,9 +203,7 @@ func (d *connection) stop(reason string) {
 		d.status("stop:"+d.key(reason), "stop").FinishReason = reason
 		return
 	}
-	m := d.add(msg.Stop, "stop:"+d.s.Run.ID)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, reason == "cancelled" || reason == "refusal"
-	d.s.Run.End(m)
+	d.s.Run.Finish(d.add(msg.Stop, "stop:"+d.s.Run.ID), reason, reason == "cancelled" || reason == "refusal")
 }
 
 // usage decodes the tokens of a turn. Input excludes the cached ones, output those of thoughts; the

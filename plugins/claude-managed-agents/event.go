@@ -267,8 +267,6 @@ func (d *stream) end(t *thread, id, typ, reason string, failed bool) {
 		d.status(t, id, typ).SetAttr("stop_reason", reason)
 		return
 	}
-	m := d.add(t, msg.Stop, id)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, failed
-	t.Run.End(m)
+	t.Run.Finish(d.add(t, msg.Stop, id), reason, failed)
 	t.Response, t.Interrupted, t.Run.Failed = nil, false, false
 }

@@ -2,10 +2,10 @@ package claudestream
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -140,17 +140,14 @@ func (d *stream) control(ln *claude.Line, typ string) {
 	m.SetAttr("subtype", ident.Of(request.First("subtype")))
 	if call := ident.Of(request.Get("tool_use_id")); request.Get("subtype").Equal("can_use_tool") {
 		m.Signal, m.Tool.CallID, m.Tool.Name = msg.WaitStart, call, ident.Of(request.Get("tool_name"))
-		if len(d.Asked) == maxAsked {
-			d.Asked = slices.Delete(d.Asked, 0, 1)
-		}
-		d.Asked = append(d.Asked, asked{id, call})
+		d.Asked = bounded.Push(d.Asked, asked{id, call}, maxAsked)
 		return
 	}
-	i := slices.IndexFunc(d.Asked, func(a asked) bool { return a.Request == id })
-	if i < 0 || typ == "control_request" {
+	if typ == "control_request" {
 		return
 	}
-	m.Signal, m.Tool.CallID = msg.WaitEnd, d.Asked[i].Call
-	m.SetAttr("behavior", ident.Of(answer.Path("response", "behavior")))
-	d.Asked = slices.Delete(d.Asked, i, i+1)
+	if a, ok := bounded.Take(&d.Asked, func(a asked) bool { return a.Request == id }); ok {
+		m.Signal, m.Tool.CallID = msg.WaitEnd, a.Call
+		m.SetAttr("behavior", ident.Of(answer.Path("response", "behavior")))
+	}
 }

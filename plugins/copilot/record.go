@@ -393,9 +393,7 @@ func (d *stream) ended(c *call) *msg.Message {
 	m.Role = msg.RoleTool
 	if c.Task {
 		m.Kind = msg.DelegationResult
-		if m.Delegation.ChildRun = c.Child; c.Child != "" {
-			m.Delegation.Link = msg.ByNativeID
-		}
+		conversation.Causes(m, c.Child)
 	}
 	return m
 }

@@ -216,7 +216,7 @@ func (d *chat) toolCall(r *conversation.Response, v jsonv.Value) {
 		if c.delegates(args, agent != ""); c.Delegation {
 			m.Kind, m.Delegation.To = msg.Delegation, c.To
 			m.Delegation.Task = args.First("prompt", "objective", "task", "query").Text()
-			begins(m, agent)
+			conversation.Causes(m, agent)
 		}
 		d.Calls.Add(c)
 	} else {
@@ -258,7 +258,7 @@ func (d *chat) ended(id, name, agent string, v jsonv.Value, at conversation.Time
 		text = msg.Plain(text.String() + "\n" + beside.String())
 	}
 	m.Content, m.Attachments = text, append(files, more...)
-	begins(m, agent)
+	conversation.Causes(m, agent)
 	switch status := v.Get("status"); {
 	case status.Equal("cancelled"):
 		m.IsError, m.Tool.ErrorType = true, "interrupted"
@@ -301,13 +301,6 @@ func (d *chat) resultOf(id, name string, at conversation.Time) *msg.Message {
 	}
 	m.Tool.Server = server(m.Tool.Name)
 	return m
-}
-
-// begins names the sub-agent that a call began.
-func begins(m *msg.Message, agent string) {
-	if agent != "" {
-		m.Delegation.ChildRun, m.Delegation.Link = agent, msg.ByNativeID
-	}
 }
 
 // delegates recognizes a call that hands work to a sub-agent.

@@ -129,8 +129,8 @@ func (d *chat) Flush() {
 		run := d.Run
 		m := d.Out.Add()
 		d.fill(m, msg.Stop, "end:"+run.ID, d.Last)
-		m.Hidden, m.FinishReason, m.Complete = true, "stop", msg.Partial
-		run.End(m)
+		m.Complete = msg.Partial
+		run.Finish(m, "stop", false)
 	}
 }
 
@@ -195,9 +195,7 @@ func (d *chat) end(key string, at conversation.Time, reason string) {
 	if reason == "" && d.Rests {
 		reason = "stop"
 	}
-	m := d.add(msg.Stop, key, at)
-	m.Hidden, m.FinishReason = true, reason
-	d.Run.End(m)
+	d.Run.Finish(d.add(msg.Stop, key, at), reason, false)
 }
 
 // child makes the file that of a sub-agent.

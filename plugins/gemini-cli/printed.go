@@ -159,8 +159,7 @@ func (p printed) over(v jsonv.Value) {
 	p.Run.Wake(key)
 	m := p.say(msg.Stop, key, "")
 	fault := v.Get("error")
-	m.Hidden, m.FinishReason, m.IsError = true, cmp.Or(ident.Of(v.Get("status")), "success"), v.Get("status").Equal("error")
 	m.Content, m.Tool.ErrorType = fault.Get("message").Text(), ident.Of(fault.Get("type"))
 	m.SetAttr("duration_ms", stats.Get("duration_ms").Digits())
-	p.Run.End(m)
+	p.Run.Finish(m, cmp.Or(ident.Of(v.Get("status")), "success"), v.Get("status").Equal("error"))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -116,12 +117,7 @@ func (d *replies) resultOf(g *graph, call, name string, text msg.Text, failed bo
 
 // reply returns the open reply of that id, or nil.
 func (d *replies) reply(id string) *reply {
-	for _, r := range d.Replies {
-		if r.ID == id {
-			return r
-		}
-	}
-	return nil
+	return bounded.Find(d.Replies, func(r *reply) bool { return r.ID == id })
 }
 
 // of returns the open replies of a task.

@@ -192,8 +192,7 @@ func (d *connection) end(c *call, reason string, failed bool) {
 	}
 	m := d.add(msg.Stop, "stop:"+c.ID)
 	c.Run.Mark(m)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, failed
-	c.Run.End(m)
+	c.Run.Finish(m, reason, failed)
 }
 
 // response decodes a result or an error.

@@ -63,7 +63,6 @@ const (
 type stream struct {
 	*record.Current
 	*state
-	inner jsonv.Doc // of a row, as an event
 
 	single bool // the frame is a document of its own, without the messages around it
 	row    bool // of the database, in which a message precedes its parts
@@ -123,28 +122,25 @@ type wait struct{ ID, Run, Call string }
 
 // Read decodes one event, one record or one document.
 func (d *stream) Read() {
-	root := d.Root
 	d.cur, d.single, d.row = nil, d.Frame.Kind == frame.Body, false
-	if root.Get("row").Is(jsonv.Object) {
-		if b := event(root); b != nil {
-			var ok bool
-			if root, ok = conversation.ParseObject(&d.inner, b, d.Out); !ok {
-				return
-			}
-			d.Root.MarkRead()
-			d.row = true
+	if b := event(d.Root); b != nil {
+		d.Root.MarkRead()
+		if _, d.row = d.Parse(b); !d.row {
+			return
 		}
 	}
-	if !d.record(root) {
-		d.unknown(ident.Peek(root.Get("type")), root)
-	}
-	if d.row {
-		d.KeepUnread(&d.inner, d.First())
+	if !d.record(d.Root) {
+		d.unknown(ident.Peek(d.Root.Get("type")), d.Root)
 	}
 }
 
 // In returns the session at the top.
-func (d *stream) In() (session, run string) { return d.cur.top(d.Origin), "" }
+func (d *stream) In() (session, run string) {
+	if d.cur == nil { // before any is known
+		return d.Current.In()
+	}
+	return d.cur.Root, ""
+}
 
 // Flush emits the texts that are not complete.
 func (d *stream) Flush() {
@@ -199,7 +195,8 @@ func (d *stream) record(v jsonv.Value) bool {
 // unknown keeps a value that the decoder does not understand.
 func (d *stream) unknown(typ string, v jsonv.Value) {
 	m := d.Out.Unknown(cmp.Or(typ, "none"), v.Raw())
-	m.Session, m.Key = d.cur.top(d.Origin), "unknown:"+msg.HashKey(string(v.Peek()))
+	m.Key = "unknown:" + msg.HashKey(string(v.Peek()))
+	m.Session, _ = d.In()
 }
 
 // whole decodes {info, parts}.
@@ -220,9 +217,7 @@ func (d *state) lookup(id string) *session {
 
 // find returns a session, or remembers it.
 func (d *stream) find(id string) *session {
-	if id == "" {
-		id = cmp.Or(d.Origin, "unknown")
-	}
+	id = cmp.Or(id, d.Origin, "unknown")
 	if d.cur = d.lookup(id); d.cur != nil {
 		return d.cur
 	}
@@ -240,14 +235,6 @@ func (d *state) below(s *session, parent string) {
 	if p := d.lookup(parent); p != nil {
 		s.Root = p.Root
 	}
-}
-
-// top is the session at the top; that of the stream before any is known.
-func (s *session) top(origin string) string {
-	if s != nil {
-		return s.Root
-	}
-	return cmp.Or(origin, "unknown")
 }
 
 // known returns a message that is remembered, or nil.
