@@ -100,11 +100,7 @@ func (d *chat) message(v jsonv.Value) {
 // messages too.
 func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 	content := v.Get("content")
-	for p := range content.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			d.result(ident.Of(fr.Get("id")), fr, at)
-		}
-	}
+	d.results(content, jsonv.Value{}, at)
 	typed := v.Get("displayContent")
 	if !d.isNew(id) {
 		content.MarkRead()
@@ -206,23 +202,15 @@ func (d *chat) toolCall(r *conversation.Response, v jsonv.Value) {
 	}
 	if d.isNew("call:" + id) {
 		m := d.add(msg.ToolCall, "call:"+id, r.At)
-		m.Role, m.ParentKey = msg.RoleAssistant, r.Last
-		m.Tool.CallID, m.Tool.Name, m.Tool.Server = id, name, server(name)
-		m.Tool.Arguments = args.JSON()
+		m.ParentKey = r.Last
 		m.SetAttr("display_name", ident.Of(v.Get("displayName")))
 		m.SetAttr("description", conversation.Excerpt(v.Get("description")))
 		r.Mark(m)
 		c := &call{Call: conversation.Call{ID: id, Name: name}}
-		if c.delegates(args, agent != ""); c.Delegation {
-			m.Kind, m.Delegation.To = msg.Delegation, c.To
-			m.Delegation.Task = args.First("prompt", "objective", "task", "query").Text()
-			conversation.Causes(m, agent)
-		}
+		c.on(m, args, agent)
 		d.Calls.Add(c)
 	} else {
-		for _, again := range [...]jsonv.Value{args, v.Get("displayName"), v.Get("description")} {
-			again.MarkRead()
-		}
+		v.Skip("args", "displayName", "description")
 	}
 	status, at := v.Get("status"), conversation.TimeOf(v.Get("timestamp")).Or(r.At)
 	if v.Get("result").Exists() || status.In("success", "error", "cancelled") {
@@ -259,14 +247,18 @@ func (d *chat) ended(id, name, agent string, v jsonv.Value, at conversation.Time
 	}
 	m.Content, m.Attachments = text, append(files, more...)
 	conversation.Causes(m, agent)
-	switch status := v.Get("status"); {
-	case status.Equal("cancelled"):
-		m.IsError, m.Tool.ErrorType = true, "interrupted"
-	case failed, status.Equal("error"):
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-	}
+	fails(m, v.Get("status"), failed, jsonv.Value{})
 	if name == "complete_task" && d.Run.Child {
 		d.end("end:"+d.Run.ID, at, "stop")
+	}
+}
+
+// results decodes the results among the parts of a content. The record of one may have the id of its call.
+func (d *chat) results(parts, id jsonv.Value, at conversation.Time) {
+	for p := range parts.Elems() {
+		if fr := p.Get("functionResponse"); fr.Exists() {
+			d.result(ident.First(fr.Get("id"), id), fr, at)
+		}
 	}
 }
 
@@ -301,18 +293,6 @@ func (d *chat) resultOf(id, name string, at conversation.Time) *msg.Message {
 	}
 	m.Tool.Server = server(m.Tool.Name)
 	return m
-}
-
-// delegates recognizes a call that hands work to a sub-agent.
-func (c *call) delegates(args jsonv.Value, known bool) {
-	switch c.Name {
-	case "invoke_agent", "delegate_to_agent", "agent", "task":
-		c.To = ident.Of(args.First("agent_name", "subagent_type", "agent"))
-		c.Delegation = known || c.To != ""
-	default:
-		c.Delegation = known
-	}
-	c.To = cmp.Or(c.To, c.Name)
 }
 
 // server returns the MCP server in the name of a tool: mcp_<server>_<tool>, of Qwen Code

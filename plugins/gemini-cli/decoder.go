@@ -112,8 +112,36 @@ func (d *chat) Read() {
 }
 
 // In returns the session and the run.
-func (d *chat) In() (session, run string) {
-	return d.session(), d.Run.ID
+func (d *chat) In() (session, run string) { return d.session(), d.Run.ID }
+
+// on writes a call with its arguments into a message: one that hands work to a sub-agent is a delegation. agent is the
+// id of the sub-agent, where it is known.
+func (c *call) on(m *msg.Message, args jsonv.Value, agent string) {
+	switch c.Name {
+	case "invoke_agent", "delegate_to_agent", "agent", "task":
+		c.To = ident.Of(args.First("agent_name", "subagent_type", "agent"))
+		c.Delegation = agent != "" || c.To != ""
+	default:
+		c.Delegation = agent != ""
+	}
+	c.To = cmp.Or(c.To, c.Name)
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, args.JSON()
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, server(c.Name)
+	if c.Delegation {
+		m.Kind, m.Delegation.To = msg.Delegation, c.To
+		m.Delegation.Task = args.First("prompt", "objective", "task", "query").Text()
+		conversation.Causes(m, agent)
+	}
+}
+
+// fails makes a result that of a call which was stopped, or failed by its status or by itself.
+func fails(m *msg.Message, status jsonv.Value, failed bool, class jsonv.Value) {
+	switch {
+	case status.Equal("cancelled"):
+		m.IsError, m.Tool.ErrorType = true, "interrupted"
+	case failed, status.Equal("error"):
+		m.IsError, m.Tool.ErrorType = true, cmp.Or(ident.Of(class), "tool_error")
+	}
 }
 
 // Flush emits the end of a run whose last response asks for no tool.

@@ -119,13 +119,8 @@ func (p printed) call(v jsonv.Value) {
 	p.Run.Wake(p.t.Asked)
 	p.Calls.Add(c)
 	args := v.Get("parameters")
-	c.delegates(args, false)
 	m := p.say(msg.ToolCall, "call:"+c.ID, string(args.Peek()))
-	m.Role, m.Tool.Arguments = msg.RoleAssistant, args.JSON()
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, server(c.Name)
-	if c.Delegation {
-		m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, c.To, args.First("prompt", "objective", "task", "query").Text()
-	}
+	c.on(m, args, "")
 	(&conversation.Response{ID: p.t.Asked, Model: p.t.Model}).Mark(m)
 	p.Rests = false
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/gemini"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // record decodes a record of Qwen Code.
@@ -40,8 +41,7 @@ func (d *chat) record(v jsonv.Value) {
 	case id == "" || !typ.In("user", "assistant", "tool_result", "system"):
 		d.Unknown(cmp.Or(ident.Of(typ), "record"), v)
 	case !d.isNew(id):
-		v.Get("message").MarkRead()
-		v.Get("systemPayload").MarkRead()
+		v.Skip("message", "systemPayload")
 	case typ.Equal("assistant"):
 		d.assistant(id, v, parts, at)
 	case typ.Equal("system"):
@@ -55,11 +55,7 @@ func (d *chat) record(v jsonv.Value) {
 
 // input decodes a user record: a prompt, or a message of the CLI in its place.
 func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
-	for p := range parts.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			d.result(ident.Of(fr.Get("id")), fr, at)
-		}
-	}
+	d.results(parts, jsonv.Value{}, at)
 	text, files := gemini.Content(parts)
 	if text.IsZero() && len(files) == 0 {
 		return
@@ -136,11 +132,7 @@ func say(d *chat, r *conversation.Response, kind msg.Kind, key string, text json
 // toolResult decodes the result of a call.
 func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
 	extra, before := v.Get("toolCallResult"), len(d.Out.Messages)
-	for p := range parts.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			d.result(ident.First(fr.Get("id"), extra.Get("callId")), fr, at)
-		}
-	}
+	d.results(parts, extra.Get("callId"), at)
 	if len(d.Out.Messages) == before {
 		d.Unknown("tool_result", v)
 		return
@@ -155,12 +147,7 @@ func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
 		m.Attachments = append(m.Attachments, files...)
 		m.SetAttr("beside", text.String())
 	}
-	switch status := extra.Get("status"); {
-	case status.Equal("cancelled"):
-		m.IsError, m.Tool.ErrorType = true, "interrupted"
-	case status.Equal("error"):
-		m.IsError, m.Tool.ErrorType = true, cmp.Or(ident.Of(extra.Get("errorType")), "tool_error")
-	}
+	fails(m, extra.Get("status"), false, extra.Get("errorType"))
 }
 
 // system decodes a record beside the conversation.
@@ -169,14 +156,10 @@ func (d *chat) system(id string, v jsonv.Value, at conversation.Time) {
 	if subtype == "rewind" {
 		d.end("end:"+d.Run.ID, d.Last, "rewound")
 	}
-	m := d.Out.Add()
+	m := record.Hide(d.Out.Add(), subtype)
 	d.fill(m, msg.Status, id, at)
-	m.Hidden, m.Content = true, v.Get("systemPayload").Text()
-	m.SetAttr("type", subtype)
-	switch {
-	case !d.Run.Active():
-		m.Run = ""
-	case subtype == "chat_compression":
+	m.Content, m.Run = v.Get("systemPayload").Text(), d.Run.Going()
+	if m.Run != "" && subtype == "chat_compression" {
 		m.Signal = msg.Compaction
 	}
 }
