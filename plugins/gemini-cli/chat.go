@@ -11,8 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// provider is that of a Google endpoint that is not known.
-const provider = "gcp.gen_ai"
+const provider = "gcp.gen_ai" // of a Google endpoint that is not known
 
 // head decodes the head of a chat, a change of it, or a whole chat.
 //
@@ -33,10 +32,9 @@ func (d *chat) head(v jsonv.Value) {
 	}
 	at := conversation.TimeOf(v.Get("startTime"))
 	if project := v.Get("projectHash"); project.Is(jsonv.String) {
+		project.MarkRead()
 		if m := d.status("session:"+id, "session", at); m != nil {
 			m.SetAttr("project_hash", ident.Of(project))
-		} else {
-			project.MarkRead()
 		}
 	}
 	for _, name := range [...]string{"summary", "memoryScratchpad", "directories"} {
@@ -59,10 +57,9 @@ func (d *chat) head(v jsonv.Value) {
 // rewind decodes the removal of a message and of those after it.
 func (d *chat) rewind(to jsonv.Value) {
 	d.end("end:"+d.Run.ID, d.Last, "rewound")
+	to.MarkRead()
 	if m := d.status("rewind:"+msg.HashKey(d.Run.ID, string(to.Peek())), "rewind", d.Last); m != nil {
 		m.SetAttr("to", ident.Of(to))
-	} else {
-		to.MarkRead()
 	}
 }
 
@@ -107,11 +104,7 @@ func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 		typed.MarkRead()
 		return
 	}
-	shown := typed
-	if !shown.Exists() {
-		shown = content
-	}
-	text, files := gemini.Content(shown)
+	text, files := gemini.Content(v.First("displayContent", "content"))
 	if typed.Exists() {
 		_, files = gemini.Content(content)
 	}
@@ -119,10 +112,7 @@ func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 		return
 	}
 	words := strings.TrimSpace(text.String())
-	added := false
-	for _, tag := range [...]string{"<session_context>", "<hook_context>", "<state_snapshot>"} {
-		added = added || strings.HasPrefix(words, tag)
-	}
+	added := strings.HasPrefix(words, "<session_context>") || strings.HasPrefix(words, "<hook_context>") || strings.HasPrefix(words, "<state_snapshot>")
 	if strings.HasPrefix(words, "/") || strings.HasPrefix(words, "?") { // a command, for the CLI alone
 		m := d.Out.Add()
 		d.fill(m, msg.User, id, at)
@@ -135,10 +125,7 @@ func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 	m := d.add(msg.User, id, at)
 	m.Content, m.Attachments, m.Hidden = text, files, added
 	d.prompt(m)
-	if !typed.Exists() {
-		return
-	}
-	if beside, _ := gemini.Content(content); beside.String() != text.String() {
+	if beside, _ := gemini.Content(content); typed.Exists() && beside.String() != text.String() {
 		m := d.add(msg.User, "context:"+id, at)
 		m.Content, m.Hidden = beside, true
 		d.prompt(m)
@@ -181,9 +168,7 @@ func (d *chat) response(id string, v jsonv.Value, at conversation.Time) {
 			p.MarkRead() // as thoughts has it
 		}
 	}
-	if calls > 0 {
-		d.Rests = false
-	}
+	d.Rests = d.Rests && calls == 0
 	if t := v.Get("tokens"); t.Is(jsonv.Object) {
 		d.usage(r, gemini.Usage{
 			Prompt: t.Get("input").Uint(), Cached: t.Get("cached").Uint(), Output: t.Get("output").Uint(),
@@ -227,11 +212,10 @@ func (d *chat) ended(id, name, agent string, v jsonv.Value, at conversation.Time
 	}
 	var own jsonv.Value
 	for p := range result.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			if ident.Is(fr.Get("id"), id) || !fr.Get("id").Exists() { // the others are of other calls
-				own = fr
-				fr.Get("name").Equal(name)
-			}
+		fr := p.Get("functionResponse")
+		if fr.Exists() && (ident.Is(fr.Get("id"), id) || !fr.Get("id").Exists()) { // the others are of other calls
+			own = fr
+			fr.Get("name").Equal(name)
 		}
 	}
 	m := d.resultOf(id, name, at)
@@ -275,9 +259,8 @@ func (d *chat) result(id string, fr jsonv.Value, at conversation.Time) {
 	m := d.resultOf(id, ident.Peek(fr.Get("name")), at)
 	ident.Is(fr.Get("name"), m.Tool.Name)
 	var failed bool
-	if m.Content, m.Attachments, failed = gemini.Result(fr); failed {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-	}
+	m.Content, m.Attachments, failed = gemini.Result(fr)
+	fails(m, jsonv.Value{}, failed, jsonv.Value{})
 }
 
 // resultOf adds the message of a result.

@@ -104,7 +104,7 @@ func (d *chat) Read() {
 		d.message(d.Root)
 	case d.Root.Get("sessionId").Is(jsonv.String):
 		d.head(d.Root)
-	case isPrinted(d.Root):
+	case d.Root.Get("timestamp").Exists() && d.Root.Get("type").In("init", "message", "tool_use", "tool_result", "error", "result"):
 		printed{chat: d, t: &d.Talk}.read(d.Root)
 	default:
 		d.Unknown(ident.Of(d.Root.Get("type")), d.Root)
@@ -114,8 +114,7 @@ func (d *chat) Read() {
 // In returns the session and the run.
 func (d *chat) In() (session, run string) { return d.session(), d.Run.ID }
 
-// on writes a call with its arguments into a message: one that hands work to a sub-agent is a delegation. agent is the
-// id of the sub-agent, where it is known.
+// on writes a call into a message: a delegation, if it hands work to a sub-agent, whose id may be known.
 func (c *call) on(m *msg.Message, args jsonv.Value, agent string) {
 	switch c.Name {
 	case "invoke_agent", "delegate_to_agent", "agent", "task":
@@ -192,10 +191,9 @@ func (d *chat) status(key, typ string, at conversation.Time) *msg.Message {
 	if !d.isNew(key) {
 		return nil
 	}
-	m := d.Out.Add()
+	m := record.Hide(d.Out.Add(), typ)
 	d.fill(m, msg.Status, key, at)
-	m.Run, m.Hidden = "", true
-	m.SetAttr("type", typ)
+	m.Run = ""
 	return m
 }
 
@@ -212,7 +210,6 @@ func (d *chat) prompt(m *msg.Message) {
 func (d *chat) begin(id string) {
 	d.end("end:"+d.Run.ID, d.Last, "")
 	d.Run.Begin(id)
-	d.Rests = false
 }
 
 // end ends the run.

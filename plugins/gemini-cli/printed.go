@@ -37,11 +37,6 @@ type printed struct {
 	at conversation.Time
 }
 
-// isPrinted reports whether a record is such a line.
-func isPrinted(v jsonv.Value) bool {
-	return v.Get("timestamp").Exists() && v.Get("type").In("init", "message", "tool_use", "tool_result", "error", "result")
-}
-
 func (p printed) read(v jsonv.Value) {
 	p.at = conversation.TimeOf(v.Get("timestamp"))
 	typ := v.Get("type").PeekStr()
@@ -153,8 +148,7 @@ func (p printed) over(v jsonv.Value) {
 	}
 	p.Run.Wake(key)
 	m := p.say(msg.Stop, key, "")
-	fault := v.Get("error")
-	m.Content, m.Tool.ErrorType = fault.Get("message").Text(), ident.Of(fault.Get("type"))
+	m.Content, m.Tool.ErrorType = v.Path("error", "message").Text(), ident.Of(v.Path("error", "type"))
 	m.SetAttr("duration_ms", stats.Get("duration_ms").Digits())
 	p.Run.Finish(m, cmp.Or(ident.Of(v.Get("status")), "success"), v.Get("status").Equal("error"))
 }

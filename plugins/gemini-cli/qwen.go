@@ -18,9 +18,7 @@ import (
 func (d *chat) record(v jsonv.Value) {
 	id, typ, at := ident.Of(v.Get("uuid")), v.Get("type"), conversation.TimeOf(v.Get("timestamp"))
 	session := ident.Of(v.Get("sessionId"))
-	if session != "" {
-		d.Session = session
-	}
+	d.Session = cmp.Or(session, d.Session)
 	if from := v.Get("forkedFrom"); from.Is(jsonv.Object) {
 		origin := ident.Of(from.Get("sessionId"))
 		if m := d.status("fork:"+msg.HashKey(session, origin), "fork", at); m != nil {
@@ -63,9 +61,8 @@ func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
 	subtype := ident.Of(v.Get("subtype"))
 	if subtype == "" {
 		d.begin(id)
-	} else {
-		d.Run.Wake(id)
 	}
+	d.Run.Wake(id)
 	m := d.add(msg.User, id, at)
 	m.Content, m.Attachments = text, files
 	d.prompt(m)
@@ -143,10 +140,9 @@ func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
 	}
 	ident.Is(extra.Get("callId"), m.Tool.CallID)
 	m.Tool.Duration = extra.Get("durationMs").Int() * int64(time.Millisecond)
-	if text, files := gemini.Content(parts); !text.IsZero() || len(files) > 0 {
-		m.Attachments = append(m.Attachments, files...)
-		m.SetAttr("beside", text.String())
-	}
+	text, files := gemini.Content(parts)
+	m.Attachments = append(m.Attachments, files...)
+	m.SetAttr("beside", text.String())
 	fails(m, extra.Get("status"), false, extra.Get("errorType"))
 }
 

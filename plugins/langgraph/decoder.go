@@ -229,7 +229,8 @@ func (d *replies) graph(path, where string) *graph {
 		call = d.unique(call)
 		g.Caused(p.ID, call, msg.ByNativeID, 100)
 		m := d.status(p, "link:"+call, "link")
-		m.Signal, m.Tool.CallID, m.Delegation.ChildRun, m.Delegation.Link = msg.Link, call, g.ID, msg.ByNativeID
+		m.Signal, m.Tool.CallID = msg.Link, call
+		conversation.Causes(m, g.ID)
 		return g
 	}
 	g.Made = "task:" + task
@@ -241,13 +242,7 @@ func (d *replies) graph(path, where string) *graph {
 }
 
 // namespace is the path that a list of tasks is.
-func namespace(v jsonv.Value) string {
-	var path []string
-	for n := range v.Elems() {
-		path = append(path, ident.Of(n))
-	}
-	return strings.Join(path, "|")
-}
+func namespace(v jsonv.Value) string { return ident.Join(v, "|") }
 
 // split returns the path of the graph in which a task is, and the task.
 func split(path string) (above, task string) {

@@ -312,10 +312,8 @@ func (d *stream) debug(path, typ string, p, root jsonv.Value) {
 	if fault := p.Get("error"); fault.Exists() {
 		m.IsError, m.Content = true, fault.Text()
 	}
-	for _, name := range [...]string{"input", "values", "config", "parent_config", "metadata", "tasks"} { // the state, and credentials
-		p.Get(name).MarkRead()
-	}
-	for pair := range p.Get("result").Elems() { // [[channel, value]]
+	p.Skip("input", "values", "config", "parent_config", "metadata", "tasks") // the state, and credentials
+	for pair := range p.Get("result").Elems() {                               // [[channel, value]]
 		for v := range pair.Elems() {
 			if langchain.List(v) {
 				for m := range v.Elems() {
