@@ -257,9 +257,7 @@ func (d *connection) card(v jsonv.Value) {
 	m := d.status(nil, "card:"+msg.HashKey(string(v.Get("url").Peek()), d.Server, string(v.Get("version").Peek())), "agent_card")
 	m.Content = v.Get("skills").JSON()
 	conversation.Attrs(m, v, "version", "protocolVersion", "url", "description", "preferredTransport", "documentationUrl")
-	for _, name := range [...]string{"capabilities", "provider", "supportedInterfaces", "additionalInterfaces", "defaultInputModes", "defaultOutputModes"} {
-		m.SetAttr(name, conversation.ShortJSON(v.Get(name)))
-	}
+	conversation.AttrsAs(m, v, conversation.ShortJSON, "capabilities", "provider", "supportedInterfaces", "additionalInterfaces", "defaultInputModes", "defaultOutputModes")
 }
 
 // update decodes an update of a task, or a message that is an answer without a task.
@@ -367,8 +365,7 @@ func (d *connection) end(t *task, state string) {
 		return
 	}
 	m := d.add(t, msg.Stop, "stop:"+t.ID)
-	m.Hidden, m.FinishReason, m.IsError = true, state, state != "completed"
-	t.Run.End(m)
+	t.Run.Finish(m, state, state != "completed")
 }
 
 // text decodes a message of a state, of the history, or the answer itself.

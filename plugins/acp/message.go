@@ -71,8 +71,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 		m.Client.Project = q.Dir
 		conversation.Attrs(m, p, "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId")
 		info := p.Get("clientInfo")
-		m.SetAttr("client", ident.Of(info.Get("name")))
-		m.SetAttr("client_version", ident.Of(info.Get("version")))
+		conversation.AttrsAs(m, info, ident.Of, "client=name", "client_version=version")
 		m.Content = p.Get("content").Text()
 	}
 	if q.ID != "" {
@@ -204,9 +203,7 @@ func (d *connection) stop(reason string) {
 		d.status("stop:"+d.key(reason), "stop").FinishReason = reason
 		return
 	}
-	m := d.add(msg.Stop, "stop:"+d.s.Run.ID)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, reason == "cancelled" || reason == "refusal"
-	d.s.Run.End(m)
+	d.s.Run.Finish(d.add(msg.Stop, "stop:"+d.s.Run.ID), reason, reason == "cancelled" || reason == "refusal")
 }
 
 // usage decodes the tokens of a turn. Input excludes the cached ones, output those of thoughts; the

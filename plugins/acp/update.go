@@ -33,8 +33,7 @@ func (d *connection) update(u jsonv.Value) {
 		m.Content = u.Get("entries").JSON()
 	case "usage_update":
 		m := d.status("context:"+d.key(kind), kind)
-		m.SetAttr("used", u.Get("used").Digits())
-		m.SetAttr("size", u.Get("size").Digits())
+		conversation.AttrsAs(m, u, jsonv.Value.Digits, "used", "size")
 		m.SetAttr("cost", u.Path("cost", "amount").Digits())
 		m.SetAttr("currency", ident.Of(u.Path("cost", "currency")))
 	case "state_update":

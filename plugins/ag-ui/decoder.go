@@ -48,10 +48,7 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
-const (
-	maxSeen = 4096 // messages, texts and results
-	shortID = 12   // bytes; ids of fewer are unique in their run only
-)
+const maxSeen = 4096 // messages, texts and results
 
 // stream decodes one stream, as a rule of one run.
 type stream struct {
@@ -72,16 +69,8 @@ type state struct {
 	Thought int                                    `json:",omitempty"` // thoughts without an id in the run
 }
 
-// Read decodes one event, or a request.
-func (d *stream) Read() {
-	d.typ, d.At = ident.Of(d.Root.Get("type")), conversation.TimeOf(d.Root.Get("timestamp"))
-	d.decode()
-}
-
 // In returns the session and the run.
-func (d *stream) In() (session, run string) {
-	return d.session(), d.Run.ID
-}
+func (d *stream) In() (session, run string) { return d.session(), d.Run.ID }
 
 // Flush emits the parts that are not complete.
 func (d *stream) Flush() {
@@ -95,12 +84,7 @@ func (d *stream) Flush() {
 func (d *stream) session() string { return cmp.Or(d.Session, d.Origin, "unknown") }
 
 // unique returns an id of the protocol as one that is unique in the session.
-func (d *stream) unique(id string) string {
-	if id != "" && len(id) < shortID {
-		return d.Run.ID + "/" + id
-	}
-	return id
-}
+func (d *stream) unique(id string) string { return ident.Within(d.Run.ID, id) }
 
 // fill writes a part into a message.
 func (d *stream) fill(m *msg.Message, p *conversation.Part) {

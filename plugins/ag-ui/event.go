@@ -11,8 +11,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
-// decode decodes an event by its type, or a request, which has none.
-func (d *stream) decode() {
+// Read decodes an event by its type, or a request, which has none.
+func (d *stream) Read() {
+	d.typ, d.At = ident.Of(d.Root.Get("type")), conversation.TimeOf(d.Root.Get("timestamp"))
 	if d.typ == "" && d.Root.Get("messages").Is(jsonv.Array) {
 		d.request()
 		return

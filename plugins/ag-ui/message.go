@@ -1,6 +1,8 @@
 package agui
 
 import (
+	"slices"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -35,22 +37,20 @@ func (d *stream) request() {
 // messages decodes a list that repeats the conversation: those behind the last message of that
 // role, and that one too if it is included.
 func (d *stream) messages(list jsonv.Value, complete msg.Completeness, role string, included bool) {
-	from, n := 0, 0
-	for v := range list.Elems() {
-		n++
-		if v.Get("role").Equal(role) {
-			if from = n; included {
-				from--
-			}
-		}
+	all := slices.Collect(list.Elems())
+	from := len(all)
+	for from > 0 && !all[from-1].Get("role").Equal(role) {
+		from--
 	}
-	n = 0
-	for v := range list.Elems() {
-		if n++; n <= from && !v.Get("role").In("system", "developer") {
+	if from > 0 && included {
+		from--
+	}
+	for i, v := range all {
+		if i < from && !v.Get("role").In("system", "developer") {
 			v.MarkRead() // a copy
-			continue
+		} else {
+			d.message(v, complete)
 		}
-		d.message(v, complete)
 	}
 }
 
@@ -65,10 +65,9 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 		d.notice("ACTIVITY_SNAPSHOT", v)
 		return
 	}
-	var texts conversation.Texts
-	var attachments []msg.Attachment
+	var has conversation.Content
 	if !content.Is(jsonv.Array) {
-		texts.Add(content.Text())
+		has.Add(content.Text())
 	}
 	for part := range content.Elems() {
 		source := part.Get("source")
@@ -77,22 +76,22 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 		}
 		switch value := source.First("value", "data", "url"); {
 		case part.Get("text").Is(jsonv.String):
-			texts.Add(part.Get("text").Text())
+			has.Add(part.Get("text").Text())
 		case source.Get("type").Equal("url") || source.Get("url").Exists():
-			attachments = append(attachments, media.URL(value))
+			has.Attach(media.URL(value))
 		case value.Is(jsonv.String):
-			attachments = append(attachments, media.Base64(value, ident.Of(source.Get("mimeType"))))
+			has.Attach(media.Base64(value, ident.Of(source.Get("mimeType"))))
 		}
 	}
 	kind := kindOf(role)
 	key := d.keyOf(kind, id)
 	if id == "" {
-		key = "message:" + msg.HashKey(d.Run.ID, string(role.Peek()), texts.Joined().String())
+		key = "message:" + msg.HashKey(d.Run.ID, string(role.Peek()), has.Joined().String())
 	}
-	p := &conversation.Part{Kind: kind, Key: key, Text: texts.Joined().Append(nil)}
-	if !p.Empty() || attachments != nil {
+	p := &conversation.Part{Kind: kind, Key: key, Text: has.Joined().Append(nil)}
+	if !p.Empty() || has.Files != nil {
 		if m := d.emit(p, complete); m != nil {
-			m.Attachments = attachments
+			m.Attachments = has.Files
 		}
 	}
 	for c := range v.First("toolCalls", "tool_calls").Elems() {

@@ -22,6 +22,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -117,9 +118,7 @@ func (d *stream) Read() {
 }
 
 // In returns the session.
-func (d *stream) In() (session, run string) {
-	return d.session, ""
-}
+func (d *stream) In() (session, run string) { return d.session, "" }
 
 // trajectory decodes a trajectory and those embedded in it.
 func (d *stream) trajectory(v jsonv.Value, t *trajectory, depth int) {
@@ -179,11 +178,9 @@ func (d *stream) add(t *trajectory, kind msg.Kind, key string) *msg.Message {
 
 // begin makes the run with that id the one of the steps; steps of several runs may alternate.
 func (t *trajectory) begin(id string) *conversation.Run {
-	for _, r := range t.runs {
-		if r.ID == id {
-			t.run = &r.Run
-			return t.run
-		}
+	if r := bounded.Find(t.runs, func(r *lastRun) bool { return r.ID == id }); r != nil {
+		t.run = &r.Run
+		return t.run
 	}
 	t.runs = append(t.runs, &lastRun{Run: conversation.Run{ID: id}})
 	t.run = &t.runs[len(t.runs)-1].Run

@@ -65,21 +65,17 @@ func modelOf(path string) string {
 
 // event decodes an event of a stream, or a whole response.
 func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	switch x.Name {
-	case "chunk":
+	fault := v.First("message", "Message")
+	switch {
+	case x.Name == "chunk":
 		chunk(x, v, out)
-		return
-	case "initial-response":
-		return
-	case "":
+	case x.Name == "initial-response":
+	case x.Name == "":
 		whole(x, v, out)
-		return
-	}
-	if !converse(x, x.Name, v, out) {
-		if fault := v.First("message", "Message"); fault.Is(jsonv.String) || strings.HasSuffix(x.Name, "Exception") {
-			x.Fail(out, ident.Bounded(x.Name), fault.Text())
-			return
-		}
+	case converse(x, x.Name, v, out):
+	case fault.Is(jsonv.String), strings.HasSuffix(x.Name, "Exception"):
+		x.Fail(out, ident.Bounded(x.Name), fault.Text())
+	default:
 		x.Unknown(out, ident.Bounded(x.Name), v.Raw())
 	}
 }
@@ -154,19 +150,10 @@ func delta(x *exchange.Exchange, index string, v jsonv.Value, out *decoder.Outpu
 	default:
 		return false
 	}
-	p := x.Part(index)
-	if p == nil {
-		if kind == msg.ToolCall {
-			return false
-		}
-		if p = x.Open(index, kind, ""); p == nil {
-			return true
-		}
-	}
-	if p.Kind != kind {
+	if p := x.Part(index); p == nil && kind == msg.ToolCall || p != nil && p.Kind != kind {
 		return false
 	}
-	x.Add(out, p, text.Text())
+	x.Piece(out, index, kind, text.Text())
 	return true
 }
 
@@ -178,7 +165,7 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		x.Begin("", x.Model)
 		m.Get("role").Equal("assistant")
 		for b := range m.Get("content").Elems() {
-			block(x, b, out)
+			answer(x, b, out)
 		}
 		usage(x, v.Get("usage"))
 		x.Stop = ident.Of(v.Get("stopReason"))
@@ -189,16 +176,15 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 	case v.Get("type").Is(jsonv.String) && !v.Get("completion").Exists():
 		messages.Event(x, v, out)
 	case v.First("embedding", "embeddings").Exists(): // it has no conversation
-		v.Get("texts").MarkRead()
-		v.Get("id").MarkRead()
+		v.Skip("texts", "id")
 	default:
 		return native(x, v, out)
 	}
 	return false
 }
 
-// block decodes a block of a whole response.
-func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
+// answer decodes a block of a whole response.
+func answer(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 	use, thought := b.Get("toolUse"), b.Path("reasoningContent", "reasoningText")
 	switch {
 	case b.Get("text").Is(jsonv.String):
@@ -207,11 +193,7 @@ func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 		thought.Get("signature").MarkRead()
 		x.Say(out, msg.Reasoning, "").Content = thought.Get("text").Text()
 	case use.Is(jsonv.Object):
-		if p := x.Open("whole", msg.ToolCall, ident.Of(use.Get("toolUseId"))); p != nil {
-			p.Tool = ident.Of(use.Get("name"))
-			x.Append(p, use.Get("input").JSON(), conversation.MaxBytes)
-			x.Close(out, p)
-		}
+		x.Call(out, ident.Of(use.Get("toolUseId")), ident.Of(use.Get("name")), use.Get("input").JSON())
 	case b.Path("reasoningContent", "redactedContent").Is(jsonv.String): // a thought that is encrypted
 	case b.Get("citationsContent").Is(jsonv.Object):
 		for c := range b.Path("citationsContent", "content").Elems() {
@@ -230,14 +212,9 @@ func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 
 // ranTo adds the result of a tool that the provider has run.
 func ranTo(x *exchange.Exchange, id, typ string, list jsonv.Value, out *decoder.Output) *msg.Message {
-	m := x.Message(out, msg.ToolResult, "result:"+id)
-	m.Role, m.Tool.CallID, m.ParentKey = msg.RoleTool, id, "call:"+id
+	m := x.Ran(out, id, "")
 	m.SetAttr("block", typ)
-	var texts conversation.Texts
-	for c := range list.Elems() {
-		content(c, &texts, &m.Attachments)
-	}
-	m.Content = texts.Joined()
+	contentOf(list).Fill(m)
 	return m
 }
 
@@ -253,7 +230,7 @@ func usage(x *exchange.Exchange, u jsonv.Value) {
 	if cached := c.CacheRead + c.CacheWrite; cached > 0 && u.Get("totalTokens").Uint() == c.Input+c.Output && cached <= c.Input {
 		c.Input -= cached
 	}
-	x.Counted, x.Usage = true, c.Tokens(msg.NoProvenance)
+	x.Count(c)
 }
 
 // latency adds the provider's own measure to the end of a response.
@@ -272,15 +249,12 @@ func chunk(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Unknown(out, "chunk", v.Raw())
 		return
 	}
-	v.Get("bytes").MarkRead()
-	v.Get("p").MarkRead()
+	v.Skip("bytes", "p")
 	before, inner := len(out.Messages), doc.Root()
 	metrics := inner.Get("amazon-bedrock-invocationMetrics")
 	if inner.Get("type").Is(jsonv.String) {
 		messages.Event(x, inner, out)
-		for _, name := range [...]string{"inputTokenCount", "outputTokenCount"} { // the event has them too
-			metrics.Get(name).MarkRead()
-		}
+		metrics.Skip("inputTokenCount", "outputTokenCount") // the event has them too
 		latency(out, metrics)
 	} else {
 		native(x, inner, out)
@@ -316,10 +290,10 @@ func native(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		in, n = metrics.Get("inputTokenCount"), metrics.Get("outputTokenCount")
 	}
 	if x.ID != "" && !x.Over && (n.Is(jsonv.Number) && x.Stop != "" || metrics.Is(jsonv.Object)) {
-		c := conversation.Counts{
+		x.Count(conversation.Counts{
 			Input: in.Uint(), Output: n.Uint(), CacheRead: metrics.Get("cacheReadInputTokenCount").Uint(), CacheWrite: metrics.Get("cacheWriteInputTokenCount").Uint(),
-		}
-		x.Counted, x.Usage, known = true, c.Tokens(msg.NoProvenance), true
+		})
+		known = true
 		x.End(out, x.Stop == "tool_use")
 		latency(out, metrics)
 	}
@@ -353,12 +327,11 @@ func said(x *exchange.Exchange, name string, v jsonv.Value, out *decoder.Output)
 	if !text.Is(jsonv.String) {
 		return true
 	}
-	p := x.Part(name)
-	if p == nil {
-		p = x.Open(name, msg.Assistant, "")
+	if x.Part(name) == nil {
+		x.Open(name, msg.Assistant, "")
 	}
-	if p != nil && !text.Equal("") {
-		x.Add(out, p, text.Text())
+	if !text.Equal("") {
+		x.Piece(out, name, msg.Assistant, text.Text())
 	}
 	return true
 }

@@ -27,9 +27,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Request(out, ask(v, model, stream))
 	case v.First("embeddingTypes", "input_type", "singleEmbeddingParams", "dimensions", "normalize").Exists(), v.Get("documents").Exists() && v.Get("query").Exists():
 		x.PassOver(v) // it has no conversation
-		for _, name := range [...]string{"texts", "query", "documents", "inputText", "singleEmbeddingParams", "input_type"} {
-			v.Get(name).MarkRead()
-		}
+		v.Skip("texts", "query", "documents", "inputText", "singleEmbeddingParams", "input_type")
 	case v.First("prompt", "inputText", "message").Is(jsonv.String):
 		text := v.First("prompt", "inputText", "message")
 		v.Get("chat_history").MarkRead()
@@ -56,11 +54,7 @@ func ask(v jsonv.Value, model string, stream bool) exchange.Ask {
 	}
 	a := exchange.Ask{Model: model, Items: items, Session: ident.Of(v.Path("requestMetadata", "session_id"))}
 	a.Is(msg.ParamStream, strconv.FormatBool(stream))
-	for _, p := range [...]struct{ name, member string }{
-		{msg.ParamMaxTokens, "maxTokens"}, {msg.ParamTemperature, "temperature"}, {msg.ParamTopP, "topP"}, {msg.ParamStopSequences, "stopSequences"},
-	} {
-		a.Param(p.name, v.Path("inferenceConfig", p.member))
-	}
+	a.Params(v.Get("inferenceConfig"), msg.ParamMaxTokens, "maxTokens", msg.ParamTemperature, "temperature", msg.ParamTopP, "topP", msg.ParamStopSequences, "stopSequences")
 	a.Param(msg.ParamTopK, v.Path("additionalModelRequestFields", "top_k"))
 	for t := range v.Path("toolConfig", "tools").Elems() {
 		spec := t.Get("toolSpec")
@@ -76,27 +70,24 @@ func ask(v jsonv.Value, model string, stream bool) exchange.Ask {
 // userItems adds a user message: results, and the text beside them, or a prompt.
 func userItems(items []exchange.Item, from jsonv.Value) []exchange.Item {
 	who, before := exchange.Prompt, len(items)
-	var texts conversation.Texts
-	var files []msg.Attachment
+	var beside conversation.Content
 	from.Get("role").Equal("user")
 	for b := range from.Get("content").Elems() {
 		r := b.Get("toolResult")
 		if !r.Is(jsonv.Object) {
-			content(b, &texts, &files)
+			block(b, &beside)
 			continue
 		}
 		who = exchange.Beside
-		var result conversation.Texts
-		it := exchange.Item{Who: exchange.Result, CallID: ident.Of(r.Get("toolUseId")), Failed: r.Get("status").Equal("error"), From: from}
+		result := contentOf(r.Get("content"))
+		items = append(items, exchange.Item{
+			Who: exchange.Result, CallID: ident.Of(r.Get("toolUseId")), Failed: r.Get("status").Equal("error"),
+			Text: result.Joined(), Attachments: result.Files, From: from,
+		})
 		r.Get("status").Equal("success")
-		for c := range r.Get("content").Elems() {
-			content(c, &result, &it.Attachments)
-		}
-		it.Text = result.Joined()
-		items = append(items, it)
 	}
-	if texts.N > 0 || len(files) > 0 {
-		items = append(items, exchange.Item{Who: who, Text: texts.Joined(), Attachments: files, From: from})
+	if beside.N > 0 || len(beside.Files) > 0 {
+		items = append(items, exchange.Item{Who: who, Text: beside.Joined(), Attachments: beside.Files, From: from})
 	}
 	if len(items) == before {
 		items = append(items, exchange.Item{Who: exchange.Other, From: from})
@@ -104,20 +95,28 @@ func userItems(items []exchange.Item, from jsonv.Value) []exchange.Item {
 	return items
 }
 
-// content reads a block: text, json, or {image | document | video: {format, name, source: {bytes | s3Location}}}.
-func content(b jsonv.Value, texts *conversation.Texts, files *[]msg.Attachment) {
+// contentOf reads a list of blocks.
+func contentOf(list jsonv.Value) (c conversation.Content) {
+	for b := range list.Elems() {
+		block(b, &c)
+	}
+	return c
+}
+
+// block reads a block: text, json, or {image | document | video: {format, name, source: {bytes | s3Location}}}.
+func block(b jsonv.Value, to *conversation.Content) {
 	switch {
 	case b.Get("text").Is(jsonv.String):
-		texts.Add(b.Get("text").Text())
+		to.Add(b.Get("text").Text())
 		return
 	case b.Get("json").Kind() != jsonv.Missing:
-		texts.Add(b.Get("json").JSON())
+		to.Add(b.Get("json").JSON())
 		return
 	case b.Get("cachePoint").Exists():
 		return
 	case b.Path("document", "source", "text").Is(jsonv.String):
-		texts.Add(b.Path("document", "source", "text").Text())
-		*files = append(*files, msg.Attachment{Name: ident.Of(b.Path("document", "name")), MediaType: ident.Of(b.Path("document", "format"))})
+		to.Add(b.Path("document", "source", "text").Text())
+		to.Attach(msg.Attachment{Name: ident.Of(b.Path("document", "name")), MediaType: ident.Of(b.Path("document", "format"))})
 		return
 	}
 	for _, kind := range [...]string{"image", "document", "video"} {
@@ -134,8 +133,8 @@ func content(b jsonv.Value, texts *conversation.Texts, files *[]msg.Attachment) 
 			a = media.Base64(source.Get("bytes"), mediaType)
 		}
 		a.Name, a.MediaType = ident.Of(f.Get("name")), mediaType
-		*files = append(*files, a)
+		to.Attach(a)
 		return
 	}
-	texts.Add(b.JSON())
+	to.Add(b.JSON())
 }

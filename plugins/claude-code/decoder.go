@@ -30,48 +30,43 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
-	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// rest keeps the members that the decoder did not read.
-var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
+func New() decoder.Factory { return format().Factory() }
 
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:          "claude-code",
-		Version:       "1.0.0",
-		Revision:      7,
-		Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
-		Transports:    []frame.Kind{frame.Line, frame.Body},
-		MetadataFiles: []string{"agent-*.meta.json"},
-		Documents:     []string{"*.json"},
+func format() record.Format[state] {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:          "claude-code",
+			Revision:      7,
+			Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
+			Transports:    []frame.Kind{frame.Line, frame.Body},
+			MetadataFiles: []string{"agent-*.meta.json"},
+			Documents:     []string{"*.json"},
+		},
+		LeavesOut: leavesOut,
+		State:     2,
+		Wrapped:   true,
+		Open: func(r *record.Current, s *state) record.Reader {
+			d := &transcript{Current: r, state: s, file: parseOrigin(r.Origin)}
+			d.line = claude.Line{State: &s.State, Form: d, Chained: true}
+			return d
+		},
 	}
-}
-
-// New returns a decoder for one file. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	d := &transcript{file: parseOrigin(s.Origin)}
-	d.line = claude.Line{State: &d.State, Form: d, Chained: true}
-	return d, conversation.NoOptions("claude-code", s.Options)
 }
 
 // transcript decodes the lines of one file.
 type transcript struct {
-	doc  jsonv.Doc
+	*record.Current
+	*state
 	file origin
 	line claude.Line // the record that is being decoded
-	state
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -80,88 +75,78 @@ type state struct {
 	Notified bounded.Set[uint64] `json:",omitzero"` // digests of the notices that were emitted, oldest first
 }
 
-// stateVersion is that of package snapshot. The host decodes a stream whose snapshot is of
-// another version from its beginning.
-const stateVersion = 2
-
-var (
-	_ decoder.Decoder     = (*transcript)(nil)
-	_ decoder.Snapshotter = (*transcript)(nil)
-	_ claude.Form         = (*transcript)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *transcript) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *transcript) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one line, or a whole file that is one document.
-func (d *transcript) Decode(f *frame.Frame, out *decoder.Output) error {
-	switch f.Kind {
+// Read decodes one line, or a whole file that is one document.
+func (d *transcript) Read() {
+	switch d.Frame.Kind {
 	case frame.Close:
 	case frame.Body:
-		d.body(f.Data, out)
+		d.body()
 	default:
-		for data := f.Data; data != nil; {
-			data = d.next(data, out)
+		for data := d.Frame.Data; data != nil; {
+			data = d.next(data)
 		}
 	}
-	return nil
 }
 
 // next decodes the first record of a line and returns the bytes after it: two processes that write
 // at a time leave two records on one line.
-func (d *transcript) next(data []byte, out *decoder.Output) (more []byte) {
-	root, more, ok := conversation.ParseFirst(&d.doc, data, out)
-	if !ok {
+func (d *transcript) next(data []byte) (more []byte) {
+	root, more, err := d.ParseFirst(data)
+	switch object := root.Is(jsonv.Object); {
+	case err != nil, len(more) > 0 && more[0] != '{':
+		root.MarkRead()
+		d.Parse(data) // it is no JSON, which is the frame's problem
 		return nil
+	case len(more) == 0 && !object:
+		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		return nil
+	case d.record(root) == claude.RuleRepeated:
+		root.MarkRead()
 	}
-	before := len(out.Messages)
-	if d.record(root, out) != claude.RuleRepeated {
-		rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.SessionOf(root.Get("sessionId"), d.file.session) })
+	if len(more) == 0 {
+		return nil
 	}
 	return more
 }
 
+// In returns the session that the record names; of a document that of its messages.
+func (d *transcript) In() (session, run string) {
+	if d.Frame.Kind == frame.Body {
+		return d.line.Name, ""
+	}
+	return d.SessionOf(d.Root.Get("sessionId"), d.file.session), ""
+}
+
 // body decodes a file beside the transcripts, which is one document.
-func (d *transcript) body(data []byte, out *decoder.Output) {
-	root, ok := conversation.Parse(&d.doc, data, out)
-	if !ok {
-		return
-	}
-	if !root.Is(jsonv.Object) && !root.Is(jsonv.Array) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return
-	}
-	before, ln := len(out.Messages), &d.line
-	ln.Reset(root, out)
+func (d *transcript) body() {
+	root, ok := d.Parse(d.Frame.Data)
+	ln := &d.line
+	ln.Reset(root, d.Out)
 	switch {
+	case !ok:
 	case root.Is(jsonv.Array):
 		d.inbox(ln)
-	case isTeam(root):
+	case !root.Is(jsonv.Object):
+		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+	case root.Get("leadAgentId").Is(jsonv.String) && root.Get("members").Is(jsonv.Array):
 		d.team(ln)
-	case isTask(root):
+	case root.Get("id").Is(jsonv.String) && root.Get("subject").Is(jsonv.String) && root.Get("status").Is(jsonv.String):
 		d.task(ln)
 	default:
 		d.flat(ln)
 		d.metadata(ln)
 	}
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = ln.Name })
 }
 
 // Flush emits the usage of the open responses.
-func (d *transcript) Flush(out *decoder.Output) error {
-	d.State.Flush(out)
-	return nil
-}
+func (d *transcript) Flush() { d.State.Flush(d.Out) }
 
 // record decodes one line. It returns the rule by which the line has no message,
 // if it has none.
-func (d *transcript) record(root jsonv.Value, out *decoder.Output) (rule string) {
+func (d *transcript) record(root jsonv.Value) (rule string) {
 	ln, typ := &d.line, root.Get("type")
-	ln.Reset(root, out)
-	if !ln.UUID.Is(jsonv.String) && !chained(typ) {
+	ln.Reset(root, d.Out)
+	if !ln.UUID.Is(jsonv.String) && !typ.In("assistant", "user", "system", "progress", "attachment") { // a link of no chain
 		d.flat(ln)
 		d.beside(ln, typ.Str())
 	} else {
@@ -192,10 +177,4 @@ func (d *transcript) record(root jsonv.Value, out *decoder.Output) (rule string)
 	}
 	remember(ln)
 	return rule
-}
-
-// chained reports whether records of the type are links of the conversation,
-// which name the one before them.
-func chained(typ jsonv.Value) bool {
-	return typ.In("assistant", "user", "system", "progress", "attachment")
 }

@@ -1,10 +1,12 @@
 package claudecode
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -33,9 +35,7 @@ func (d *transcript) envelope(ln *claude.Line) {
 	if !ln.Lane.Ended {
 		ln.Run = ln.Lane.ID
 	}
-	if key, ok := follows(ln.Lane, parent); ok {
-		ln.Parent = key
-	}
+	ln.Parent, _ = find(ln.Lane, claude.Digest(parent.Peek()))
 }
 
 // flat reads the envelope of a record that is part of no chain.
@@ -62,7 +62,7 @@ func (d *transcript) laneOf(ln *claude.Line, parent jsonv.Value) *claude.Lane {
 		if !inline {
 			return true
 		}
-		_, ok := follows(l, parent)
+		_, ok := find(l, claude.Digest(parent.Peek()))
 		return ok
 	}); l != nil {
 		if l.Name == "" {
@@ -111,20 +111,11 @@ func (d *transcript) forked(ln *claude.Line, session, from string) {
 	d.AddLane(ln, &claude.Lane{Session: session, From: from})
 }
 
-// follows reports whether a line with that parent follows one of the lane, and
-// returns the key of the line that it follows.
-func follows(l *claude.Lane, parent jsonv.Value) (key string, ok bool) {
-	if !parent.Is(jsonv.String) {
-		return "", false
-	}
-	return find(l, claude.Digest(parent.Peek()))
-}
-
 // find returns the key of the line of that digest among the last lines of the lane.
 func find(l *claude.Lane, digest uint64) (key string, ok bool) {
-	for i := len(l.Tail) - 1; i >= 0; i-- {
-		if l.Tail[i].UUID == digest {
-			return l.Tail[i].Key, true
+	for _, s := range slices.Backward(l.Tail) {
+		if s.UUID == digest {
+			return s.Key, true
 		}
 	}
 	return "", false
@@ -136,13 +127,8 @@ func remember(ln *claude.Line) {
 	if l == nil || !ln.UUID.Is(jsonv.String) {
 		return
 	}
-	if ln.Last == "" {
-		ln.Last = ln.Parent
-	}
-	if len(l.Tail) == maxTail {
-		l.Tail = slices.Delete(l.Tail, 0, 1)
-	}
-	l.Tail = append(l.Tail, claude.Step{UUID: ln.Digest(), Key: ln.Last})
+	ln.Last = cmp.Or(ln.Last, ln.Parent)
+	l.Tail = bounded.Push(l.Tail, claude.Step{UUID: ln.Digest(), Key: ln.Last}, maxTail)
 }
 
 // Facts implements claude.Form.
@@ -230,11 +216,7 @@ func (d *transcript) metadata(ln *claude.Line) {
 	root := ln.Root
 	call, typ := ident.Of(root.Get("toolUseId")), root.Get("agentType")
 	if d.file.agent == "" || call == "" && !typ.Is(jsonv.String) {
-		name := "companion"
-		if t := root.Get("type").Str(); t != "" {
-			name = t
-		}
-		ln.Unknown(name, root)
+		ln.Unknown(cmp.Or(root.Get("type").Str(), "companion"), root)
 		return
 	}
 	m := ln.Status("link:"+d.file.agent, "agent_meta")

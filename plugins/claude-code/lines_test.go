@@ -10,6 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // account decodes a stream line by line and counts the lines with messages
@@ -21,10 +22,12 @@ func account(t *testing.T, s stream) map[string]int {
 	became := make(map[string]int)
 	for i, f := range s.frames {
 		var out decoder.Output
-		if _, err := d.doc.ParseFirst(f.Data); err != nil {
+		var doc jsonv.Doc
+		if _, err := doc.ParseFirst(f.Data); err != nil {
 			t.Fatalf("line %d: %v", i+1, err)
 		}
-		rule := d.record(d.doc.Root(), &out)
+		d.Out = &out
+		rule := d.record(doc.Root())
 		own := 0
 		for _, m := range out.Messages {
 			if m.Kind != msg.Usage { // of the response before, which the line ends

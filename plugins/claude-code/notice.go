@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -73,10 +74,9 @@ func (d *transcript) notice(ln *claude.Line, body string) {
 	c := d.CallOfTask(claude.Tag(head, "tool-use-id"), task)
 	ended := claude.Ended(status)
 	var m *msg.Message
-	if c != nil && c.Delegation && ended {
+	if id := claude.Tag(head, "tool-use-id"); c != nil && c.Delegation && ended {
 		m = d.notified(ln, c, status)
 	} else {
-		id := claude.Tag(head, "tool-use-id")
 		if c != nil {
 			id = c.ID
 		}
@@ -87,15 +87,9 @@ func (d *transcript) notice(ln *claude.Line, body string) {
 			d.Calls.Take(id)
 		}
 	}
-	switch event := claude.Tag(head, "event"); {
-	case result != "":
-		m.Content = msg.Plain(result)
+	text := cmp.Or(result, claude.Tag(head, "event"))
+	if m.Content = msg.Plain(cmp.Or(text, summary)); text != "" {
 		m.SetAttr("summary", summary)
-	case event != "":
-		m.Content = msg.Plain(event)
-		m.SetAttr("summary", summary)
-	default:
-		m.Content = msg.Plain(summary)
 	}
 	m.SetAttr("note", strings.TrimSpace(head[strings.LastIndexByte(head, '>')+1:])) // the instruction to the agent
 	m.SetAttr("task_id", task)

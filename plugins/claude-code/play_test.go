@@ -11,6 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder/decodertest"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // stream is a case of testdata as frames.
@@ -54,13 +55,30 @@ func load(t testing.TB, name string) stream {
 	return s
 }
 
-func open(t testing.TB, origin string) *transcript {
+// opened is a decoder and its reader.
+type opened struct {
+	decoder.Decoder
+	decoder.Snapshotter
+	*transcript
+}
+
+func (d opened) Flush(out *decoder.Output) error { return d.Decoder.Flush(out) }
+
+func open(t testing.TB, origin string) opened {
 	t.Helper()
-	d, err := New().New(decoder.Stream{Origin: origin})
+	var d opened
+	f := format()
+	reader := f.Open
+	f.Open = func(r *record.Current, s *state) record.Reader {
+		d.transcript = reader(r, s).(*transcript)
+		return d.transcript
+	}
+	one, err := f.Factory().New(decoder.Stream{Origin: origin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.(*transcript)
+	d.Decoder, d.Snapshotter = one, one.(decoder.Snapshotter)
+	return d
 }
 
 // play decodes a stream and returns its folded messages, open ones included.

@@ -1,6 +1,8 @@
 package claudecode
 
 import (
+	"cmp"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
@@ -8,11 +10,12 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // system decodes a line of the CLI's own.
 func (d *transcript) system(ln *claude.Line) {
-	subtype := ln.Root.Get("subtype").Str()
+	subtype := cmp.Or(ln.Root.Get("subtype").Str(), "system")
 	content := ln.Root.Get("content")
 	switch subtype {
 	case "turn_duration":
@@ -26,8 +29,6 @@ func (d *transcript) system(ln *claude.Line) {
 		return
 	case "bridge_status": // an address that is as good as a key
 		content = jsonv.Value{}
-	case "":
-		subtype = "system"
 	}
 	if subtype == "stop_hook_summary" { // hooks of this kind run at the end of the response
 		ln.Finish(ln, ln.Lane)
@@ -63,11 +64,8 @@ func (d *transcript) turnOver(ln *claude.Line) {
 	if ln.Run == "" { // it was over already, or never began
 		kind = msg.Status
 	}
-	m := ln.Emit(kind, ln.ID())
-	m.Hidden = true
-	m.SetAttr("type", "turn_duration")
-	m.SetAttr("duration_ms", anthropic.Number(ln.Root.Get("durationMs")))
-	m.SetAttr("message_count", anthropic.Number(ln.Root.Get("messageCount")))
+	m := record.Hide(ln.Emit(kind, ln.ID()), "turn_duration")
+	conversation.AttrsAs(m, ln.Root, jsonv.Value.Digits, "duration_ms=durationMs", "message_count=messageCount")
 	if kind == msg.Status {
 		return
 	}
@@ -84,12 +82,8 @@ func (d *transcript) progress(ln *claude.Line) {
 	data := ln.Root.Get("data")
 	m := ln.Status(ln.ID(), "progress")
 	m.Tool.CallID = callID(ln.Root.First("parentToolUseID", "toolUseID"))
-	m.SetAttr("progress", data.Get("type").Str())
-	m.SetAttr("hook_event", data.Get("hookEvent").Str())
-	m.SetAttr("hook_name", data.Get("hookName").Str())
-	for _, name := range [...]string{"command", "query", "toolName", "serverName", "taskDescription"} {
-		m.SetAttr(name, data.Get(name).Str())
-	}
+	conversation.AttrsAs(m, data, jsonv.Value.Str, "progress=type", "hook_event=hookEvent", "hook_name=hookName")
+	conversation.AttrsAs(m, data, jsonv.Value.Str, "command", "query", "toolName", "serverName", "taskDescription")
 	agent := ident.Of(data.Get("agentId"))
 	c := d.Calls.Get(m.Tool.CallID)
 	if agent == "" || c == nil || !c.Delegation {
@@ -124,11 +118,8 @@ func (d *transcript) attachment(ln *claude.Line) {
 	}
 	m := ln.Status(ln.ID(), "attachment")
 	m.SetAttr("attachment", typ)
-	m.SetAttr("hook_event", a.Get("hookEvent").Str())
-	m.SetAttr("hook_name", a.Get("hookName").Str())
-	m.SetAttr("command", a.Get("command").Str())
-	m.SetAttr("exit_code", anthropic.Number(a.Get("exitCode")))
-	m.SetAttr("duration_ms", anthropic.Number(a.Get("durationMs")))
+	conversation.AttrsAs(m, a, jsonv.Value.Str, "hook_event=hookEvent", "hook_name=hookName", "command")
+	conversation.AttrsAs(m, a, jsonv.Value.Digits, "exit_code=exitCode", "duration_ms=durationMs")
 	m.SetAttr("filename", a.Get("filename").Str())
 	m.Tool.CallID = callID(a.Get("toolUseID"))
 	content := a.First("content", "snippet", "text", "stdout", "blockingError")
@@ -168,22 +159,15 @@ func (d *transcript) queued(ln *claude.Line, a jsonv.Value) {
 // beside decodes the records beside the conversation. Only the type of a record is kept
 // when it names accounts or machines, or repeats facts of other records.
 func (d *transcript) beside(ln *claude.Line, typ string) {
-	var text jsonv.Value
+	member := map[string]string{"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle", "agent-name": "agentName", "queue-operation": "content"}[typ]
+	text := ln.Root.Get(member)
 	switch typ {
-	case "summary":
-		text = ln.Root.Get("summary")
-	case "ai-title":
-		text = ln.Root.Get("aiTitle")
-	case "custom-title":
-		text = ln.Root.Get("customTitle")
-	case "agent-name":
-		text = ln.Root.Get("agentName")
 	case "queue-operation":
-		if text = ln.Root.Get("content"); claude.IsNotice(text) {
+		if claude.IsNotice(text) {
 			d.Notice(ln, text)
 			return
 		}
-	case "mode", "permission-mode", "agent-setting", "agent-color", "last-prompt", "file-history-snapshot", "file-history-delta",
+	case "summary", "ai-title", "custom-title", "agent-name", "mode", "permission-mode", "agent-setting", "agent-color", "last-prompt", "file-history-snapshot", "file-history-delta",
 		"bridge-session", "pr-link", "frame-link", "cost-state", "worktree-state", "atis-latch", "continued-in", "relocated",
 		"attribution-snapshot", "content-replacement", "tag", "task-summary", "speculation-accept", "started", "result", "failed",
 		"artifact-autoreact-ledger", "artifact-comment-monitor":

@@ -2,7 +2,6 @@ package claudecode
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
@@ -28,8 +27,7 @@ func (d *transcript) team(ln *claude.Line) {
 	m := ln.Status("team", "team")
 	m.Title = ln.Name
 	m.Content = root.Get("description").Text()
-	m.SetAttr("lead_agent", ident.Of(root.Get("leadAgentId")))
-	m.SetAttr("lead_session", ident.Of(root.Get("leadSessionId")))
+	conversation.AttrsAs(m, root, ident.Of, "lead_agent=leadAgentId", "lead_session=leadSessionId")
 	for v := range root.Get("members").Elems() {
 		name := ident.Of(v.Get("name"))
 		id := cmp.Or(ident.Of(v.Get("agentId")), member(name, ln.Name))
@@ -79,22 +77,8 @@ func (d *transcript) task(ln *claude.Line) {
 	m.SetAttr("task", id)
 	m.SetAttr("status", status)
 	conversation.Attrs(m, root, "activeForm")
-	m.SetAttr("blocks", numbers(root.Get("blocks")))
-	m.SetAttr("blocked_by", numbers(root.Get("blockedBy")))
-}
-
-// numbers lists the tasks that a task names.
-func numbers(v jsonv.Value) string {
-	var list []string
-	for e := range v.Elems() {
-		list = append(list, ident.Of(e))
-	}
-	return strings.Join(list, " ")
-}
-
-// isTask reports whether a document is a task.
-func isTask(root jsonv.Value) bool {
-	return root.Get("id").Is(jsonv.String) && root.Get("subject").Is(jsonv.String) && root.Get("status").Is(jsonv.String)
+	m.SetAttr("blocks", ident.Join(root.Get("blocks"), " "))
+	m.SetAttr("blocked_by", ident.Join(root.Get("blockedBy"), " "))
 }
 
 // sent adds the message of that text. One of the CLI's own is JSON with a type: that a member is
@@ -127,9 +111,4 @@ func member(name, team string) string {
 		return ""
 	}
 	return name + "@" + team
-}
-
-// isTeam reports whether a document is the config of a team.
-func isTeam(root jsonv.Value) bool {
-	return root.Get("leadAgentId").Is(jsonv.String) && root.Get("members").Is(jsonv.Array)
 }

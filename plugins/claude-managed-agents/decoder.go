@@ -43,8 +43,9 @@ func New() decoder.Factory {
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
-			session := cmp.Or(ident.Below(r.Origin, "/sessions/"), ident.OfFile(r.Origin, ".jsonl"), "unknown")
-			return &stream{Current: r, state: s, session: session, own: ident.Below(r.Origin, "/threads/")}
+			d := &stream{Current: r, state: s, own: ident.Below(r.Origin, "/threads/")}
+			r.Origin = cmp.Or(ident.Below(r.Origin, "/sessions/"), ident.OfFile(r.Origin, ".jsonl")) // the session
+			return d
 		},
 	}.Factory()
 }
@@ -55,8 +56,7 @@ const maxThreads, maxSeen, maxPreview = 64, 4096, 1 << 20
 type stream struct {
 	*record.Current
 	*state
-	session string
-	own     string // the child thread whose own stream it is
+	own string // the child thread whose own stream it is
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -103,9 +103,6 @@ func (d *stream) Read() {
 		d.event(v)
 	}
 }
-
-// In returns the session.
-func (d *stream) In() (session, run string) { return d.session, "" }
 
 // Flush emits the previews of answers that are not complete.
 func (d *stream) Flush() {

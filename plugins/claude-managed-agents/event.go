@@ -228,7 +228,8 @@ func (d *stream) usage(t *thread, v jsonv.Value, id string) {
 	if m == nil {
 		return
 	}
-	m.Session, m.Agent = d.session, t.agent()
+	m.Agent = t.agent()
+	m.Session, _ = d.In()
 	t.Run.Mark(m)
 	m.IsError = v.Get("is_error").Bool()
 	record.Signal(m, msg.ModelEnd)
@@ -255,9 +256,7 @@ func (d *stream) idle(t *thread, v jsonv.Value, typ, id string) {
 		if c == nil || c.Custom {
 			continue
 		}
-		m := d.about(c, msg.Status, "wait:"+c.ID)
-		m.Hidden, m.Signal = true, msg.WaitStart
-		m.SetAttr("type", "human_wait")
+		record.Hide(d.about(c, msg.Status, "wait:"+c.ID), "human_wait").Signal = msg.WaitStart
 	}
 }
 
@@ -267,8 +266,6 @@ func (d *stream) end(t *thread, id, typ, reason string, failed bool) {
 		d.status(t, id, typ).SetAttr("stop_reason", reason)
 		return
 	}
-	m := d.add(t, msg.Stop, id)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, failed
-	t.Run.End(m)
+	t.Run.Finish(d.add(t, msg.Stop, id), reason, failed)
 	t.Response, t.Interrupted, t.Run.Failed = nil, false, false
 }

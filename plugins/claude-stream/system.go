@@ -2,11 +2,12 @@ package claudestream
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -28,9 +29,7 @@ func (d *stream) system(ln *claude.Line) {
 		m := ln.Status(ln.ID(), ident.Bounded(cmp.Or(subtype, "system")))
 		m.Content = root.First("content", "output", "stdout", "message", "status", "error").Text()
 		m.Tool.CallID = ident.Of(root.Get("tool_use_id"))
-		m.SetAttr("hook_name", ident.Of(root.Get("hook_name")))
-		m.SetAttr("hook_event", ident.Of(root.Get("hook_event")))
-		m.SetAttr("outcome", ident.Of(root.Get("outcome")))
+		conversation.AttrsAs(m, root, ident.Of, "hook_name", "hook_event", "outcome")
 		m.SetAttr("exit_code", anthropic.Number(root.Get("exit_code")))
 		if code := root.Get("exit_code"); code.Is(jsonv.Number) && code.Int() != 0 {
 			m.IsError = true
@@ -52,11 +51,8 @@ func (d *stream) beside(ln *claude.Line, typ string) {
 	m.Tool.CallID, m.Tool.Name = ident.Of(root.Get("tool_use_id")), ident.Of(root.Get("tool_name"))
 	m.SetAttr("elapsed_s", anthropic.Number(root.Get("elapsed_time_seconds")))
 	limit := root.Get("rate_limit_info")
-	for _, name := range [...]string{"status", "rateLimitType", "overageStatus"} {
-		m.SetAttr(name, ident.Of(limit.Get(name)))
-	}
-	m.SetAttr("resetsAt", anthropic.Number(limit.Get("resetsAt")))
-	m.SetAttr("utilization", anthropic.Number(limit.Get("utilization")))
+	conversation.AttrsAs(m, limit, ident.Of, "status", "rateLimitType", "overageStatus")
+	conversation.AttrsAs(m, limit, jsonv.Value.Digits, "resetsAt", "utilization")
 }
 
 // init decodes system/init, with which every turn begins.
@@ -70,9 +66,7 @@ func (d *stream) init(ln *claude.Line) {
 	m.Model, m.Provider = l.Model, anthropic.Provider("", l.Model)
 	l.Client = msg.Client{Project: l.Dir, Version: ident.Of(ln.Root.Get("claude_code_version"))}
 	m.Client = l.Client
-	for _, name := range [...]string{"permissionMode", "apiKeySource", "output_style"} {
-		m.SetAttr(name, ident.Of(ln.Root.Get(name)))
-	}
+	conversation.AttrsAs(m, ln.Root, ident.Of, "permissionMode", "apiKeySource", "output_style")
 }
 
 // task decodes a record about a task: a sub-agent, a command or a workflow that
@@ -146,17 +140,14 @@ func (d *stream) control(ln *claude.Line, typ string) {
 	m.SetAttr("subtype", ident.Of(request.First("subtype")))
 	if call := ident.Of(request.Get("tool_use_id")); request.Get("subtype").Equal("can_use_tool") {
 		m.Signal, m.Tool.CallID, m.Tool.Name = msg.WaitStart, call, ident.Of(request.Get("tool_name"))
-		if len(d.Asked) == maxAsked {
-			d.Asked = slices.Delete(d.Asked, 0, 1)
-		}
-		d.Asked = append(d.Asked, asked{id, call})
+		d.Asked = bounded.Push(d.Asked, asked{id, call}, maxAsked)
 		return
 	}
-	i := slices.IndexFunc(d.Asked, func(a asked) bool { return a.Request == id })
-	if i < 0 || typ == "control_request" {
+	if typ == "control_request" {
 		return
 	}
-	m.Signal, m.Tool.CallID = msg.WaitEnd, d.Asked[i].Call
-	m.SetAttr("behavior", ident.Of(answer.Path("response", "behavior")))
-	d.Asked = slices.Delete(d.Asked, i, i+1)
+	if a, ok := bounded.Take(&d.Asked, func(a asked) bool { return a.Request == id }); ok {
+		m.Signal, m.Tool.CallID = msg.WaitEnd, a.Call
+		m.SetAttr("behavior", ident.Of(answer.Path("response", "behavior")))
+	}
 }

@@ -240,9 +240,7 @@ func (d *stream) result(ln *claude.Line) {
 		m.Hidden, m.Content = false, errors.JSON()
 	}
 	m.SetAttr("subtype", sub)
-	for _, name := range [...]string{"duration_ms", "duration_api_ms", "num_turns", "total_cost_usd"} {
-		m.SetAttr(name, anthropic.Number(root.Get(name)))
-	}
+	conversation.AttrsAs(m, root, jsonv.Value.Digits, "duration_ms", "duration_api_ms", "num_turns", "total_cost_usd")
 	const most = 4096
 	if models := root.Get("modelUsage"); models.Len() > 0 && len(models.Peek()) <= most {
 		m.SetAttr("model_usage", string(models.Raw()))

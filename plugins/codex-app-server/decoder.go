@@ -209,8 +209,7 @@ func (d *connection) answer(root jsonv.Value, key string) {
 		return
 	}
 	m := d.Status(key, "response")
-	m.SetAttr("user_agent", ident.Of(result.Get("userAgent")))
-	m.SetAttr("codex_home", ident.Of(result.Get("codexHome")))
+	conversation.AttrsAs(m, result, ident.Of, "user_agent=userAgent", "codex_home=codexHome")
 	m.SetAttr("turn_id", ident.Of(result.Path("turn", "id")))
 	if text := fault.Get("message"); text.Exists() {
 		m.IsError, m.Content = true, text.Text()

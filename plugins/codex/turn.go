@@ -109,8 +109,7 @@ func (d *turns) ended(r *record, typ, reason string) {
 	} else {
 		m.IsError = reason != stopped
 	}
-	m.SetAttr("duration_ms", r.p.Get("duration_ms").Digits())
-	m.SetAttr("time_to_first_token_ms", r.p.Get("time_to_first_token_ms").Digits())
+	conversation.AttrsAs(m, r.p, jsonv.Value.Digits, "duration_ms", "time_to_first_token_ms")
 	if other {
 		return
 	}

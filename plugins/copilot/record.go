@@ -278,8 +278,7 @@ func (d *stream) shutdown() {
 	}
 	m.IsError = v.Get("shutdownType").Equal("error")
 	m.Content = v.Get("errorReason").Text()
-	m.SetAttr("premium_requests", v.Get("totalPremiumRequests").Digits())
-	m.SetAttr("nano_aiu", v.Get("totalNanoAiu").Digits())
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "premium_requests=totalPremiumRequests", "nano_aiu=totalNanoAiu")
 	conversation.Attrs(m, v, "currentModel", "shutdownType")
 	m.SetAttr("files", conversation.ShortJSON(v.Path("codeChanges", "filesModified")))
 }
@@ -394,9 +393,7 @@ func (d *stream) ended(c *call) *msg.Message {
 	m.Role = msg.RoleTool
 	if c.Task {
 		m.Kind = msg.DelegationResult
-		if m.Delegation.ChildRun = c.Child; c.Child != "" {
-			m.Delegation.Link = msg.ByNativeID
-		}
+		conversation.Causes(m, c.Child)
 	}
 	return m
 }
@@ -486,6 +483,5 @@ func (d *stream) asked(group, rest string) {
 	m.SetAttr("request_id", id)
 	m.SetAttr("result", conversation.ShortJSON(v.Get("result")))
 	conversation.Attrs(m, v, "action", "selectedAction", "toolCallId", "planContent", "url")
-	m.SetAttr("choices", conversation.ShortJSON(v.Get("choices")))
-	m.SetAttr("content", conversation.ShortJSON(v.Get("content")))
+	conversation.AttrsAs(m, v, conversation.ShortJSON, "choices", "content")
 }

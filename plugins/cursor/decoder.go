@@ -155,12 +155,7 @@ func (d *stream) enter(id string) {
 
 // find returns a conversation that is remembered, or nil.
 func (d *state) find(id string) *composer {
-	for _, s := range d.Composers {
-		if s.ID == id {
-			return s
-		}
-	}
-	return nil
+	return bounded.Find(d.Composers, func(s *composer) bool { return s.ID == id })
 }
 
 // composer decodes a conversation, whose row is replaced at each change.
@@ -187,9 +182,7 @@ func (d *stream) composer(v jsonv.Value) {
 	m.SetAttr("model", s.Model)
 	m.SetAttr("parent", s.Parent)
 	m.SetAttr("call", s.Call)
-	for _, name := range [...]string{"contextTokensUsed", "totalLinesAdded", "totalLinesRemoved", "filesChangedCount"} {
-		m.SetAttr(name, v.Get(name).Digits())
-	}
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "contextTokensUsed", "totalLinesAdded", "totalLinesRemoved", "filesChangedCount")
 }
 
 // run is the run of a message: that of the prompt before it in the order of the conversation.
@@ -347,9 +340,8 @@ func (d *stream) tool(id string, v jsonv.Value, r *conversation.Response) {
 		m.Content = output.JSON()
 	}
 	if task {
-		if m.Kind, m.Delegation.ChildRun = msg.DelegationResult, ident.Bounded(result.AgentID); result.AgentID != "" {
-			m.Delegation.Link = msg.ByNativeID
-		}
+		m.Kind = msg.DelegationResult
+		conversation.Causes(m, ident.Bounded(result.AgentID))
 	}
 	if !status.Equal("completed") {
 		m.IsError, m.Tool.ErrorType = true, map[bool]string{true: "tool_error", false: "interrupted"}[status.Equal("error")]

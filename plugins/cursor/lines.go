@@ -281,17 +281,13 @@ func (d *stream) call(id, name string, input jsonv.Value, r *conversation.Respon
 	r.ID = cmp.Or(r.ID, key)
 	m := d.say(msg.ToolCall, "call:"+c.ID, c.Name+string(input.Peek()))
 	m.Role, m.Tool.Arguments = msg.RoleAssistant, input.JSON()
-	c.on(m)
+	c.On(m)
 	r.Mark(m)
 	if name == "Task" || name == "task" {
 		task := input.Get("prompt")
 		m.Kind, m.Delegation.Task, m.Delegation.To = msg.Delegation, task.Text(), ident.First(input.Get("subagent_type"), input.Get("subagentType"))
 		m.Delegation.CorrelationID = spawn.Sent("cursor", strings.TrimSpace(task.Str()))
 	}
-}
-
-func (c *call) on(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
 }
 
 // result adds the result of a call.
@@ -308,7 +304,7 @@ func (d *stream) result(id, content string) *msg.Message {
 	}
 	m := d.say(kind, "result:"+c.ID, content)
 	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
-	c.on(m)
+	c.On(m)
 	return m
 }
 
@@ -346,9 +342,7 @@ func (d *stream) outcome(id string, v jsonv.Value) {
 		}
 		switch m.Content = what.JSON(); how.String() {
 		case "success":
-			if m.Delegation.ChildRun = ident.Of(what.Get("agentId")); m.Delegation.ChildRun != "" {
-				m.Delegation.Link = msg.ByNativeID
-			}
+			conversation.Causes(m, ident.Of(what.Get("agentId")))
 		case "rejected":
 			m.IsError, m.Tool.ErrorType = true, "denied"
 		case "error", "failure":
@@ -379,8 +373,7 @@ func (d *stream) ended(v jsonv.Value, typ string) {
 	}
 	m.SetAttr("type", typ)
 	m.SetAttr("request_id", ident.Of(v.Get("request_id")))
-	m.SetAttr("duration_ms", v.Get("duration_ms").Digits())
-	m.SetAttr("duration_api_ms", v.Get("duration_api_ms").Digits())
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "duration_ms", "duration_api_ms")
 	t.Run.End(m)
 }
 

@@ -93,7 +93,7 @@ func chunk(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Fail(out, x.Stop, b.Get("blockReasonMessage").Text())
 	}
 	if u := gemini.UsageOf(v.Get("usageMetadata")); u != (gemini.Usage{}) {
-		x.Counted, x.Usage = true, u.Counts().Tokens(msg.NoProvenance)
+		x.Count(u.Counts())
 	}
 	if x.Stop != "" && x.Counted {
 		x.End(out, x.Waits)
@@ -107,21 +107,13 @@ func candidate(x *exchange.Exchange, c jsonv.Value, out *decoder.Output) {
 	}
 	for _, name := range [...]string{"groundingMetadata", "urlContextMetadata", "citationMetadata"} {
 		if meta := c.Get(name); meta.Len() > 0 {
-			m := x.Message(out, msg.Status, name+":"+msg.HashKey(x.ID, string(meta.Peek())))
-			m.Hidden, m.Content = true, meta.JSON()
-			m.Model, m.Provider, m.ResponseID = x.Model, x.Provider, x.ID
-			m.SetAttr("type", name)
+			m := x.Status(out, name+":"+msg.HashKey(x.ID, string(meta.Peek())), name)
+			m.Content, m.Model, m.Provider, m.ResponseID = meta.JSON(), x.Model, x.Provider, x.ID
 		}
 	}
 	if stop := c.Get("finishReason"); stop.Is(jsonv.String) {
 		x.Stop = ident.Of(stop)
-		for i := 0; i < len(x.Parts); {
-			if p := x.Parts[i]; strings.HasPrefix(p.Name, n+" ") {
-				x.Close(out, p)
-			} else {
-				i++
-			}
-		}
+		x.CloseAll(out, n+" ")
 		if why := c.Get("finishMessage"); why.Is(jsonv.String) {
 			x.Fail(out, x.Stop, why.Text())
 			x.Stop = ident.Of(stop)
@@ -140,7 +132,7 @@ func part(x *exchange.Exchange, n string, p jsonv.Value, out *decoder.Output) {
 		}
 		if t := text.Text(); !t.IsZero() {
 			closePart(x, other, out)
-			add(x, name, kind, t, out)
+			x.Piece(out, name, kind, t)
 		}
 		return
 	}
@@ -161,16 +153,15 @@ func part(x *exchange.Exchange, n string, p jsonv.Value, out *decoder.Output) {
 		tool := ident.Of(own.Get("toolType"))
 		whole(x, cmp.Or(ident.Of(own.Get("id")), x.Unnamed.Next(tool)), tool, own.Get("args"), out)
 	case answer.Is(jsonv.Object):
-		m := result(x, cmp.Or(ident.Of(answer.Get("id")), strings.TrimPrefix(x.Last, "call:")), out)
-		m.Tool.Name = ident.Of(answer.Get("toolType"))
-		m.Content = answer.Get("response").Text()
+		id := cmp.Or(ident.Of(answer.Get("id")), strings.TrimPrefix(x.Last, "call:"))
+		x.Ran(out, id, ident.Of(answer.Get("toolType"))).Content = answer.Get("response").Text()
 	case code.Is(jsonv.Object):
 		id := cmp.Or(ident.Of(code.Get("id")), x.Unnamed.Next("code_execution"))
 		whole(x, id, "code_execution", code, out)
 	case ran.Is(jsonv.Object):
 		last, _ := strings.CutPrefix(x.Last, "call:")
 		if id := cmp.Or(ident.Of(ran.Get("id")), last); id != "" {
-			m := result(x, id, out)
+			m := x.Ran(out, id, "")
 			m.Content = ran.Get("output").Text()
 			if outcome := ran.Get("outcome"); !outcome.Equal("OUTCOME_OK") {
 				m.IsError, m.Tool.ErrorType = true, ident.Of(outcome)
@@ -191,30 +182,10 @@ func closePart(x *exchange.Exchange, name string, out *decoder.Output) {
 	}
 }
 
-func add(x *exchange.Exchange, name string, kind msg.Kind, t msg.Text, out *decoder.Output) {
-	p := x.Part(name)
-	if p == nil {
-		p = x.Open(name, kind, "")
-	}
-	if p != nil {
-		x.Add(out, p, t)
-	}
-}
-
 // whole emits a call that the provider executes.
 func whole(x *exchange.Exchange, id, tool string, args jsonv.Value, out *decoder.Output) {
 	x.First(out)
-	if p := x.Open("whole", msg.ToolCall, id); p != nil {
-		p.Tool = tool
-		x.Append(p, args.JSON(), maxArguments)
-		x.Close(out, p)
-	}
-}
-
-func result(x *exchange.Exchange, id string, out *decoder.Output) *msg.Message {
-	m := x.Message(out, msg.ToolResult, "result:"+id)
-	m.Tool.CallID, m.ParentKey, m.Role = id, "call:"+id, msg.RoleTool
-	return m
+	x.Call(out, id, tool, args.JSON())
 }
 
 // call decodes a call, or a piece of one.

@@ -25,7 +25,7 @@ func interactionRequest(x *exchange.Exchange, v jsonv.Value, out *decoder.Output
 	list := v.Get("input")
 	if list.Is(jsonv.Array) {
 		beside := exchange.Item{Who: exchange.Prompt, From: list}
-		var texts conversation.Texts
+		var own conversation.Content
 		for s := range list.Elems() {
 			typ := s.Get("type")
 			switch {
@@ -38,10 +38,10 @@ func interactionRequest(x *exchange.Exchange, v jsonv.Value, out *decoder.Output
 			case suffixed(typ, "_result"): // of a tool that the provider executed
 				items = append(items, exchange.Item{Who: exchange.Model, From: s})
 			default:
-				content(s, &texts, &beside.Attachments)
+				content(s, &own)
 			}
 		}
-		if beside.Text = texts.Joined(); !beside.Text.IsZero() || len(beside.Attachments) > 0 {
+		if beside.Text, beside.Attachments = own.Joined(), own.Files; !beside.Text.IsZero() || len(own.Files) > 0 {
 			items = append(items, beside)
 		}
 	} else {
@@ -66,14 +66,15 @@ func suffixed(typ jsonv.Value, end string) bool { return strings.HasSuffix(ident
 // input adds the input of a user: results, and a prompt.
 func input(items []exchange.Item, v, from jsonv.Value) []exchange.Item {
 	prompt := exchange.Item{Who: exchange.Prompt, From: from}
-	var texts conversation.Texts
+	var own conversation.Content
 	one := func(c jsonv.Value) {
 		if !c.Get("type").Equal("function_result") {
-			content(c, &texts, &prompt.Attachments)
+			content(c, &own)
 			return
 		}
 		it := exchange.Item{Who: exchange.Result, From: from, CallID: ident.Of(c.Get("call_id")), Failed: c.Get("is_error").Bool()}
-		it.Text, it.Attachments = contentOf(c.Get("result"))
+		r := contentOf(c.Get("result"))
+		it.Text, it.Attachments = r.Joined(), r.Files
 		items = append(items, it)
 	}
 	if v.Is(jsonv.Array) {
@@ -83,40 +84,38 @@ func input(items []exchange.Item, v, from jsonv.Value) []exchange.Item {
 	} else {
 		one(v)
 	}
-	if prompt.Text = texts.Joined(); !prompt.Text.IsZero() || len(prompt.Attachments) > 0 {
+	if prompt.Text, prompt.Attachments = own.Joined(), own.Files; !prompt.Text.IsZero() || len(own.Files) > 0 {
 		items = append(items, prompt)
 	}
 	return items
 }
 
 // content adds a content: text, a file, or JSON.
-func content(c jsonv.Value, texts *conversation.Texts, files *[]msg.Attachment) {
+func content(c jsonv.Value, to *conversation.Content) {
 	switch {
 	case c.Is(jsonv.String):
-		texts.Add(c.Text())
+		to.Add(c.Text())
 	case c.Get("text").Is(jsonv.String):
-		texts.Add(c.Get("text").Text())
+		to.Add(c.Get("text").Text())
 	case c.Get("data").Is(jsonv.String):
-		*files = append(*files, media.Base64(c.Get("data"), ident.Of(c.Get("mime_type"))))
+		to.Attach(media.Base64(c.Get("data"), ident.Of(c.Get("mime_type"))))
 	case c.Get("uri").Is(jsonv.String):
 		f := media.URL(c.Get("uri"))
 		f.MediaType = ident.Of(c.Get("mime_type"))
-		*files = append(*files, f)
+		to.Attach(f)
 	default:
-		texts.Add(c.JSON())
+		to.Add(c.JSON())
 	}
 }
 
-func contentOf(v jsonv.Value) (msg.Text, []msg.Attachment) {
+func contentOf(v jsonv.Value) (of conversation.Content) {
 	if !v.Is(jsonv.Array) {
-		return v.Text(), nil
+		of.Add(v.Text())
 	}
-	var texts conversation.Texts
-	var files []msg.Attachment
 	for c := range v.Elems() {
-		content(c, &texts, &files)
+		content(c, &of)
 	}
-	return texts.Joined(), files
+	return of
 }
 
 // interactionEvent decodes an event of an interaction. Before the steps there were contents.
@@ -155,7 +154,7 @@ func start(x *exchange.Exchange, index string, s jsonv.Value, out *decoder.Outpu
 			block(x, index, msg.Assistant, c, out)
 		}
 		if s.Get("text").Is(jsonv.String) {
-			add(x, index, msg.Assistant, s.Get("text").Text(), out)
+			x.Piece(out, index, msg.Assistant, s.Get("text").Text())
 		}
 	case typ.Equal("thought"):
 		for c := range s.Get("summary").Elems() {
@@ -192,17 +191,15 @@ func block(x *exchange.Exchange, index string, kind msg.Kind, c jsonv.Value, out
 	c.Get("type").Equal("text")
 	if c.Get("text").Is(jsonv.String) {
 		if t := c.Get("text").Text(); !t.IsZero() {
-			add(x, index, kind, t, out)
+			x.Piece(out, index, kind, t)
 		}
 		return
 	}
-	var texts conversation.Texts
-	var files []msg.Attachment
-	content(c, &texts, &files)
+	var of conversation.Content
+	content(c, &of)
 	closePart(x, index, out)
 	x.First(out)
-	m := x.Say(out, kind, "")
-	m.Content, m.Attachments = texts.Joined(), files
+	of.Fill(x.Say(out, kind, ""))
 }
 
 // arguments adds those of a call: an object that is whole, or a piece of its text.
@@ -221,9 +218,8 @@ func answered(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decode
 	if !r.Exists() || p.CallID == "" {
 		return
 	}
-	m := result(x, p.CallID, out)
-	m.Tool.Name = p.Tool
-	if m.Content, m.Attachments = contentOf(r); v.Get("is_error").Bool() {
+	m := x.Ran(out, p.CallID, p.Tool)
+	if contentOf(r).Fill(m); v.Get("is_error").Bool() {
 		m.IsError, m.Tool.ErrorType = true, "tool_error"
 	}
 	x.Drop(p)
@@ -237,7 +233,7 @@ func delta(x *exchange.Exchange, index string, d jsonv.Value, out *decoder.Outpu
 	case typ.Equal("thought_summary"):
 		block(x, index, msg.Reasoning, d.Get("content"), out)
 	case typ.Equal("text") || d.Get("text").Is(jsonv.String):
-		add(x, index, msg.Assistant, d.Get("text").Text(), out)
+		x.Piece(out, index, msg.Assistant, d.Get("text").Text())
 	case typ.In("image", "audio", "video", "document"):
 		block(x, index, msg.Assistant, d, out)
 	case p != nil && p.Kind == msg.ToolCall && d.Get("arguments").Exists():
@@ -268,11 +264,10 @@ func interaction(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	}
 	u := v.Get("usage")
 	if u.Is(jsonv.Object) {
-		x.Counted = true
-		x.Usage = gemini.Usage{
+		x.Count(gemini.Usage{
 			Prompt: u.Get("total_input_tokens").Uint(), Cached: u.Get("total_cached_tokens").Uint(), Output: u.Get("total_output_tokens").Uint(),
 			Thoughts: u.Get("total_thought_tokens").Uint(), ToolUse: u.Get("total_tool_use_tokens").Uint(), Total: u.Get("total_tokens").Uint(),
-		}.Counts().Tokens(msg.NoProvenance)
+		}.Counts())
 	}
 	status := v.Get("status")
 	if status.Equal("in_progress") { // it is polled again

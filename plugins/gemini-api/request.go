@@ -31,9 +31,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	x.PassOver(v)
-	for _, name := range [...]string{"contents", "content", "requests", "systemInstruction", "generateContentRequest"} {
-		v.Get(name).MarkRead()
-	}
+	v.Skip("contents", "content", "requests", "systemInstruction", "generateContentRequest")
 }
 
 // modelOf is the model in the path of a request: …/models/<model>:generateContent.

@@ -11,8 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// provider is that of a Google endpoint that is not known.
-const provider = "gcp.gen_ai"
+const provider = "gcp.gen_ai" // of a Google endpoint that is not known
 
 // head decodes the head of a chat, a change of it, or a whole chat.
 //
@@ -33,10 +32,9 @@ func (d *chat) head(v jsonv.Value) {
 	}
 	at := conversation.TimeOf(v.Get("startTime"))
 	if project := v.Get("projectHash"); project.Is(jsonv.String) {
+		project.MarkRead()
 		if m := d.status("session:"+id, "session", at); m != nil {
 			m.SetAttr("project_hash", ident.Of(project))
-		} else {
-			project.MarkRead()
 		}
 	}
 	for _, name := range [...]string{"summary", "memoryScratchpad", "directories"} {
@@ -59,10 +57,9 @@ func (d *chat) head(v jsonv.Value) {
 // rewind decodes the removal of a message and of those after it.
 func (d *chat) rewind(to jsonv.Value) {
 	d.end("end:"+d.Run.ID, d.Last, "rewound")
+	to.MarkRead()
 	if m := d.status("rewind:"+msg.HashKey(d.Run.ID, string(to.Peek())), "rewind", d.Last); m != nil {
 		m.SetAttr("to", ident.Of(to))
-	} else {
-		to.MarkRead()
 	}
 }
 
@@ -100,22 +97,14 @@ func (d *chat) message(v jsonv.Value) {
 // messages too.
 func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 	content := v.Get("content")
-	for p := range content.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			d.result(ident.Of(fr.Get("id")), fr, at)
-		}
-	}
+	d.results(content, jsonv.Value{}, at)
 	typed := v.Get("displayContent")
 	if !d.isNew(id) {
 		content.MarkRead()
 		typed.MarkRead()
 		return
 	}
-	shown := typed
-	if !shown.Exists() {
-		shown = content
-	}
-	text, files := gemini.Content(shown)
+	text, files := gemini.Content(v.First("displayContent", "content"))
 	if typed.Exists() {
 		_, files = gemini.Content(content)
 	}
@@ -123,10 +112,7 @@ func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 		return
 	}
 	words := strings.TrimSpace(text.String())
-	added := false
-	for _, tag := range [...]string{"<session_context>", "<hook_context>", "<state_snapshot>"} {
-		added = added || strings.HasPrefix(words, tag)
-	}
+	added := strings.HasPrefix(words, "<session_context>") || strings.HasPrefix(words, "<hook_context>") || strings.HasPrefix(words, "<state_snapshot>")
 	if strings.HasPrefix(words, "/") || strings.HasPrefix(words, "?") { // a command, for the CLI alone
 		m := d.Out.Add()
 		d.fill(m, msg.User, id, at)
@@ -139,10 +125,7 @@ func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 	m := d.add(msg.User, id, at)
 	m.Content, m.Attachments, m.Hidden = text, files, added
 	d.prompt(m)
-	if !typed.Exists() {
-		return
-	}
-	if beside, _ := gemini.Content(content); beside.String() != text.String() {
+	if beside, _ := gemini.Content(content); typed.Exists() && beside.String() != text.String() {
 		m := d.add(msg.User, "context:"+id, at)
 		m.Content, m.Hidden = beside, true
 		d.prompt(m)
@@ -185,9 +168,7 @@ func (d *chat) response(id string, v jsonv.Value, at conversation.Time) {
 			p.MarkRead() // as thoughts has it
 		}
 	}
-	if calls > 0 {
-		d.Rests = false
-	}
+	d.Rests = d.Rests && calls == 0
 	if t := v.Get("tokens"); t.Is(jsonv.Object) {
 		d.usage(r, gemini.Usage{
 			Prompt: t.Get("input").Uint(), Cached: t.Get("cached").Uint(), Output: t.Get("output").Uint(),
@@ -206,23 +187,15 @@ func (d *chat) toolCall(r *conversation.Response, v jsonv.Value) {
 	}
 	if d.isNew("call:" + id) {
 		m := d.add(msg.ToolCall, "call:"+id, r.At)
-		m.Role, m.ParentKey = msg.RoleAssistant, r.Last
-		m.Tool.CallID, m.Tool.Name, m.Tool.Server = id, name, server(name)
-		m.Tool.Arguments = args.JSON()
+		m.ParentKey = r.Last
 		m.SetAttr("display_name", ident.Of(v.Get("displayName")))
 		m.SetAttr("description", conversation.Excerpt(v.Get("description")))
 		r.Mark(m)
 		c := &call{Call: conversation.Call{ID: id, Name: name}}
-		if c.delegates(args, agent != ""); c.Delegation {
-			m.Kind, m.Delegation.To = msg.Delegation, c.To
-			m.Delegation.Task = args.First("prompt", "objective", "task", "query").Text()
-			begins(m, agent)
-		}
+		c.on(m, args, agent)
 		d.Calls.Add(c)
 	} else {
-		for _, again := range [...]jsonv.Value{args, v.Get("displayName"), v.Get("description")} {
-			again.MarkRead()
-		}
+		v.Skip("args", "displayName", "description")
 	}
 	status, at := v.Get("status"), conversation.TimeOf(v.Get("timestamp")).Or(r.At)
 	if v.Get("result").Exists() || status.In("success", "error", "cancelled") {
@@ -239,11 +212,10 @@ func (d *chat) ended(id, name, agent string, v jsonv.Value, at conversation.Time
 	}
 	var own jsonv.Value
 	for p := range result.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			if ident.Is(fr.Get("id"), id) || !fr.Get("id").Exists() { // the others are of other calls
-				own = fr
-				fr.Get("name").Equal(name)
-			}
+		fr := p.Get("functionResponse")
+		if fr.Exists() && (ident.Is(fr.Get("id"), id) || !fr.Get("id").Exists()) { // the others are of other calls
+			own = fr
+			fr.Get("name").Equal(name)
 		}
 	}
 	m := d.resultOf(id, name, at)
@@ -258,15 +230,19 @@ func (d *chat) ended(id, name, agent string, v jsonv.Value, at conversation.Time
 		text = msg.Plain(text.String() + "\n" + beside.String())
 	}
 	m.Content, m.Attachments = text, append(files, more...)
-	begins(m, agent)
-	switch status := v.Get("status"); {
-	case status.Equal("cancelled"):
-		m.IsError, m.Tool.ErrorType = true, "interrupted"
-	case failed, status.Equal("error"):
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-	}
+	conversation.Causes(m, agent)
+	fails(m, v.Get("status"), failed, jsonv.Value{})
 	if name == "complete_task" && d.Run.Child {
 		d.end("end:"+d.Run.ID, at, "stop")
+	}
+}
+
+// results decodes the results among the parts of a content. The record of one may have the id of its call.
+func (d *chat) results(parts, id jsonv.Value, at conversation.Time) {
+	for p := range parts.Elems() {
+		if fr := p.Get("functionResponse"); fr.Exists() {
+			d.result(ident.First(fr.Get("id"), id), fr, at)
+		}
 	}
 }
 
@@ -283,9 +259,8 @@ func (d *chat) result(id string, fr jsonv.Value, at conversation.Time) {
 	m := d.resultOf(id, ident.Peek(fr.Get("name")), at)
 	ident.Is(fr.Get("name"), m.Tool.Name)
 	var failed bool
-	if m.Content, m.Attachments, failed = gemini.Result(fr); failed {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-	}
+	m.Content, m.Attachments, failed = gemini.Result(fr)
+	fails(m, jsonv.Value{}, failed, jsonv.Value{})
 }
 
 // resultOf adds the message of a result.
@@ -301,25 +276,6 @@ func (d *chat) resultOf(id, name string, at conversation.Time) *msg.Message {
 	}
 	m.Tool.Server = server(m.Tool.Name)
 	return m
-}
-
-// begins names the sub-agent that a call began.
-func begins(m *msg.Message, agent string) {
-	if agent != "" {
-		m.Delegation.ChildRun, m.Delegation.Link = agent, msg.ByNativeID
-	}
-}
-
-// delegates recognizes a call that hands work to a sub-agent.
-func (c *call) delegates(args jsonv.Value, known bool) {
-	switch c.Name {
-	case "invoke_agent", "delegate_to_agent", "agent", "task":
-		c.To = ident.Of(args.First("agent_name", "subagent_type", "agent"))
-		c.Delegation = known || c.To != ""
-	default:
-		c.Delegation = known
-	}
-	c.To = cmp.Or(c.To, c.Name)
 }
 
 // server returns the MCP server in the name of a tool: mcp_<server>_<tool>, of Qwen Code

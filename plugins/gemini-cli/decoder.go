@@ -104,7 +104,7 @@ func (d *chat) Read() {
 		d.message(d.Root)
 	case d.Root.Get("sessionId").Is(jsonv.String):
 		d.head(d.Root)
-	case isPrinted(d.Root):
+	case d.Root.Get("timestamp").Exists() && d.Root.Get("type").In("init", "message", "tool_use", "tool_result", "error", "result"):
 		printed{chat: d, t: &d.Talk}.read(d.Root)
 	default:
 		d.Unknown(ident.Of(d.Root.Get("type")), d.Root)
@@ -112,8 +112,35 @@ func (d *chat) Read() {
 }
 
 // In returns the session and the run.
-func (d *chat) In() (session, run string) {
-	return d.session(), d.Run.ID
+func (d *chat) In() (session, run string) { return d.session(), d.Run.ID }
+
+// on writes a call into a message: a delegation, if it hands work to a sub-agent, whose id may be known.
+func (c *call) on(m *msg.Message, args jsonv.Value, agent string) {
+	switch c.Name {
+	case "invoke_agent", "delegate_to_agent", "agent", "task":
+		c.To = ident.Of(args.First("agent_name", "subagent_type", "agent"))
+		c.Delegation = agent != "" || c.To != ""
+	default:
+		c.Delegation = agent != ""
+	}
+	c.To = cmp.Or(c.To, c.Name)
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, args.JSON()
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, server(c.Name)
+	if c.Delegation {
+		m.Kind, m.Delegation.To = msg.Delegation, c.To
+		m.Delegation.Task = args.First("prompt", "objective", "task", "query").Text()
+		conversation.Causes(m, agent)
+	}
+}
+
+// fails makes a result that of a call which was stopped, or failed by its status or by itself.
+func fails(m *msg.Message, status jsonv.Value, failed bool, class jsonv.Value) {
+	switch {
+	case status.Equal("cancelled"):
+		m.IsError, m.Tool.ErrorType = true, "interrupted"
+	case failed, status.Equal("error"):
+		m.IsError, m.Tool.ErrorType = true, cmp.Or(ident.Of(class), "tool_error")
+	}
 }
 
 // Flush emits the end of a run whose last response asks for no tool.
@@ -129,8 +156,8 @@ func (d *chat) Flush() {
 		run := d.Run
 		m := d.Out.Add()
 		d.fill(m, msg.Stop, "end:"+run.ID, d.Last)
-		m.Hidden, m.FinishReason, m.Complete = true, "stop", msg.Partial
-		run.End(m)
+		m.Complete = msg.Partial
+		run.Finish(m, "stop", false)
 	}
 }
 
@@ -164,10 +191,9 @@ func (d *chat) status(key, typ string, at conversation.Time) *msg.Message {
 	if !d.isNew(key) {
 		return nil
 	}
-	m := d.Out.Add()
+	m := record.Hide(d.Out.Add(), typ)
 	d.fill(m, msg.Status, key, at)
-	m.Run, m.Hidden = "", true
-	m.SetAttr("type", typ)
+	m.Run = ""
 	return m
 }
 
@@ -184,7 +210,6 @@ func (d *chat) prompt(m *msg.Message) {
 func (d *chat) begin(id string) {
 	d.end("end:"+d.Run.ID, d.Last, "")
 	d.Run.Begin(id)
-	d.Rests = false
 }
 
 // end ends the run.
@@ -195,9 +220,7 @@ func (d *chat) end(key string, at conversation.Time, reason string) {
 	if reason == "" && d.Rests {
 		reason = "stop"
 	}
-	m := d.add(msg.Stop, key, at)
-	m.Hidden, m.FinishReason = true, reason
-	d.Run.End(m)
+	d.Run.Finish(d.add(msg.Stop, key, at), reason, false)
 }
 
 // child makes the file that of a sub-agent.

@@ -37,11 +37,6 @@ type printed struct {
 	at conversation.Time
 }
 
-// isPrinted reports whether a record is such a line.
-func isPrinted(v jsonv.Value) bool {
-	return v.Get("timestamp").Exists() && v.Get("type").In("init", "message", "tool_use", "tool_result", "error", "result")
-}
-
 func (p printed) read(v jsonv.Value) {
 	p.at = conversation.TimeOf(v.Get("timestamp"))
 	typ := v.Get("type").PeekStr()
@@ -119,13 +114,8 @@ func (p printed) call(v jsonv.Value) {
 	p.Run.Wake(p.t.Asked)
 	p.Calls.Add(c)
 	args := v.Get("parameters")
-	c.delegates(args, false)
 	m := p.say(msg.ToolCall, "call:"+c.ID, string(args.Peek()))
-	m.Role, m.Tool.Arguments = msg.RoleAssistant, args.JSON()
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, server(c.Name)
-	if c.Delegation {
-		m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, c.To, args.First("prompt", "objective", "task", "query").Text()
-	}
+	c.on(m, args, "")
 	(&conversation.Response{ID: p.t.Asked, Model: p.t.Model}).Mark(m)
 	p.Rests = false
 }
@@ -158,9 +148,7 @@ func (p printed) over(v jsonv.Value) {
 	}
 	p.Run.Wake(key)
 	m := p.say(msg.Stop, key, "")
-	fault := v.Get("error")
-	m.Hidden, m.FinishReason, m.IsError = true, cmp.Or(ident.Of(v.Get("status")), "success"), v.Get("status").Equal("error")
-	m.Content, m.Tool.ErrorType = fault.Get("message").Text(), ident.Of(fault.Get("type"))
+	m.Content, m.Tool.ErrorType = v.Path("error", "message").Text(), ident.Of(v.Path("error", "type"))
 	m.SetAttr("duration_ms", stats.Get("duration_ms").Digits())
-	p.Run.End(m)
+	p.Run.Finish(m, cmp.Or(ident.Of(v.Get("status")), "success"), v.Get("status").Equal("error"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/gemini"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // record decodes a record of Qwen Code.
@@ -17,9 +18,7 @@ import (
 func (d *chat) record(v jsonv.Value) {
 	id, typ, at := ident.Of(v.Get("uuid")), v.Get("type"), conversation.TimeOf(v.Get("timestamp"))
 	session := ident.Of(v.Get("sessionId"))
-	if session != "" {
-		d.Session = session
-	}
+	d.Session = cmp.Or(session, d.Session)
 	if from := v.Get("forkedFrom"); from.Is(jsonv.Object) {
 		origin := ident.Of(from.Get("sessionId"))
 		if m := d.status("fork:"+msg.HashKey(session, origin), "fork", at); m != nil {
@@ -40,8 +39,7 @@ func (d *chat) record(v jsonv.Value) {
 	case id == "" || !typ.In("user", "assistant", "tool_result", "system"):
 		d.Unknown(cmp.Or(ident.Of(typ), "record"), v)
 	case !d.isNew(id):
-		v.Get("message").MarkRead()
-		v.Get("systemPayload").MarkRead()
+		v.Skip("message", "systemPayload")
 	case typ.Equal("assistant"):
 		d.assistant(id, v, parts, at)
 	case typ.Equal("system"):
@@ -55,11 +53,7 @@ func (d *chat) record(v jsonv.Value) {
 
 // input decodes a user record: a prompt, or a message of the CLI in its place.
 func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
-	for p := range parts.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			d.result(ident.Of(fr.Get("id")), fr, at)
-		}
-	}
+	d.results(parts, jsonv.Value{}, at)
 	text, files := gemini.Content(parts)
 	if text.IsZero() && len(files) == 0 {
 		return
@@ -67,9 +61,8 @@ func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
 	subtype := ident.Of(v.Get("subtype"))
 	if subtype == "" {
 		d.begin(id)
-	} else {
-		d.Run.Wake(id)
 	}
+	d.Run.Wake(id)
 	m := d.add(msg.User, id, at)
 	m.Content, m.Attachments = text, files
 	d.prompt(m)
@@ -136,11 +129,7 @@ func say(d *chat, r *conversation.Response, kind msg.Kind, key string, text json
 // toolResult decodes the result of a call.
 func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
 	extra, before := v.Get("toolCallResult"), len(d.Out.Messages)
-	for p := range parts.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			d.result(ident.First(fr.Get("id"), extra.Get("callId")), fr, at)
-		}
-	}
+	d.results(parts, extra.Get("callId"), at)
 	if len(d.Out.Messages) == before {
 		d.Unknown("tool_result", v)
 		return
@@ -151,16 +140,10 @@ func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
 	}
 	ident.Is(extra.Get("callId"), m.Tool.CallID)
 	m.Tool.Duration = extra.Get("durationMs").Int() * int64(time.Millisecond)
-	if text, files := gemini.Content(parts); !text.IsZero() || len(files) > 0 {
-		m.Attachments = append(m.Attachments, files...)
-		m.SetAttr("beside", text.String())
-	}
-	switch status := extra.Get("status"); {
-	case status.Equal("cancelled"):
-		m.IsError, m.Tool.ErrorType = true, "interrupted"
-	case status.Equal("error"):
-		m.IsError, m.Tool.ErrorType = true, cmp.Or(ident.Of(extra.Get("errorType")), "tool_error")
-	}
+	text, files := gemini.Content(parts)
+	m.Attachments = append(m.Attachments, files...)
+	m.SetAttr("beside", text.String())
+	fails(m, extra.Get("status"), false, extra.Get("errorType"))
 }
 
 // system decodes a record beside the conversation.
@@ -169,14 +152,10 @@ func (d *chat) system(id string, v jsonv.Value, at conversation.Time) {
 	if subtype == "rewind" {
 		d.end("end:"+d.Run.ID, d.Last, "rewound")
 	}
-	m := d.Out.Add()
+	m := record.Hide(d.Out.Add(), subtype)
 	d.fill(m, msg.Status, id, at)
-	m.Hidden, m.Content = true, v.Get("systemPayload").Text()
-	m.SetAttr("type", subtype)
-	switch {
-	case !d.Run.Active():
-		m.Run = ""
-	case subtype == "chat_compression":
+	m.Content, m.Run = v.Get("systemPayload").Text(), d.Run.Going()
+	if m.Run != "" && subtype == "chat_compression" {
 		m.Signal = msg.Compaction
 	}
 }

@@ -162,12 +162,7 @@ func (d *stream) enter(id string) {
 
 // find returns a session that is remembered, or nil.
 func (d *state) find(id string) *session {
-	for _, s := range d.Sessions {
-		if s.ID == id {
-			return s
-		}
-	}
-	return nil
+	return bounded.Find(d.Sessions, func(s *session) bool { return s.ID == id })
 }
 
 // link finds the call that made a sub-agent work: of those of its parent session that have no agent
@@ -220,8 +215,7 @@ func (d *stream) session(v jsonv.Value) {
 	m.SetAttr("model", s.Model)
 	m.SetAttr("provider", s.Provider)
 	m.SetAttr("cost", v.Get("accumulated_cost").Digits())
-	m.SetAttr("recipe", conversation.ShortJSON(v.Get("recipe_json")))
-	m.SetAttr("recipe_values", conversation.ShortJSON(v.Get("user_recipe_values_json")))
+	conversation.AttrsAs(m, v, conversation.ShortJSON, "recipe=recipe_json", "recipe_values=user_recipe_values_json")
 	in, out := v.Get("accumulated_input_tokens"), v.Get("accumulated_output_tokens")
 	if !in.Exists() && !out.Exists() {
 		return
@@ -290,9 +284,7 @@ func (d *stream) message(v jsonv.Value) {
 	if user || calls || d.printed || len(d.Out.Messages) == before || r.Last == "" {
 		return
 	}
-	m := d.add(msg.Stop, "stop:"+id)
-	m.Hidden, m.FinishReason = true, "stop"
-	s.Run.End(m)
+	s.Run.Finish(d.add(msg.Stop, "stop:"+id), "stop", false)
 }
 
 // piece decodes a piece of a message.
@@ -373,7 +365,7 @@ func (d *stream) call(v jsonv.Value, r *conversation.Response) {
 
 // on writes the call into a message.
 func (c *call) on(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
+	c.On(m)
 	if c.Task {
 		m.Delegation.To = c.To
 	}

@@ -164,12 +164,7 @@ func (d *stream) enter(id string) {
 
 // find returns a session that is remembered, or nil.
 func (d *state) find(id string) *session {
-	for _, s := range d.Sessions {
-		if s.ID == id {
-			return s
-		}
-	}
-	return nil
+	return bounded.Find(d.Sessions, func(s *session) bool { return s.ID == id })
 }
 
 // add adds a message of the session's run.
@@ -204,9 +199,7 @@ func (d *stream) session(v jsonv.Value) {
 	m.SetAttr("model", s.Model)
 	m.SetAttr("provider", s.Provider)
 	m.SetAttr("config", conversation.ShortJSON(config))
-	for _, name := range [...]string{"ended_at", "estimated_cost_usd", "actual_cost_usd", "api_call_count"} {
-		m.SetAttr(name, v.Get(name).Digits())
-	}
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "ended_at", "estimated_cost_usd", "actual_cost_usd", "api_call_count")
 	s.Counts = s.Counts.Max(conversation.Counts{
 		Input: v.Get("input_tokens").Uint(), Output: v.Get("output_tokens").Uint(), CacheRead: v.Get("cache_read_tokens").Uint(),
 		CacheWrite: v.Get("cache_write_tokens").Uint(), Reasoning: v.Get("reasoning_tokens").Uint(),
@@ -322,9 +315,7 @@ func (d *stream) answer(v jsonv.Value, key string) {
 	if n > 0 {
 		return
 	}
-	m := d.add(msg.Stop, "stop:"+key)
-	m.Hidden, m.FinishReason = true, cmp.Or(finish, "stop")
-	s.Run.End(m)
+	s.Run.Finish(d.add(msg.Stop, "stop:"+key), cmp.Or(finish, "stop"), false)
 }
 
 // call decodes a call: {id, function: {name, arguments}}.
@@ -341,7 +332,7 @@ func (d *stream) call(v jsonv.Value, key string, r *conversation.Response) {
 	if args.Is(jsonv.Object) {
 		m.Tool.Arguments = args.JSON()
 	}
-	c.on(m)
+	c.On(m)
 	if c.Task {
 		var task struct {
 			Goal  string
@@ -361,11 +352,6 @@ func (d *stream) call(v jsonv.Value, key string, r *conversation.Response) {
 	v.Get("type").Equal("function")
 }
 
-// on writes the call into a message.
-func (c *call) on(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
-}
-
 // result decodes the message of a tool.
 func (d *stream) result(v jsonv.Value, key string) {
 	c := d.s.Calls.Get(ident.Of(v.Get("tool_call_id")))
@@ -380,7 +366,7 @@ func (d *stream) result(v jsonv.Value, key string) {
 	if m.Signal != msg.RunStart {
 		m.Run = c.Run
 	}
-	c.on(m)
+	c.On(m)
 	m.Content = text(v.Get("content"))
 	if c.Task {
 		if m.Kind = msg.DelegationResult; c.Child != "" && !c.Many {

@@ -210,10 +210,8 @@ func (d *replies) graph(path, where string) *graph {
 	if path == "" {
 		return d.Graphs[0]
 	}
-	for _, g := range d.Graphs {
-		if g.Path == path {
-			return g
-		}
+	if g := d.known(path); g != nil {
+		return g
 	}
 	above, task := split(path)
 	p := d.graph(above, where)
@@ -231,7 +229,8 @@ func (d *replies) graph(path, where string) *graph {
 		call = d.unique(call)
 		g.Caused(p.ID, call, msg.ByNativeID, 100)
 		m := d.status(p, "link:"+call, "link")
-		m.Signal, m.Tool.CallID, m.Delegation.ChildRun, m.Delegation.Link = msg.Link, call, g.ID, msg.ByNativeID
+		m.Signal, m.Tool.CallID = msg.Link, call
+		conversation.Causes(m, g.ID)
 		return g
 	}
 	g.Made = "task:" + task
@@ -243,13 +242,7 @@ func (d *replies) graph(path, where string) *graph {
 }
 
 // namespace is the path that a list of tasks is.
-func namespace(v jsonv.Value) string {
-	var path []string
-	for n := range v.Elems() {
-		path = append(path, ident.Of(n))
-	}
-	return strings.Join(path, "|")
-}
+func namespace(v jsonv.Value) string { return ident.Join(v, "|") }
 
 // split returns the path of the graph in which a task is, and the task.
 func split(path string) (above, task string) {
@@ -318,14 +311,12 @@ func (d *runs) end(g *graph, reason string, failed bool) {
 	if !g.Active() {
 		return
 	}
-	m := d.add(g, msg.Stop, "stop:"+g.ID)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, failed
-	g.End(m)
+	g.Finish(d.add(g, msg.Stop, "stop:"+g.ID), reason, failed)
 	if g.Made == "" {
 		return
 	}
 	above, _ := split(g.Path)
-	m = d.add(cmp.Or(d.known(above), d.Graphs[0]), msg.DelegationResult, "result:"+g.Made)
+	m := d.add(cmp.Or(d.known(above), d.Graphs[0]), msg.DelegationResult, "result:"+g.Made)
 	m.Role, m.Tool.CallID, m.Tool.Name, m.Delegation.ChildRun, m.Delegation.Link = msg.RoleTool, g.Made, g.Agent, g.ID, msg.ByNativeID
 	m.Tool.Internal, m.Content, m.IsError = true, msg.Plain(g.Last), failed
 	g.Last = ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -175,12 +176,7 @@ func (d *stream) lifecycle(path, where string, v jsonv.Value) {
 
 // known returns the run of the graph of that path if there is one.
 func (d *runs) known(path string) *graph {
-	for _, g := range d.Graphs {
-		if g.Path == path {
-			return g
-		}
-	}
-	return nil
+	return bounded.Find(d.Graphs, func(g *graph) bool { return g.Path == path })
 }
 
 // tool decodes an event of a call: tool-started, tool-finished, tool-error.
@@ -316,10 +312,8 @@ func (d *stream) debug(path, typ string, p, root jsonv.Value) {
 	if fault := p.Get("error"); fault.Exists() {
 		m.IsError, m.Content = true, fault.Text()
 	}
-	for _, name := range [...]string{"input", "values", "config", "parent_config", "metadata", "tasks"} { // the state, and credentials
-		p.Get(name).MarkRead()
-	}
-	for pair := range p.Get("result").Elems() { // [[channel, value]]
+	p.Skip("input", "values", "config", "parent_config", "metadata", "tasks") // the state, and credentials
+	for pair := range p.Get("result").Elems() {                               // [[channel, value]]
 		for v := range pair.Elems() {
 			if langchain.List(v) {
 				for m := range v.Elems() {

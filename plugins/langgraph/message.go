@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -116,12 +117,7 @@ func (d *replies) resultOf(g *graph, call, name string, text msg.Text, failed bo
 
 // reply returns the open reply of that id, or nil.
 func (d *replies) reply(id string) *reply {
-	for _, r := range d.Replies {
-		if r.ID == id {
-			return r
-		}
-	}
-	return nil
+	return bounded.Find(d.Replies, func(r *reply) bool { return r.ID == id })
 }
 
 // of returns the open replies of a task.
@@ -295,9 +291,7 @@ func (d *replies) facts(r *reply, m jsonv.Value) {
 	if stop := ident.First(meta.Get("finish_reason"), meta.Get("stop_reason")); stop != "" {
 		r.Stop = stop
 	}
-	for _, name := range [...]string{"token_usage", "tokenUsage", "usage", "safety_ratings", "logprobs"} {
-		meta.Get(name).MarkRead() // usage_metadata has the counts
-	}
+	meta.Skip("token_usage", "tokenUsage", "usage", "safety_ratings", "logprobs") // usage_metadata has the counts
 	r.At = d.At.Or(r.At)
 }
 
@@ -345,8 +339,7 @@ func (d *replies) tuple(path string, v jsonv.Value) {
 		p := r.put("call "+ident.Bounded(string(t.Get("index").Peek())), msg.ToolCall, t.Get("args").Text().Append(nil))
 		p.CallID, p.Tool = cmp.Or(p.CallID, ident.Of(t.Get("id"))), cmp.Or(p.Tool, ident.Of(t.Get("name")))
 	}
-	m.Get("tool_calls").MarkRead()
-	m.Get("invalid_tool_calls").MarkRead()
+	m.Skip("tool_calls", "invalid_tool_calls")
 	d.facts(r, m)
 	if u := m.Get("usage_metadata"); u.Is(jsonv.Object) {
 		r.Counts, r.Provenance = r.Counts.Add(langchain.Counts(u, conversation.Counts{})), msg.Provider

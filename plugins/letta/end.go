@@ -127,8 +127,7 @@ func (d *stream) usage(v jsonv.Value) {
 	c.CacheWrite = min(write.Uint(), c.Input-c.CacheRead)
 	c.Input -= c.CacheRead + c.CacheWrite
 	m.Usage = c.Tokens(msg.Provider)
-	m.SetAttr("step_count", v.Get("step_count").Digits())
-	m.SetAttr("context_tokens", v.Get("context_tokens").Digits())
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "step_count", "context_tokens")
 	m.SetAttr("unreported", strings.Join(unreported, " "))
 	if r != nil {
 		d.sleeptimeRuns(r, v.Get("run_ids"))

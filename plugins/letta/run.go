@@ -1,8 +1,6 @@
 package letta
 
 import (
-	"slices"
-
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -88,12 +86,7 @@ func (r *run) dated(w *writer, v jsonv.Value) {
 
 // find returns the run with that id, or nil.
 func (w *writer) find(id string) *run {
-	for _, r := range slices.Backward(w.Runs) {
-		if r.ID == id {
-			return r
-		}
-	}
-	return nil
+	return bounded.Find(w.Runs, func(r *run) bool { return r.ID == id })
 }
 
 // open returns the run with that id, as the most recently used, and creates it if need be.

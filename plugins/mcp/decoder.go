@@ -96,9 +96,6 @@ func (d *connection) Read() {
 	}
 }
 
-// In returns the name of the connection.
-func (d *connection) In() (session, run string) { return d.Origin, "" }
-
 // add adds a message of the connection.
 func (d *connection) add(kind msg.Kind, key string) *msg.Message {
 	m := d.Add(kind, key)

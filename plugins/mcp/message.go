@@ -60,8 +60,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 		c := d.Calls.Oldest(func(c *call) bool { return c.Token != "" && c.Token == token })
 		m := d.status(c, "progress:"+d.key(token), method)
 		m.Content = p.Get("message").Text()
-		m.SetAttr("progress", p.Get("progress").Digits())
-		m.SetAttr("total", p.Get("total").Digits())
+		conversation.AttrsAs(m, p, jsonv.Value.Digits, "progress", "total")
 		m.SetAttr("progress_token", ident.OrNumber(p.Get("progressToken")))
 	case "notifications/cancelled":
 		d.cancelled(p)
@@ -193,8 +192,7 @@ func (d *connection) end(c *call, reason string, failed bool) {
 	}
 	m := d.add(msg.Stop, "stop:"+c.ID)
 	c.Run.Mark(m)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, failed
-	c.Run.End(m)
+	c.Run.Finish(m, reason, failed)
 }
 
 // response decodes a result or an error.

@@ -42,9 +42,6 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
-// maxText bounds the parts of a response, in bytes.
-const maxText = conversation.MaxBytes
-
 // event decodes a line of a response, or a whole one.
 //
 //	{model, created_at, message: {role, content, thinking, tool_calls}, done}  {model, response, thinking, done}
@@ -66,9 +63,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		if !pass {
 			x.Unknown(out, "none", v.Raw())
 		}
-		for _, name := range [...]string{"model", "models", "version"} {
-			v.Get(name).MarkRead()
-		}
+		v.Skip("model", "models", "version")
 		return
 	}
 	if model := v.Get("model"); x.ID == "" || x.Over {
@@ -96,15 +91,8 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 }
 
 func say(x *exchange.Exchange, name string, kind msg.Kind, v jsonv.Value, out *decoder.Output) {
-	if !v.Is(jsonv.String) || v.Equal("") {
-		return
-	}
-	p := x.Part(name)
-	if p == nil {
-		p = x.Open(name, kind, "")
-	}
-	if p != nil {
-		x.Add(out, p, v.Text())
+	if v.Is(jsonv.String) && !v.Equal("") {
+		x.Piece(out, name, kind, v.Text())
 	}
 }
 
@@ -116,20 +104,15 @@ func call(x *exchange.Exchange, c jsonv.Value, out *decoder.Output) {
 		x.Unknown(out, "tool_call", c.Raw())
 		return
 	}
-	for len(x.Parts) > 0 {
-		x.Close(out, x.Parts[0])
-	}
+	x.CloseAll(out, "")
 	x.First(out)
-	own := x.Unnamed.Next(tool)
-	if p := x.Open("call", msg.ToolCall, cmp.Or(ident.Of(c.Get("id")), own)); p != nil {
-		p.Tool, x.Waits = tool, true
-		if args := fn.Get("arguments"); args.Is(jsonv.String) {
-			x.Append(p, args.Text(), maxText)
-		} else {
-			x.Append(p, args.JSON(), maxText)
-		}
-		x.Close(out, p)
+	own, args := x.Unnamed.Next(tool), fn.Get("arguments")
+	text := args.JSON()
+	if args.Is(jsonv.String) {
+		text = args.Text()
 	}
+	x.Call(out, cmp.Or(ident.Of(c.Get("id")), own), tool, text)
+	x.Waits = true
 }
 
 // done decodes the last line.
@@ -140,7 +123,7 @@ func done(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		c := conversation.Counts{Input: in.Uint(), Output: n.Uint()}
 		c.CacheRead = min(c.Input, v.Get("prompt_eval_cached_count").Uint())
 		c.Input -= c.CacheRead
-		x.Counted, x.Usage = true, c.Tokens(msg.NoProvenance)
+		x.Count(c)
 	}
 	before := len(out.Messages)
 	x.End(out, x.Waits)
@@ -148,9 +131,8 @@ func done(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	end := &out.Messages[len(out.Messages)-1]
-	for _, name := range [...]string{"total_duration", "load_duration", "prompt_eval_duration", "eval_duration"} {
-		end.SetAttr(name+"_ns", v.Get(name).Digits())
-	}
+	conversation.AttrsAs(end, v, jsonv.Value.Digits, "total_duration_ns=total_duration", "load_duration_ns=load_duration",
+		"prompt_eval_duration_ns=prompt_eval_duration", "eval_duration_ns=eval_duration")
 }
 
 // request decodes a request to the model.
@@ -225,12 +207,8 @@ func images(m jsonv.Value) (files []msg.Attachment) {
 func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Kind() != jsonv.False))
 	o := v.Get("options")
-	for _, p := range [...]struct{ name, member string }{
-		{msg.ParamMaxTokens, "num_predict"}, {msg.ParamTemperature, "temperature"}, {msg.ParamTopP, "top_p"}, {msg.ParamTopK, "top_k"},
-		{msg.ParamSeed, "seed"}, {msg.ParamFrequencyPenalty, "frequency_penalty"}, {msg.ParamPresencePenalty, "presence_penalty"},
-	} {
-		ask.Param(p.name, o.Get(p.member))
-	}
+	ask.Params(o, msg.ParamMaxTokens, "num_predict", msg.ParamTemperature, "temperature", msg.ParamTopP, "top_p", msg.ParamTopK, "top_k",
+		msg.ParamSeed, "seed", msg.ParamFrequencyPenalty, "frequency_penalty", msg.ParamPresencePenalty, "presence_penalty")
 	ask.Stops(o.Get("stop"))
 	ask.Param(msg.ParamReasoning, v.Get("think"))
 	if f := v.Get("format"); f.Equal("json") || f.Is(jsonv.Object) {

@@ -127,9 +127,7 @@ func sources(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		v.MarkRead()
 		return
 	}
-	m := x.Message(out, msg.Status, key)
-	m.SetAttr("type", "sources")
-	m.Hidden, m.Content = true, v.JSON()
+	x.Status(out, key, "sources").Content = v.JSON()
 }
 
 // pieces adds those of a chunk to the parts of the n-th answer.
@@ -150,9 +148,7 @@ func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Outpu
 	}
 	sources(x, delta.Get("annotations"), out)
 	if ran := delta.Get("executed_tools"); ran.Len() > 0 { // Groq's own
-		m := x.Message(out, msg.Status, "executed_tools:"+msg.HashKey(x.ID, string(ran.Peek())))
-		m.SetAttr("type", "executed_tools")
-		m.Hidden, m.Content = true, ran.JSON()
+		x.Status(out, "executed_tools:"+msg.HashKey(x.ID, string(ran.Peek())), "executed_tools").Content = ran.JSON()
 	}
 	switch content := delta.Get("content"); content.Kind() {
 	case jsonv.String:
@@ -201,7 +197,7 @@ func partOf(x *exchange.Exchange, n int64, p jsonv.Value, out *decoder.Output) {
 
 func think(x *exchange.Exchange, n int64, t msg.Text, out *decoder.Output) {
 	if !t.IsZero() {
-		x.Add(out, part(x, n, "reasoning", msg.Reasoning), t)
+		x.Piece(out, named(n, "reasoning"), msg.Reasoning, t)
 	}
 }
 
@@ -212,7 +208,7 @@ func say(x *exchange.Exchange, n int64, t msg.Text, out *decoder.Output) {
 	if p := x.Part(named(n, "reasoning")); p != nil {
 		x.Close(out, p) // it speaks: the thought is over
 	}
-	x.Add(out, part(x, n, "text", msg.Assistant), t)
+	x.Piece(out, named(n, "text"), msg.Assistant, t)
 }
 
 // call adds a piece of a call.
@@ -247,25 +243,8 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 
 func named(n int64, name string) string { return strconv.FormatInt(n, 10) + " " + name }
 
-func part(x *exchange.Exchange, n int64, name string, kind msg.Kind) *exchange.Part {
-	name = named(n, name)
-	if p := x.Part(name); p != nil {
-		return p
-	}
-	return x.Open(name, kind, "")
-}
-
 // finish emits the parts of the n-th answer, which has ended.
-func finish(x *exchange.Exchange, n int64, out *decoder.Output) {
-	prefix := strconv.FormatInt(n, 10) + " "
-	for i := 0; i < len(x.Parts); {
-		if p := x.Parts[i]; len(p.Name) > len(prefix) && p.Name[:len(prefix)] == prefix {
-			x.Close(out, p)
-		} else {
-			i++
-		}
-	}
-}
+func finish(x *exchange.Exchange, n int64, out *decoder.Output) { x.CloseAll(out, named(n, "")) }
 
 // message emits an answer that arrives whole.
 func message(x *exchange.Exchange, n int64, m jsonv.Value, out *decoder.Output) {

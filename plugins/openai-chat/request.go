@@ -57,13 +57,8 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 		limit = v.Get("max_tokens") // as it was called before
 	}
 	ask.Param(msg.ParamMaxTokens, limit)
-	for _, p := range [...]struct{ name, member string }{
-		{msg.ParamTemperature, "temperature"}, {msg.ParamTopP, "top_p"}, {msg.ParamTopK, "top_k"}, {msg.ParamSeed, "seed"},
-		{msg.ParamFrequencyPenalty, "frequency_penalty"}, {msg.ParamPresencePenalty, "presence_penalty"},
-		{msg.ParamChoices, "n"}, {msg.ParamReasoning, "reasoning_effort"},
-	} {
-		ask.Param(p.name, v.Get(p.member))
-	}
+	ask.Params(v, msg.ParamTemperature, "temperature", msg.ParamTopP, "top_p", msg.ParamTopK, "top_k", msg.ParamSeed, "seed",
+		msg.ParamFrequencyPenalty, "frequency_penalty", msg.ParamPresencePenalty, "presence_penalty", msg.ParamChoices, "n", msg.ParamReasoning, "reasoning_effort")
 	ask.Stops(v.Get("stop"))
 	ask.Output(v.Path("response_format", "type"))
 	for t := range v.Get("tools").Elems() {

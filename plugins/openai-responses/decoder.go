@@ -96,9 +96,7 @@ func begin(x *exchange.Exchange, r jsonv.Value, created bool, out *decoder.Outpu
 		r.Get("id").MarkRead()
 		r.Get("model").Equal(x.Model)
 	}
-	for _, name := range [...]string{"instructions", "text", "prompt", "tool_choice", "previous_response_id"} {
-		r.Get(name).MarkRead() // of the request
-	}
+	r.Skip("instructions", "text", "prompt", "tool_choice", "previous_response_id") // of the request
 }
 
 // place is the name by which the pieces of an item are known: its place in the output. Copilot writes another
@@ -119,9 +117,7 @@ func echo(v jsonv.Value, typ string) bool {
 	default:
 		return false
 	}
-	for _, name := range [...]string{"item_id", "text", "refusal", "arguments", "input", "code", "delta", "part", "annotation", "partial_image_b64", "command", "output", "diff"} {
-		v.Get(name).MarkRead()
-	}
+	v.Skip("item_id", "text", "refusal", "arguments", "input", "code", "delta", "part", "annotation", "partial_image_b64", "command", "output", "diff")
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -14,10 +15,7 @@ import (
 
 // emit emits an item that arrives whole, once. Its name is that of the part whose pieces came.
 func emit(x *exchange.Exchange, name string, item jsonv.Value, out *decoder.Output) {
-	id := ident.Of(item.Get("id"))
-	if id == "" {
-		id = ident.Of(item.Get("call_id"))
-	}
+	id := ident.First(item.Get("id"), item.Get("call_id"))
 	if id == "" {
 		id = msg.HashKey(string(item.Peek()))
 	}
@@ -51,26 +49,22 @@ func emit(x *exchange.Exchange, name string, item jsonv.Value, out *decoder.Outp
 		x.Waits = x.Waits || item.Get("execution").Equal("client")
 		call(x, name, item, "tool_search", item.Get("arguments"), out)
 	case typ == "tool_search_output": // of the call before it, which has an id only if the client searches
-		m := result(x, cmp.Or(ident.Of(item.Get("call_id")), strings.TrimPrefix(x.Last, "call:")), "tool_search", out)
-		m.Content = item.Get("tools").JSON()
+		x.Ran(out, cmp.Or(ident.Of(item.Get("call_id")), strings.TrimPrefix(x.Last, "call:")), "tool_search").Content = item.Get("tools").JSON()
 	case strings.HasSuffix(typ, "_call"): // the provider runs it
 		ran(x, name, id, item, strings.TrimSuffix(typ, "_call"), out)
 	case typ == "program":
 		call(x, name, item, typ, item.Get("code"), out)
 	case strings.HasSuffix(typ, "_output") && item.Get("call_id").Is(jsonv.String):
-		callID := ident.Of(item.Get("call_id"))
-		m := result(x, callID, strings.TrimSuffix(strings.TrimSuffix(typ, "_output"), "_call"), out)
-		m.Content = item.First("output", "result").Text()
+		tool := strings.TrimSuffix(strings.TrimSuffix(typ, "_output"), "_call")
+		x.Ran(out, ident.Of(item.Get("call_id")), tool).Content = item.First("output", "result").Text()
 	case typ == "compaction":
 		m := x.Message(out, msg.Status, "compaction:"+id)
 		m.SetAttr("type", typ)
 		m.Signal = msg.Compaction
 	case typ == "mcp_list_tools", typ == "mcp_approval_request":
-		m := x.Message(out, msg.Status, typ+":"+id)
-		m.SetAttr("type", typ)
-		m.SetAttr("name", ident.Of(item.Get("name")))
-		m.SetAttr("server", ident.Of(item.Get("server_label")))
-		m.Hidden, m.Content = true, item.First("tools", "arguments").Text()
+		m := x.Status(out, typ+":"+id, typ)
+		conversation.AttrsAs(m, item, ident.Of, "name", "server=server_label")
+		m.Content = item.First("tools", "arguments").Text()
 	default:
 		x.Unknown(out, "item/"+typ, item.Raw())
 	}
@@ -84,9 +78,7 @@ func say(x *exchange.Exchange, name, id string, kind msg.Kind, callID string, t 
 			return
 		}
 	}
-	x.Bytes -= len(p.Text)
-	p.Text, p.Cut = t.Append(p.Text[:0]), false
-	x.Bytes += len(p.Text)
+	x.Replace(p, t)
 	before := len(out.Messages)
 	if x.Close(out, p); len(out.Messages) > before {
 		out.Messages[before].SetAttr(msg.ResponseItem, id)
@@ -97,11 +89,7 @@ func say(x *exchange.Exchange, name, id string, kind msg.Kind, callID string, t 
 func call(x *exchange.Exchange, name string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
 	p := x.Part(name)
 	if p == nil {
-		callID := ident.Of(item.Get("call_id"))
-		if callID == "" {
-			callID = cmp.Or(ident.Of(item.Get("id")), name)
-		}
-		if p = x.Open(name, msg.ToolCall, callID); p == nil {
+		if p = x.Open(name, msg.ToolCall, cmp.Or(ident.First(item.Get("call_id"), item.Get("id")), name)); p == nil {
 			return
 		}
 	}
@@ -117,7 +105,7 @@ func ran(x *exchange.Exchange, part, id string, item jsonv.Value, tool string, o
 		tool = name
 	}
 	call(x, part, item, tool, item.First("arguments", "action", "queries", "code", "prompt"), out)
-	m := result(x, id, tool, out)
+	m := x.Ran(out, id, tool)
 	m.Tool.Server = ident.Of(item.Get("server_label"))
 	m.Content = item.First("output", "results", "outputs", "revised_prompt").Text()
 	if picture := item.Get("result"); picture.Is(jsonv.String) {
@@ -129,13 +117,6 @@ func ran(x *exchange.Exchange, part, id string, item jsonv.Value, tool string, o
 			m.Content = fault.Text()
 		}
 	}
-}
-
-// result adds the result of a call that the provider has run.
-func result(x *exchange.Exchange, id, tool string, out *decoder.Output) *msg.Message {
-	m := x.Message(out, msg.ToolResult, "result:"+id)
-	m.Role, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, id, tool, "call:"+id
-	return m
 }
 
 // text is the text of a list of parts.

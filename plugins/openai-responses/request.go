@@ -45,9 +45,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 // params adds the parameters and the tools of a request.
 func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
-	ask.Param(msg.ParamMaxTokens, v.Get("max_output_tokens"))
-	ask.Param(msg.ParamTemperature, v.Get("temperature"))
-	ask.Param(msg.ParamTopP, v.Get("top_p"))
+	ask.Params(v, msg.ParamMaxTokens, "max_output_tokens", msg.ParamTemperature, "temperature", msg.ParamTopP, "top_p")
 	ask.Param(msg.ParamReasoning, v.Path("reasoning", "effort"))
 	ask.Output(v.Path("text", "format", "type"))
 	v.Path("text", "format").MarkRead()

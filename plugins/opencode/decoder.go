@@ -63,7 +63,6 @@ const (
 type stream struct {
 	*record.Current
 	*state
-	inner jsonv.Doc // of a row, as an event
 
 	single bool // the frame is a document of its own, without the messages around it
 	row    bool // of the database, in which a message precedes its parts
@@ -123,29 +122,24 @@ type wait struct{ ID, Run, Call string }
 
 // Read decodes one event, one record or one document.
 func (d *stream) Read() {
-	root := d.Root
 	d.cur, d.single, d.row = nil, d.Frame.Kind == frame.Body, false
-	if root.Get("row").Is(jsonv.Object) {
-		if b := event(root); b != nil {
-			var ok bool
-			if root, ok = conversation.ParseObject(&d.inner, b, d.Out); !ok {
-				return
-			}
-			d.Root.MarkRead()
-			d.row = true
+	if b := event(d.Root); b != nil {
+		d.Root.MarkRead()
+		if _, d.row = d.Parse(b); !d.row {
+			return
 		}
 	}
-	if !d.record(root) {
-		d.unknown(ident.Peek(root.Get("type")), root)
-	}
-	if d.row {
-		d.KeepUnread(&d.inner, d.First())
+	if !d.record(d.Root) {
+		d.unknown(ident.Peek(d.Root.Get("type")), d.Root)
 	}
 }
 
 // In returns the session at the top.
 func (d *stream) In() (session, run string) {
-	return d.cur.top(d.Origin), ""
+	if d.cur == nil { // before any is known
+		return d.Current.In()
+	}
+	return d.cur.Root, ""
 }
 
 // Flush emits the texts that are not complete.
@@ -201,7 +195,8 @@ func (d *stream) record(v jsonv.Value) bool {
 // unknown keeps a value that the decoder does not understand.
 func (d *stream) unknown(typ string, v jsonv.Value) {
 	m := d.Out.Unknown(cmp.Or(typ, "none"), v.Raw())
-	m.Session, m.Key = d.cur.top(d.Origin), "unknown:"+msg.HashKey(string(v.Peek()))
+	m.Key = "unknown:" + msg.HashKey(string(v.Peek()))
+	m.Session, _ = d.In()
 }
 
 // whole decodes {info, parts}.
@@ -217,19 +212,12 @@ func (d *stream) whole(v jsonv.Value) {
 
 // lookup returns a session that is remembered, or nil.
 func (d *state) lookup(id string) *session {
-	for _, s := range d.Sessions {
-		if s.ID == id {
-			return s
-		}
-	}
-	return nil
+	return bounded.Find(d.Sessions, func(s *session) bool { return s.ID == id })
 }
 
 // find returns a session, or remembers it.
 func (d *stream) find(id string) *session {
-	if id == "" {
-		id = cmp.Or(d.Origin, "unknown")
-	}
+	id = cmp.Or(id, d.Origin, "unknown")
 	if d.cur = d.lookup(id); d.cur != nil {
 		return d.cur
 	}
@@ -249,22 +237,9 @@ func (d *state) below(s *session, parent string) {
 	}
 }
 
-// top is the session at the top; that of the stream before any is known.
-func (s *session) top(origin string) string {
-	if s != nil {
-		return s.Root
-	}
-	return cmp.Or(origin, "unknown")
-}
-
 // known returns a message that is remembered, or nil.
 func (d *state) known(id string) *message {
-	for i := len(d.Messages) - 1; i >= 0; i-- {
-		if d.Messages[i].ID == id {
-			return d.Messages[i]
-		}
-	}
-	return nil
+	return bounded.Find(d.Messages, func(m *message) bool { return m.ID == id })
 }
 
 // add adds a message to the run of that id, or to none.
@@ -284,12 +259,9 @@ func (d *stream) status(s *session, run, key, typ string) *msg.Message {
 
 // beside adds a status that is a part of a message.
 func (d *stream) beside(rec *message, key, typ string, signal msg.Signal) *msg.Message {
-	m := d.partOf(rec, msg.Status, key)
-	m.Role, m.Hidden = msg.NoRole, true
-	if m.Signal == msg.NoSignal {
-		m.Signal = signal
-	}
-	m.SetAttr("type", typ)
+	m := record.Hide(d.partOf(rec, msg.Status, key), typ)
+	m.Role = msg.NoRole
+	record.Signal(m, signal)
 	return m
 }
 

@@ -2,7 +2,6 @@ package opencode
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -49,7 +48,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	case "session.idle", "session.status":
 		switch {
 		case status.Get("type").Equal("retry"):
-			m := d.status(s, s.running(), "retry:"+msg.HashKey(s.ID, s.Last, status.Get("attempt").Digits(), string(status.Get("message").Peek())), "retry")
+			m := d.status(s, s.Run.Going(), "retry:"+msg.HashKey(s.ID, s.Last, status.Get("attempt").Digits(), string(status.Get("message").Peek())), "retry")
 			m.Content, m.ResponseID, m.Signal = status.Get("message").Text(), s.Last, msg.Retry
 			m.SetAttr("attempt", status.Get("attempt").Digits())
 		case !status.Get("type").Equal("busy") && s.Run.Active(): // idle
@@ -63,7 +62,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	case "permission.asked", "permission.updated", "permission.replied", "question.asked", "question.replied", "question.rejected":
 		d.asked(s, typ, p)
 	case "todo.updated":
-		m := d.add(s, s.running(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek())))
+		m := d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek())))
 		m.Content = p.Get("todos").JSON()
 	default:
 		switch group, _, _ := strings.Cut(typ, "."); group {
@@ -100,14 +99,6 @@ func (d *stream) session(v jsonv.Value) {
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))
 }
 
-// running is the run that is going on.
-func (s *session) running() string {
-	if s.Run.Active() {
-		return s.Run.ID
-	}
-	return ""
-}
-
 // turn begins the run of a user message, unless it continues the one that is going on.
 func (s *session) turn(user string, continues bool) string {
 	switch {
@@ -135,9 +126,7 @@ func (d *stream) message(v jsonv.Value) *message {
 	}
 	rec.Summary, rec.Done = rec.Summary || v.Get("summary").Is(jsonv.True), v.Path("time", "completed").Exists()
 	if !d.Seen.Add("message:"+id, maxSeen) {
-		for _, name := range [...]string{"role", "parentID", "modelID", "providerID", "mode", "agent", "variant", "path", "model", "system", "tools"} {
-			v.Get(name).MarkRead() // as before
-		}
+		v.Skip("role", "parentID", "modelID", "providerID", "mode", "agent", "variant", "path", "model", "system", "tools") // as before
 		return rec
 	}
 	v.Get("role").In("user", "assistant")
@@ -192,16 +181,14 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 // finished ends the run of a response that ends a turn.
 func (d *stream) finished(rec *message, finish string) {
 	s, failed := d.find(rec.Session), finish == "error" || finish == "interrupted"
-	if rec.Run != "" && rec.Run == s.running() && (failed || finish != "tool-calls" && finish != "unknown" && !rec.Tools && !rec.Summary) {
+	if rec.Run != "" && rec.Run == s.Run.Going() && (failed || finish != "tool-calls" && finish != "unknown" && !rec.Tools && !rec.Summary) {
 		d.stop(s, finish)
 	}
 }
 
 // stop ends the run of a session.
 func (d *stream) stop(s *session, reason string) {
-	m := d.add(s, s.Run.ID, msg.Stop, "stop:"+cmp.Or(s.Last, s.Run.ID))
-	m.Hidden, m.FinishReason, m.IsError = true, reason, reason == "error" || reason == "interrupted"
-	s.Run.End(m)
+	s.Run.Finish(d.add(s, s.Run.ID, msg.Stop, "stop:"+cmp.Or(s.Last, s.Run.ID)), reason, reason == "error" || reason == "interrupted")
 }
 
 // failed decodes an error: {name, data: {message}}, which an event and a message have.
@@ -212,7 +199,7 @@ func (d *stream) failed(s *session, v jsonv.Value) {
 		conversation.Attrs(new(msg.Message), v.Get("data"), "message", "providerID", "responseBody")
 		return
 	}
-	m := d.add(s, s.running(), msg.Error, key)
+	m := d.add(s, s.Run.Going(), msg.Error, key)
 	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), ident.Of(v.Get("name"))
 	if m.Tool.ErrorType == "MessageAbortedError" { // a person stopped it
 		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
@@ -224,16 +211,15 @@ func (d *stream) failed(s *session, v jsonv.Value) {
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
 func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 	id := ident.First(p.Get("requestID"), p.Get("permissionID"), p.Get("id"))
-	w, key, signal := wait{ID: id, Run: s.running()}, "wait:", msg.WaitStart
+	w, key, signal := wait{ID: id, Run: s.Run.Going()}, "wait:", msg.WaitStart
 	tool := p.Get("tool")
 	if !tool.Exists() {
 		tool = p // of an early version
 	}
 	if end := p.First("requestID", "permissionID"); end.Exists() {
 		key, signal = "waited:", msg.WaitEnd
-		if i := slices.IndexFunc(d.Waits, func(w wait) bool { return w.ID == id }); i >= 0 {
-			w = d.Waits[i]
-			d.Waits = slices.Delete(d.Waits, i, i+1)
+		if before, ok := bounded.Take(&d.Waits, func(w wait) bool { return w.ID == id }); ok {
+			w = before
 		}
 	} else {
 		w.Call = unique(tool.Get("messageID"), tool.Get("callID"))

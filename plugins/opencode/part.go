@@ -82,7 +82,7 @@ func (d *stream) messageOf(v jsonv.Value, typ string) *message {
 	rec.User = typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)
 	if !rec.User && !d.single { // a file of the storage has no run
 		s.Last = id
-		if rec.Run = s.running(); rec.Run == "" {
+		if rec.Run = s.Run.Going(); rec.Run == "" {
 			rec.Run = s.turn(id, false)
 		}
 	}
@@ -142,11 +142,9 @@ func (d *state) open(id string, rec *message, kind msg.Kind) *conversation.Part 
 func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 	if child, ok := strings.CutPrefix(conversation.Cut(text.PeekStr(), ident.Max), `<task id="`); ok {
 		child, rest, _ := strings.Cut(child, `"`)
-		c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child })
-		if c != nil {
-			at := cmp.Or(d.known(c.Message), rec)
+		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
-			m := d.result(c, at)
+			m := d.result(c, cmp.Or(d.known(c.Message), rec))
 			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`)
 			m.SetAttr("part_id", id)
 			return
@@ -168,7 +166,7 @@ func unique(message, id jsonv.Value) string {
 
 // on writes the call into a message.
 func (c *call) on(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
+	c.On(m)
 	if rest, ok := strings.CutPrefix(c.ID, c.Message+"/"); ok {
 		m.Tool.ProtocolID = rest
 	}
@@ -251,9 +249,7 @@ func (d *stream) result(c *call, rec *message) *msg.Message {
 	c.on(m)
 	if c.Task {
 		m.Kind = msg.DelegationResult
-		if m.Delegation.ChildRun = c.Child; c.Child != "" {
-			m.Delegation.Link = msg.ByNativeID
-		}
+		conversation.Causes(m, c.Child)
 	}
 	return m
 }
@@ -304,9 +300,8 @@ func (d *stream) tokens(rec *message, v jsonv.Value, complete msg.Completeness, 
 	r.ID = conversation.Ordinal(rec.ID, &n)
 	r.Run, r.At, r.Stop = rec.Run, d.At, reason
 	r.Count(c, msg.Provider)
-	s := d.find(rec.Session)
 	m := r.Usage(d.Out, complete)
-	m.Session, m.Agent.Kind, m.Agent.Name, m.ResponseID = s.Root, msg.KindAgent, rec.Agent, rec.ID
+	m.Session, m.Agent.Kind, m.Agent.Name, m.ResponseID = d.find(rec.Session).Root, msg.KindAgent, rec.Agent, rec.ID
 	if complete == msg.Complete {
 		rec.Steps = n
 	}

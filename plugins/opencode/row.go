@@ -39,12 +39,7 @@ func event(root jsonv.Value) []byte {
 			b = member(b, name.String(), v)
 		}
 	}
-	b = append(b, `,"properties":{"`+object+`":{"time_created":`...)
-	if at := row.Get("time_created"); at.Exists() {
-		b = append(b, at.Raw()...)
-	} else {
-		b = append(b, "null"...)
-	}
+	b = append(b, `,"properties":{"`+object+`":{"time_created":`+cmp.Or(string(row.Get("time_created").Raw()), "null")...)
 	for name, v := range row.Members() {
 		switch column := name.String(); {
 		case column == "data" && data.Is(jsonv.Object):

@@ -66,9 +66,7 @@ func (d *stream) notice(v jsonv.Value) {
 	}
 	m.Content = content.Text()
 	m.SetAttr("id", id)
-	for _, name := range [...]string{"title", "mediaType", "filename"} {
-		m.SetAttr(name, conversation.Excerpt(v.Get(name)))
-	}
+	conversation.Attrs(m, v, "title", "mediaType", "filename")
 }
 
 // control decodes the chunks of a message and its steps.

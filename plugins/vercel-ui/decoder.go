@@ -29,6 +29,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -54,7 +55,6 @@ func New() decoder.Factory {
 
 const (
 	maxSeen = 4096 // calls, results and notices
-	shortID = 12   // bytes; call ids of fewer are unique in their run only
 )
 
 // stream decodes one stream, as a rule of one message.
@@ -129,12 +129,7 @@ func (d *stream) response() string {
 }
 
 // unique returns the id of a call as one that is unique in the session.
-func (d *stream) unique(id string) string {
-	if id != "" && len(id) < shortID {
-		return d.Run.ID + "/" + id
-	}
-	return id
-}
+func (d *stream) unique(id string) string { return ident.Within(d.Run.ID, id) }
 
 // about writes the id of a call into a message, and the protocol's if that is another.
 func (d *stream) about(m *msg.Message, unique string) {

@@ -47,8 +47,7 @@ func (d *stream) request(v jsonv.Value) {
 		d.prompt(last)
 	}
 	if m := d.status("request:" + msg.HashKey(d.Run.ID, string(last.Peek()))); m != nil {
-		m.SetAttr("trigger", ident.Of(v.Get("trigger")))
-		m.SetAttr("message_id", ident.Of(v.Get("messageId")))
+		conversation.AttrsAs(m, v, ident.Of, "trigger", "message_id=messageId")
 	}
 }
 

@@ -2,6 +2,27 @@ package bounded
 
 import "slices"
 
+// Find returns the newest element that fits, or nil.
+func Find[T any](list []*T, fits func(*T) bool) *T {
+	for _, v := range slices.Backward(list) {
+		if fits(v) {
+			return v
+		}
+	}
+	return nil
+}
+
+// Take removes the first element that fits, and returns it.
+func Take[T any](list *[]T, fits func(T) bool) (v T, ok bool) {
+	i := slices.IndexFunc(*list, fits)
+	if i < 0 {
+		return v, false
+	}
+	v = (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	return v, true
+}
+
 // Push appends to a list of at most limit members. The oldest, which is the first, is evicted.
 func Push[T any](list []T, v T, limit int) []T {
 	if len(list) >= limit {

@@ -32,3 +32,25 @@ func TestUse(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+func TestFind(t *testing.T) {
+	one, two := 1, 2
+	before := two
+	list := []*int{&one, &before, &two}
+	if got := Find(list, func(v *int) bool { return *v == 2 }); got != &two {
+		t.Errorf("%v", got)
+	}
+	if got := Find(list, func(v *int) bool { return *v == 3 }); got != nil {
+		t.Errorf("%v of none", *got)
+	}
+}
+
+func TestTake(t *testing.T) {
+	list := []int{1, 2, 3, 2}
+	two := func(v int) bool { return v == 2 }
+	for _, want := range [][]int{{1, 3, 2}, {1, 3}, {1, 3}} {
+		if v, ok := Take(&list, two); ok && v != 2 || !slices.Equal(list, want) {
+			t.Errorf("took %d, %t, and left %v, want %v", v, ok, list, want)
+		}
+	}
+}

@@ -183,8 +183,7 @@ func (ln *Line) answered(id, child string, b, extra jsonv.Value, c *Call) {
 	}
 	b.Get("content").MarkRead()
 	m.Content, m.Attachments = anthropic.Content(answer)
-	m.SetAttr("child_duration_ms", anthropic.Number(extra.Get("totalDurationMs")))
-	m.SetAttr("child_tool_uses", anthropic.Number(extra.Get("totalToolUseCount")))
+	conversation.AttrsAs(m, extra, jsonv.Value.Digits, "child_duration_ms=totalDurationMs", "child_tool_uses=totalToolUseCount")
 }
 
 // Notified emits the result of a delegation in the background, which ended with that status.

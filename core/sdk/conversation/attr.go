@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -21,10 +22,19 @@ func Excerpt(v jsonv.Value) string {
 	return Cut(s, MaxAttr)
 }
 
-// Attrs makes strings of an object attributes of a message, under the names of their members.
-func Attrs(m *msg.Message, v jsonv.Value, names ...string) {
+// Attrs makes strings of an object attributes of a message, as AttrsAs does.
+func Attrs(m *msg.Message, v jsonv.Value, names ...string) { AttrsAs(m, v, Excerpt, names...) }
+
+// AttrsAs makes members of an object attributes of a message, in this order and as that function reads them: ident.Of,
+// jsonv.Value.Digits, ShortJSON. An attribute has the name of its member, or the one before an equals sign:
+// "exit_code=exitCode".
+func AttrsAs(m *msg.Message, v jsonv.Value, as func(jsonv.Value) string, names ...string) {
 	for _, name := range names {
-		m.SetAttr(name, Excerpt(v.Get(name)))
+		member := name
+		if i := strings.IndexByte(name, '='); i >= 0 {
+			name, member = name[:i], name[i+1:]
+		}
+		m.SetAttr(name, as(v.Get(member)))
 	}
 }
 

@@ -1,9 +1,11 @@
 package conversation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -49,5 +51,18 @@ func TestFirstPhraseIsTheClass(t *testing.T) {
 		if got := ErrorClass(text, "denied", "denied", "timed out", "timeout"); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
+	}
+}
+
+// TestAttributesAreNamed: an attribute has the name of its member unless it has one of its own, and none without a value.
+func TestAttributesAreNamed(t *testing.T) {
+	var doc jsonv.Doc
+	if err := doc.Parse([]byte(`{"exitCode":3,"lines":7,"text":"no number"}`)); err != nil {
+		t.Fatal(err)
+	}
+	var m msg.Message
+	AttrsAs(&m, doc.Root(), jsonv.Value.Digits, "exit_code=exitCode", "lines", "text", "none")
+	if want := []msg.Attr{{Key: "exit_code", Value: "3"}, {Key: "lines", Value: "7"}}; !slices.Equal(m.Attrs, want) {
+		t.Errorf("%v, want %v", m.Attrs, want)
 	}
 }

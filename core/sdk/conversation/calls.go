@@ -3,6 +3,8 @@ package conversation
 import (
 	"iter"
 	"slices"
+
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // MaxCalls is the number of open calls that a table keeps, MaxEnded the number of ended
@@ -20,6 +22,11 @@ type Call struct {
 }
 
 func (c *Call) call() *Call { return c }
+
+// On writes the call into a message.
+func (c *Call) On(m *msg.Message) {
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, ToolServer(c.Name)
+}
 
 // Entry is a pointer to a type that embeds Call.
 type Entry interface {

@@ -90,6 +90,13 @@ func (d *Deltas) Clear(p *Part) {
 	p.Text, p.Cut = p.Text[:0], false
 }
 
+// Replace makes a text that of a part, whose pieces it has. It is never cut.
+func (d *Deltas) Replace(p *Part, text msg.Text) {
+	d.Clear(p)
+	p.Text = text.Append(p.Text)
+	d.Bytes += len(p.Text)
+}
+
 // Drop removes a part and reports whether it was there.
 func (d *Deltas) Drop(p *Part) bool {
 	i := slices.Index(d.Parts, p)

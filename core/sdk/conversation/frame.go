@@ -30,17 +30,6 @@ func bad(err error, out *decoder.Output) {
 	out.Problem(reason, err.Error())
 }
 
-// ParseFirst is ParseObject for a frame that may have more objects after the first, which are
-// returned as they are; nil when there are none.
-func ParseFirst(doc *jsonv.Doc, data []byte, out *decoder.Output) (root jsonv.Value, more []byte, ok bool) {
-	more, err := doc.ParseFirst(data)
-	if len(more) == 0 || err != nil || more[0] != '{' {
-		root, ok = ParseObject(doc, data, out)
-		return root, nil, ok
-	}
-	return doc.Root(), more, true
-}
-
 // ParseObject is Parse for a frame that is an object.
 func ParseObject(doc *jsonv.Doc, data []byte, out *decoder.Output) (root jsonv.Value, ok bool) {
 	if root, ok = Parse(doc, data, out); ok && !root.Is(jsonv.Object) {

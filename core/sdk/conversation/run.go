@@ -105,6 +105,27 @@ func (r *Run) Below(m *msg.Message) {
 	m.Delegation.Link, m.Delegation.Confidence = r.Link, r.Confidence
 }
 
+// Going is the id of the run while it is active.
+func (r *Run) Going() string {
+	if r.Active() {
+		return r.ID
+	}
+	return ""
+}
+
+// Finish makes the message the end of the run for that reason, which a user would not see.
+func (r *Run) Finish(m *msg.Message, reason string, failed bool) {
+	m.Hidden, m.FinishReason, m.IsError = true, reason, failed
+	r.End(m)
+}
+
+// Causes names in a message about a call the run that the call caused, by its id in the protocol, if it is known.
+func Causes(m *msg.Message, run string) {
+	if run != "" {
+		m.Delegation.ChildRun, m.Delegation.Link = run, msg.ByNativeID
+	}
+}
+
 // End makes the message the end of the run.
 func (r *Run) End(m *msg.Message) {
 	m.Signal, r.Ended = msg.RunEnd, true

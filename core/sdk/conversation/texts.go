@@ -2,6 +2,18 @@ package conversation
 
 import "github.com/earshot-dev/earshot/core/msg"
 
+// Content is what a list of blocks has: texts, and files.
+type Content struct {
+	Texts
+	Files []msg.Attachment
+}
+
+// Attach adds a file.
+func (c *Content) Attach(f msg.Attachment) { c.Files = append(c.Files, f) }
+
+// Fill makes it the content of a message.
+func (c Content) Fill(m *msg.Message) { m.Content, m.Attachments = c.Joined(), c.Files }
+
 // Texts joins texts by newlines. One text is not copied.
 type Texts struct {
 	N      int

@@ -102,7 +102,7 @@ func (c *Caller) named(agent string) string {
 // agent begins the run of a sub-agent with a prompt.
 func (e *Exchange) agent(out *decoder.Output, prompt string) {
 	c := &e.Caller
-	m := e.status(out, "agent:"+c.Agent, "agent")
+	m := e.Status(out, "agent:"+c.Agent, "agent")
 	m.Signal = msg.RunStart
 	m.SetAttr("agent_above", c.Above)
 	m.Delegation.CorrelationID, m.Delegation.CorrelationPrompt = c.named(c.Agent), c.asked(c.Above, prompt)

@@ -21,6 +21,7 @@ package exchange
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -100,7 +101,7 @@ func (e *Exchange) Answer(out *decoder.Output, id, model jsonv.Value) {
 		return
 	}
 	if e.ID != "" && !e.Begun && !e.Over { // the response before it had no part
-		m := e.status(out, "begun:"+e.ID, "response_begun")
+		m := e.Status(out, "begun:"+e.ID, "response_begun")
 		m.Model, m.Provider, m.ResponseID = e.Model, e.Provider, e.ID
 	}
 	e.Begin(ident.Of(id), ident.Of(model))
@@ -156,13 +157,29 @@ func (e *Exchange) Add(out *decoder.Output, p *Part, piece msg.Text) {
 	e.Append(p, piece, conversation.MaxBytes)
 }
 
+// Piece is Add for the part of that name, a text or a thought, which it opens if need be.
+func (e *Exchange) Piece(out *decoder.Output, name string, kind msg.Kind, piece msg.Text) {
+	p := e.Part(name)
+	if p == nil {
+		p = e.Open(name, kind, "")
+	}
+	if p != nil {
+		e.Add(out, p, piece)
+	}
+}
+
+// Count sets the tokens of the response, which its end emits.
+func (e *Exchange) Count(c conversation.Counts) {
+	e.Counted, e.Usage = true, c.Tokens(msg.NoProvenance)
+}
+
 // First emits the arrival of the first piece of the response, once.
 func (e *Exchange) First(out *decoder.Output) {
 	if e.Begun {
 		return
 	}
 	e.Begun = true
-	m := e.status(out, "first_token:"+e.ID, "first_token")
+	m := e.Status(out, "first_token:"+e.ID, "first_token")
 	m.Signal, m.Model, m.Provider, m.ResponseID = msg.FirstToken, e.Model, e.Provider, e.ID
 }
 
@@ -177,20 +194,47 @@ func (e *Exchange) Close(out *decoder.Output, p *Part) {
 	}
 }
 
+// CloseAll emits the parts whose names begin so, in their order.
+func (e *Exchange) CloseAll(out *decoder.Output, prefix string) {
+	for i := 0; i < len(e.Parts); {
+		if p := e.Parts[i]; strings.HasPrefix(p.Name, prefix) {
+			e.Close(out, p)
+		} else {
+			i++
+		}
+	}
+}
+
+// Call emits a call that arrives whole.
+func (e *Exchange) Call(out *decoder.Output, id, tool string, arguments msg.Text) {
+	if p := e.Open("whole", msg.ToolCall, id); p != nil {
+		p.Tool = tool
+		e.Append(p, arguments, conversation.MaxBytes)
+		e.Close(out, p)
+	}
+}
+
+// Ran adds the result of a call that the provider has run.
+func (e *Exchange) Ran(out *decoder.Output, id, tool string) *msg.Message {
+	m := e.Message(out, msg.ToolResult, "result:"+id)
+	m.Role, m.ParentKey, m.Tool.CallID, m.Tool.Name = msg.RoleTool, "call:"+id, id, tool
+	return m
+}
+
 // give adds the message of a part, unless the part is empty.
 func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent string) {
 	if p.Empty() {
 		return
 	}
 	if p.Kind == msg.ToolCall && (p.Tool == "" || p.CallID == "") {
-		m := e.unknown(out, "tool_call", []byte(string(p.Text)))
+		m := e.Unknown(out, "tool_call", []byte(string(p.Text)))
 		m.Key = "unknown:" + msg.HashKey(e.ID, p.Name) // more pieces may arrive
 		m.Tool.CallID, m.Tool.Name, m.Complete = p.CallID, p.Tool, c
 		return
 	}
 	m := e.Message(out, p.Kind, p.Key)
 	m.ParentKey, m.Complete = parent, c
-	e.spoken(m)
+	spoken(e, m)
 	if p.Cut {
 		m.SetAttr("cut", "true")
 	}
@@ -204,14 +248,14 @@ func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent
 }
 
 // spoken makes a message a part of the response.
-func (e *Exchange) spoken(m *msg.Message) {
+func spoken(e *Exchange, m *msg.Message) {
 	m.Role, m.Model, m.Provider, m.ResponseID = msg.RoleAssistant, e.Model, e.Provider, e.ID
 }
 
 // Say adds the message of a part that arrives whole.
 func (e *Exchange) Say(out *decoder.Output, kind msg.Kind, callID string) *msg.Message {
 	m := e.Message(out, kind, e.key(kind, callID))
-	e.spoken(m)
+	spoken(e, m)
 	m.ParentKey, e.Last = e.Last, m.Key
 	m.Tool.CallID = callID
 	return m
@@ -223,12 +267,10 @@ func (e *Exchange) End(out *decoder.Output, waits bool) {
 	if e.Over || e.ID == "" {
 		return
 	}
-	for len(e.Parts) > 0 {
-		e.Close(out, e.Parts[0])
-	}
+	e.CloseAll(out, "")
 	e.usage(out, msg.Complete)
 	e.Over = true
-	m := e.status(out, "end:"+e.ID, "response_end")
+	m := e.Status(out, "end:"+e.ID, "response_end")
 	m.Kind, m.Signal = msg.Stop, msg.ModelEnd
 	m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
 	if !waits {
@@ -258,7 +300,7 @@ func (e *Exchange) Flush(out *decoder.Output) {
 	}
 	e.usage(out, msg.Partial)
 	if e.Stop != "" && e.Stop != "error" { // the response has its finish reason, but its stream has not ended
-		m := e.status(out, "end:"+e.ID, "response_end")
+		m := e.Status(out, "end:"+e.ID, "response_end")
 		m.Kind, m.Complete = msg.Stop, msg.Partial
 		m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
 	}
@@ -298,7 +340,8 @@ func (e *Exchange) of(m *msg.Message) {
 	}
 }
 
-func (e *Exchange) status(out *decoder.Output, key, typ string) *msg.Message {
+// Status adds a message that a user would not see, of that type.
+func (e *Exchange) Status(out *decoder.Output, key, typ string) *msg.Message {
 	m := e.Message(out, msg.Status, key)
 	m.Hidden = true
 	m.SetAttr("type", typ)
@@ -306,11 +349,7 @@ func (e *Exchange) status(out *decoder.Output, key, typ string) *msg.Message {
 }
 
 // Unknown keeps an unknown frame or part as it is.
-func (e *Exchange) Unknown(out *decoder.Output, typ string, raw []byte) {
-	e.unknown(out, typ, raw)
-}
-
-func (e *Exchange) unknown(out *decoder.Output, typ string, raw []byte) *msg.Message {
+func (e *Exchange) Unknown(out *decoder.Output, typ string, raw []byte) *msg.Message {
 	if typ == "" {
 		typ = "none"
 	}

@@ -128,3 +128,23 @@ func TestRequestParameters(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsOfAName: a piece opens its part, the parts whose names begin alike are closed in their order, and a call
+// that arrives whole has its arguments.
+func TestPartsOfAName(t *testing.T) {
+	x, out := Exchange{ID: "r"}, new(decoder.Output)
+	x.Piece(out, "0 text", msg.Assistant, msg.Plain("ebb "))
+	x.Piece(out, "1 text", msg.Assistant, msg.Plain("neap"))
+	x.Piece(out, "0 text", msg.Assistant, msg.Plain("tide"))
+	x.CloseAll(out, "0 ")
+	x.Call(out, "c", "gauge", msg.Plain(`{"at":1}`))
+	x.CloseAll(out, "")
+	var got []string
+	for _, m := range out.Messages {
+		got = append(got, m.Key+" "+m.Content.String()+m.Tool.Arguments.String())
+	}
+	want := []string{"first_token:r ", "r/text ebb tide", `call:c {"at":1}`, "r/text/1 neap"}
+	if !slices.Equal(got, want) || x.Bytes != 0 {
+		t.Errorf("%q, %d bytes; want %q", got, x.Bytes, want)
+	}
+}

@@ -38,9 +38,7 @@ const (
 // PassOver handles a request that is not for the model: to count tokens, to list models.
 func (e *Exchange) PassOver(v jsonv.Value) {
 	*e = e.fresh()
-	for _, name := range [...]string{"model", "messages", "system", "instructions", "input", "tools"} {
-		v.Get(name).MarkRead()
-	}
+	v.Skip("model", "messages", "system", "instructions", "input", "tools")
 }
 
 // Ask is a request to a model.
@@ -69,6 +67,13 @@ func (a *Ask) Param(name string, v jsonv.Value) {
 	}
 	if text != "" && len(text) <= maxParam {
 		a.params = append(a.params, msg.Attr{Key: name, Value: text})
+	}
+}
+
+// Params is Param for members of an object: pairs of a name in msg and that of the member.
+func (a *Ask) Params(v jsonv.Value, pairs ...string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		a.Param(pairs[i], v.Get(pairs[i+1]))
 	}
 }
 
@@ -127,7 +132,7 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 		from = ""
 	}
 	if e.Session = session; session == "" {
-		e.Session, from = "conversation:"+e.named(thread), "content"
+		e.Session, from = "conversation:"+named(e.Source, thread), "content"
 	}
 	e.Run = "run:" + msg.HashKey(e.Session, thread, strconv.Itoa(prompts), last.String())
 	if prompt := cmp.Or(a.Prompt, e.Caller.Turn); session != "" && prompt != "" {
@@ -177,10 +182,10 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 		}
 	}
 	if tools := a.Tools.json(); prompted && tools != nil {
-		m := e.status(out, "tools:"+msg.HashKey(e.Run, string(tools)), msg.TypeTools)
+		m := e.Status(out, "tools:"+msg.HashKey(e.Run, string(tools)), msg.TypeTools)
 		m.Content = msg.Raw(tools)
 	}
-	m := e.status(out, "request:"+msg.HashKey(e.Run, e.Last), "request")
+	m := e.Status(out, "request:"+msg.HashKey(e.Run, e.Last), "request")
 	m.Signal, m.Model, m.Provider = msg.ModelStart, model, e.Provider
 	m.SetAttr(msg.SessionFrom, from)
 	m.Attrs = append(m.Attrs, a.params...)
@@ -188,11 +193,11 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 }
 
 // named makes the hash of a conversation's beginning a name of the source's own.
-func (e *Exchange) named(thread string) string {
-	if e.Source == "" {
+func named(source, thread string) string {
+	if source == "" {
 		return thread
 	}
-	return msg.HashKey(e.Source, thread)
+	return msg.HashKey(source, thread)
 }
 
 // delegate recognizes the calls by which coding agents hand work to another agent.

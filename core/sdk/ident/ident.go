@@ -31,6 +31,15 @@ func First(values ...jsonv.Value) string {
 	return ""
 }
 
+// Join returns the ids of a list with a separator between them.
+func Join(list jsonv.Value, separator string) string {
+	var ids []string
+	for v := range list.Elems() {
+		ids = append(ids, Of(v))
+	}
+	return strings.Join(ids, separator)
+}
+
 // Peek is Of for an id that is only compared: v does not count as read.
 func Peek(v jsonv.Value) string {
 	if raw := v.Peek(); len(raw) > Max && v.Is(jsonv.String) {
@@ -83,10 +92,22 @@ func OfFile(path, end string) string {
 	return Bounded(name)
 }
 
+// short is the length of an id below which it seems to count something.
+const short = 12
+
+// Within returns an id as one that is unique outside of its scope: a short one, which may count the calls of a run, with
+// the scope before it.
+func Within(scope, id string) string {
+	if id != "" && len(id) < short {
+		return scope + "/" + id
+	}
+	return id
+}
+
 // Counts reports whether an id seems to count the calls of a run (call_0, functions.search:1), so that another
 // run has the same. Providers' own ids are longer.
 func Counts(id string) bool {
-	return id != "" && (len(id) < 12 || strings.ContainsAny(id, ".:"))
+	return id != "" && (len(id) < short || strings.ContainsAny(id, ".:"))
 }
 
 // Is reports whether v is the id s. It counts as read if it is.

@@ -9,6 +9,13 @@ func (v Value) MarkRead() {
 	}
 }
 
+// Skip is MarkRead for members of an object: the decoder leaves them out knowingly.
+func (v Value) Skip(names ...string) {
+	for _, name := range names {
+		v.Get(name).MarkRead()
+	}
+}
+
 // Unread is a value that was not read: a string, or a container in which nothing was
 // read and that has such strings.
 type Unread struct {

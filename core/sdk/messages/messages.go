@@ -201,8 +201,7 @@ func stopped(x *exchange.Exchange, details jsonv.Value, out *decoder.Output) {
 	}
 	m := x.Message(out, msg.Status, "stop_details:"+x.ID)
 	m.SetAttr("type", "stop_details")
-	m.SetAttr("reason", ident.Of(details.Get("type")))
-	m.SetAttr("category", ident.Of(details.Get("category")))
+	conversation.AttrsAs(m, details, ident.Of, "reason=type", "category")
 	m.Content = details.Get("explanation").Text()
 }
 

@@ -184,8 +184,7 @@ func (d *stream) status(key, typ string) *msg.Message {
 // stop ends the run.
 func (d *stream) stop(reason, key string) {
 	m := d.add(msg.Stop, key)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, reason == "error" || reason == "aborted"
-	d.Run.End(m)
+	d.Run.Finish(m, reason, reason == "error" || reason == "aborted")
 }
 
 // text joins the texts of a content, which is a text or a list of blocks, and collects its images.

@@ -158,6 +158,9 @@ func (r *Current) end(problems int) {
 	r.doc, r.Root, r.Frame, r.Out = nil, jsonv.Value{}, nil, nil // they are others' again
 }
 
+// In is that of a reader without its own: the session is named by the stream.
+func (r *Current) In() (session, run string) { return cmp.Or(r.Origin, "unknown"), "" }
+
 // Add adds a message of an agent to the session of the record.
 func (r *Current) Add(kind msg.Kind, key string) *msg.Message {
 	m := r.Out.Add()
