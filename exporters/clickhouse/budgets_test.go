@@ -82,7 +82,9 @@ func TestBudgets(t *testing.T) {
 	want("spent again", "ada budget_spent begins")
 	x.alerting.budgets = budgeting{}
 	now = now.AddDate(0, 3, 0)
-	if list, err := x.Alerts(t.Context(), now); err != nil || !slices.ContainsFunc(list, func(v msg.Verdict) bool { return v.Path == "ada" && fmt.Sprint(v.Span, v.Name, v.Since) == began[len(began)-1] }) {
+	if list, err := x.Alerts(t.Context(), now); err != nil || !slices.ContainsFunc(list, func(v msg.Verdict) bool {
+		return v.Path == "ada" && fmt.Sprint(v.Span, v.Name, v.Since) == began[len(began)-1]
+	}) {
 		t.Errorf("three months without a sidecar: %+v, %v", list, err)
 	}
 	if n := count(t, c, "SELECT count() FROM v_budget_alerts WHERE resolved IS NULL"); n != "0" {
