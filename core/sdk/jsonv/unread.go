@@ -60,47 +60,58 @@ type unreader struct {
 	d     *Doc
 	size  uint32
 	skip  func(path []string) bool
-	path  []string
+	at    []int32  // the keys that lead to the value at hand, element for an element of an array
+	path  []string // the same, as far as it was asked for: few values are worth a copy of their keys
 	found []Unread
 }
 
+// element stands for the key that an element of an array does not have.
+const element = -1
+
 // walk looks through the node i. untouched is true if nothing in it was read.
 func (w *unreader) walk(i int32) (untouched bool) {
-	n := &w.d.nodes[i]
-	if n.read {
+	nodes := w.d.nodes
+	n := &nodes[i]
+	switch {
+	case n.read:
 		return false
-	}
-	v := Value{w.d, i}
-	before, untouched := len(w.found), true
-	switch n.kind {
-	case String:
-		if n.end-n.start >= w.size && !w.skip(w.path) {
-			w.add(v)
+	case n.kind == String:
+		if n.end-n.start >= w.size && !w.skip(w.named()) {
+			w.add(i)
 		}
 		return true
-	case Object:
-		for k, m := range v.Members() {
-			untouched = w.child(k.String(), m) && untouched
+	}
+	before, untouched := len(w.found), true
+	for c := i + 1; c < n.next; c = nodes[c].next {
+		key := int32(element)
+		if n.kind == Object {
+			key = c
+			c++
 		}
-	case Array:
-		for e := range v.Elems() {
-			untouched = w.child("*", e) && untouched
-		}
+		w.at = append(w.at, key)
+		untouched = w.walk(c) && untouched
+		w.at = w.at[:len(w.at)-1]
+		w.path = w.path[:min(len(w.path), len(w.at))]
 	}
 	if untouched && len(w.found) > before {
 		w.found = w.found[:before]
-		w.add(v)
+		w.add(i)
 	}
 	return untouched
 }
 
-func (w *unreader) child(name string, v Value) (untouched bool) {
-	w.path = append(w.path, name)
-	untouched = w.walk(v.i)
-	w.path = w.path[:len(w.path)-1]
-	return untouched
+// named returns the path of the value at hand.
+func (w *unreader) named() []string {
+	for _, key := range w.at[len(w.path):] {
+		name := "*"
+		if key != element {
+			name = Key{Value{w.d, key}}.String()
+		}
+		w.path = append(w.path, name)
+	}
+	return w.path
 }
 
-func (w *unreader) add(v Value) {
-	w.found = append(w.found, Unread{Path: append([]string(nil), w.path...), Value: v})
+func (w *unreader) add(i int32) {
+	w.found = append(w.found, Unread{Path: append([]string(nil), w.named()...), Value: Value{w.d, i}})
 }
