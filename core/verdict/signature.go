@@ -78,6 +78,9 @@ func timeout(raw []byte) int64 {
 		for n < len(v) && n < 12 && '0' <= v[n] && v[n] <= '9' {
 			n++
 		}
+		if n == 0 { // most calls have none: an error would be three allocations for each
+			continue
+		}
 		if x, err := strconv.ParseInt(string(v[:n]), 10, 64); err == nil && x > 0 {
 			if x < 1000 && name == `"timeout"` {
 				return x * int64(time.Second)

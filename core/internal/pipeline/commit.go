@@ -280,13 +280,16 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	k.closed, k.urgent = time.Now(), false
 	maps.Copy(k.ledgers.pending, k.changed)
 	if how.more || how.committed != nil || k.ledgers.due(k.closed, k.settings.FlushInterval) {
-		for _, a := range k.ledgers.take(k.closed) {
+		due := k.ledgers.take(k.closed)
+		b.rows.Ledger = slices.Grow(b.rows.Ledger, len(due))
+		for _, a := range due {
 			row := a.ledger(k.closed.UnixNano(), k.started.UnixNano())
 			b.rows.Ledger = append(b.rows.Ledger, row)
 			a.record.Ledgered = row.Read
 			k.changed[a.stream.name] = a
 		}
 	}
+	d.Streams = make([]checkpoint.Stream, 0, len(k.changed)+len(k.rewritten))
 	for _, a := range k.changed {
 		d.Streams = append(d.Streams, a.record)
 	}

@@ -46,8 +46,12 @@ type fingerprint struct {
 // fingerprintAt returns the fingerprint of a content that was read up to off. The head
 // covers the bytes that were read, but at least least bytes.
 func fingerprintAt(r io.ReaderAt, off int64, least int) (fingerprint, error) {
+	return fingerprintIn(r, off, least, make([]byte, printLen))
+}
+
+// fingerprintIn is fingerprintAt with a buffer of printLen bytes.
+func fingerprintIn(r io.ReaderAt, off int64, least int, buf []byte) (fingerprint, error) {
 	m := fingerprint{off: off, headLen: int(min(max(off, int64(least)), printLen))}
-	buf := make([]byte, printLen)
 	n, _, err := readAt(r, buf[:m.headLen], 0)
 	if err != nil {
 		return fingerprint{}, err
@@ -74,7 +78,7 @@ func bytesBefore(r io.ReaderAt, off int64, buf []byte) ([]byte, error) {
 
 // in reports whether r has the fingerprint.
 func (m fingerprint) in(r io.ReaderAt) (bool, error) {
-	like, whole, err := m.match(r)
+	like, whole, err := m.matchIn(r, make([]byte, printLen))
 	return like && whole, err
 }
 
@@ -82,13 +86,18 @@ func (m fingerprint) in(r io.ReaderAt) (bool, error) {
 // when r ends before off. The beginning is compared first, since an archive has to be
 // unpacked up to the tail.
 func (m fingerprint) match(r io.ReaderAt) (like, whole bool, err error) {
-	head, err := fingerprintAt(r, 0, m.headLen)
+	return m.matchIn(r, make([]byte, printLen))
+}
+
+// matchIn is match with a buffer of printLen bytes.
+func (m fingerprint) matchIn(r io.ReaderAt, buf []byte) (like, whole bool, err error) {
+	head, err := fingerprintIn(r, 0, m.headLen, buf)
 	if err == nil && head.head != m.head {
 		return false, false, nil
 	}
 	var before []byte
 	if err == nil {
-		before, err = bytesBefore(r, m.off, make([]byte, printLen))
+		before, err = bytesBefore(r, m.off, buf)
 	}
 	if errors.Is(err, errReplaced) {
 		return true, false, nil
@@ -128,11 +137,12 @@ func (m fingerprint) movedTo(r io.ReaderAt, off int64) (fingerprint, error) {
 // that was read last. That the content still has the fingerprint m is compared last: then
 // the rest was read from it too.
 func (m fingerprint) seek(r io.ReaderAt, off int64) (fingerprint, error) {
-	to, err := fingerprintAt(r, off, m.headLen)
+	buf := make([]byte, printLen) // a file that is opened for a line of its own is sought each time
+	to, err := fingerprintIn(r, off, m.headLen, buf)
 	if err != nil {
 		return m, err
 	}
-	if same, err := m.in(r); err != nil || !same {
+	if like, whole, err := m.matchIn(r, buf); err != nil || !like || !whole {
 		return m, cmp.Or(err, errReplaced)
 	}
 	return to, nil
