@@ -420,21 +420,25 @@ func (p *slicePool) note(b *export.Batch) {
 // drop forgets the slices and the sizes of large batches, of which there was none for a while: those of a
 // backlog are tens of megabytes.
 func (p *slicePool) drop() {
-	const few = 1024
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spareMessages, p.spareSpans = nil, nil
 	p.messages, p.spans = min(p.messages, few), min(p.spans, few)
 }
 
+// few is a size of which slices are small beside the rest of a sidecar.
+const few = 1024
+
 // put takes the slices of a committed batch. Their elements are cleared: they keep frames
-// and responses alive.
+// and responses alive. Those of a backlog are let go when a dozen small batches have followed: they are
+// tens of megabytes, which each collection of garbage looks through although next to nothing is in them.
 func (p *slicePool) put(b *export.Batch) {
 	clear(b.Messages)
 	clear(b.Spans)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.spareMessages == nil {
+	large := cap(b.Messages) > 4*max(p.messages, few) || cap(b.Spans) > 4*max(p.spans, few)
+	if p.spareMessages == nil && !large {
 		p.spareMessages, p.spareSpans = b.Messages[:0], b.Spans[:0]
 	}
 }

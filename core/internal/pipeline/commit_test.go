@@ -88,6 +88,31 @@ func TestSlicesAreMadeAtOnce(t *testing.T) {
 	}
 }
 
+// TestSlicesOfABacklogAreLetGo: small batches that follow a backlog one after the other, as live traffic
+// has them, do not keep its slices.
+func TestSlicesOfABacklogAreLetGo(t *testing.T) {
+	p := slicePool{messages: 16384, spans: 8192}
+	batches := 0
+	for ; batches < 100; batches++ {
+		b := export.Batch{}
+		b.Messages, b.Spans = p.take()
+		if cap(b.Messages) <= 4*few && cap(b.Spans) <= 4*few {
+			break
+		}
+		b.Messages, b.Spans = b.Messages[:100], b.Spans[:100]
+		p.note(&b)
+		p.put(&b)
+	}
+	if batches < 5 || batches > 30 {
+		t.Errorf("let go after %d batches", batches)
+	}
+	kept := export.Batch{Messages: make([]msg.Message, 0, 16384)}
+	p = slicePool{messages: 9000}
+	if p.put(&kept); p.spareMessages == nil {
+		t.Error("the slices of a batch that is not full are let go in a backlog")
+	}
+}
+
 // TestAlive: from which time on the silence of a message's sender counts.
 func TestAlive(t *testing.T) {
 	const hour, now = int64(time.Hour), int64(1_800_000_000e9)
