@@ -9,6 +9,7 @@
 //	go run ./bench/cmd/bench -stages              the Go benchmarks of the parts, as one table
 //	go run ./bench/cmd/bench -idle                the cost of Earshot that is left on, beside another build with -vs
 //	go run ./bench/cmd/bench -held 50000          the memory of that many silent sessions; takes six minutes
+//	go run ./bench/cmd/bench discard CONFIG       a sidecar of that configuration that stores nothing, to be profiled
 //	go run ./bench/cmd/bench -goals               the goals beside the last figures of the other modes
 //
 // The collector is built from bench/peer, once, which takes minutes. The rows are counted, and

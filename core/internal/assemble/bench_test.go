@@ -95,6 +95,56 @@ func TestApplyAllocates(t *testing.T) {
 	}
 }
 
+// stored is a store in memory.
+type stored map[string][]byte
+
+func (s stored) Group(key string) ([]byte, error) { return s[key], nil }
+
+// BenchmarkReturning is the cost of a record of a session that is loaded for it and stored after it: 10,000 sessions
+// are open, of which each has a record every ten seconds, so that each has been evicted in between. One operation is a
+// record. state-bytes is the size of a session's state.
+func BenchmarkReturning(b *testing.B) {
+	const sessions, each = 10_000, 10
+	store, size := make(stored, sessions), 0
+	var spans countSpans
+	a := New(Settings{}, store, &spans)
+	now, n := time.Unix(1_700_000_000, 0), 0
+	second := func() {
+		for range sessions / each {
+			s := strconv.Itoa(n % sessions)
+			m := msg.Message{Session: s, Run: "r" + s, Kind: msg.ToolCall, Key: strconv.Itoa(n), Time: now.UnixNano(), Precision: msg.Millis, Complete: msg.Complete, Model: "m"}
+			m.Tool = msg.Tool{CallID: strconv.Itoa(n / (2 * sessions)), Name: "Bash", Arguments: msg.Plain(`{"command":"make test"}`)}
+			if n/sessions%2 == 1 {
+				m.Kind, m.Content = msg.ToolResult, msg.Plain("ok")
+			}
+			m.Host = msg.Host{Tenant: "t", Source: "s", Format: "legion", Ver: uint64(n)}
+			if _, err := a.Apply(&m, uint64(n%sessions), 1, now, now.UnixNano()); err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if err := a.Idle(now, 0); err != nil {
+			b.Fatal(err)
+		}
+		if err := a.Commit(func(key string, _ bool, state []byte) { store[key], size = state, len(state) }); err != nil {
+			b.Fatal(err)
+		}
+		now = now.Add(time.Second)
+	}
+	for range 2 * each {
+		second()
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; i < b.N; i += sessions / each {
+		second()
+	}
+	b.ReportMetric(float64(size), "state-bytes")
+	if len(a.groups) > sessions*7/10 {
+		b.Fatalf("%d sessions are in memory: they were not evicted", len(a.groups))
+	}
+}
+
 // BenchmarkVerdicts is the cost of verdicts at 10,000 open sessions, of which each has a record
 // every ten seconds: a run, its call, and its delegate's run in turn. One operation is ten seconds
 // of traffic. It prints the share of judging in the time of the assembler, which is itself about a

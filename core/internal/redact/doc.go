@@ -36,7 +36,8 @@
 //
 // # Cost
 //
-// Each batch is searched once for candidates. The search goes in steps of 16 bytes from one
+// Each batch of a file is searched once for candidates: a message of one in which there are none is searched again
+// only where a text is not a whole string of the batch, or an expression is configured. The search goes in steps of 16 bytes from one
 // prefix of a kind to the next (prefilter) and applies the expression there, to a bounded
 // part of the text. Configured keys cost another look at each colon. A configured expression
 // with a literal part of three bytes or more costs a search for that literal; one without is
