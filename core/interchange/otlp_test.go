@@ -158,35 +158,86 @@ func texts(b *export.Batch) map[string][]string {
 	return out
 }
 
-// TestOTLPKeepsTheTree holds each case of each bundled decoder to the same runs, parents, calls, times, tokens,
-// texts, arguments and results after a way over OTLP with contents. Lost is, by design: the prompt of a run without a
-// response, the result of a call that failed, and the quotes of arguments that are no JSON.
-func TestOTLPKeepsTheTree(t *testing.T) {
-	least := map[string]int{
-		"agno": 32, "anthropic-sse": 9, "bedrock-converse": 4, "claude-code": 28, "claude-stream": 6, "codex": 15, "codex-exec": 7,
-		"codex-otel": 2, "copilot-otel": 4, "gemini-api": 4, "gemini-cli": 6, "gemini-otel": 2, "grace": 7, "hermes": 3,
-		"legion": 13, "letta": 26, "ollama": 3, "openai-chat": 8, "openai-responses": 6, "otel-genai": 4,
+// lost are the cases that differ after a way over OTLP, and why: docs/opentelemetry.md has the reasons.
+func lost() map[string]string {
+	const (
+		outside   = "a message of no run is on no span"
+		orphan    = "a result of a call that was not read is on no span"
+		model     = "a format names one of two models, and a span has either name"
+		unnamed   = "a call that names no agent is no delegation"
+		several   = "an agent that is no delegation's, or one of several, is below a call"
+		backwards = "the messages of a run do not begin with it"
+		elsewhere = "a run names a parent that is no span of its session"
+		repeated  = "ids of calls repeat in a session"
+	)
+	return map[string]string{
+		"acp/load":                         outside,
+		"ag-ui/graph":                      model,
+		"ag-ui/odd":                        orphan,
+		"agno/regenerated":                 model,
+		"anthropic-sse/passes":             model,
+		"atif/agents":                      several,
+		"atif/broken":                      orphan,
+		"atif/elsewhere":                   elsewhere,
+		"claude-code-otel/logs":            model,
+		"claude-code/backward_times":       backwards,
+		"claude-code/results":              orphan,
+		"claude-code/team_inbox":           outside,
+		"claude-managed-agents/broken_off": backwards,
+		"codex-app-server/failures":        orphan,
+		"codex-exec/agents":                unnamed,
+		"codex/paginated_window":           model,
+		"codex/spawn_v1":                   unnamed,
+		"codex/unknown":                    orphan,
+		"copilot/failures":                 orphan,
+		"gemini-cli/lines":                 outside,
+		"goose/broken":                     orphan,
+		"grace/open":                       outside,
+		"grace/unanswered":                 outside,
+		"hermes/delegate":                  several,
+		"hermes/document":                  unnamed,
+		"hermes/lines":                     unnamed,
+		"langgraph/protocol":               several,
+		"legion/comms_log":                 outside,
+		"legion/lifecycle_flat":            elsewhere,
+		"legion/websocket_events":          outside,
+		"llm-message/pipeline":             backwards,
+		"mcp/stdio":                        orphan,
+		"openclaw/beside":                  backwards,
+		"opencode/export":                  repeated,
+		"opencode/failures":                model,
+		"opencode/rows":                    model,
+		"otel-genai/orphans":               model,
+		"pi/broken":                        orphan,
+		"vercel-ui/turn":                   model,
 	}
-	formats := plugins.Bundled()
+}
+
+// TestOTLPKeepsTheTree holds each case of each bundled decoder to the same runs, parents, calls, times, tokens,
+// texts, arguments and results after a way over OTLP with contents, but those that are lost. The results of calls that failed
+// are never sent.
+func TestOTLPKeepsTheTree(t *testing.T) {
+	formats, lost := plugins.Bundled(), lost()
 	for _, format := range slices.Sorted(maps.Keys(formats)) {
 		cases, err := conformance.Load(os.DirFS(filepath.Join("..", "..", "plugins", format, "testdata")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal, differ := 0, []string(nil)
 		for _, c := range cases {
+			name := format + "/" + c.Name
 			before := assembled(t, formats[format](), c.Stream, c.Frames)
 			after := assembled(t, otelgenai.New(), decoder.Stream{Origin: "otlp"}, received(t, before))
 			d := cmp.Diff(spanFacts(before), spanFacts(after)) + cmp.Diff(texts(before), texts(after))
-			if d == "" {
-				equal++
-				continue
+			switch why := lost[name]; {
+			case d != "" && why == "":
+				t.Errorf("%s (-before +after):\n%s", name, d)
+			case d == "" && why != "":
+				t.Errorf("%s is the same, and not one where %s", name, why)
 			}
-			differ = append(differ, c.Name)
-			t.Logf("%s/%s (-before +after):\n%s", format, c.Name, d)
+			delete(lost, name)
 		}
-		if equal < least[format] {
-			t.Errorf("%s: %d cases are the same, want %d; %s differ", format, equal, least[format], strings.Join(differ, ", "))
-		}
+	}
+	for name := range lost {
+		t.Errorf("%s is no case", name)
 	}
 }

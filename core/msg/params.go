@@ -36,6 +36,10 @@ const FinishReasonOf = "finish_reason_of"
 // has no other name there.
 const ResponseItem = "item_id"
 
+// ResponseStart is an attribute of a message with the signal ModelEnd: when the response began, in Unix nanoseconds, where
+// the protocol has it. Such an end is exact, and a response without parts has it alone.
+const ResponseStart = "response_start"
+
 // RestOf is an attribute of a usage message with what the responses lack of a total: that of the
 // session, or of the run.
 const (

@@ -50,7 +50,7 @@ var formats = map[string]traits{
 	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true},
 	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true},
 	"gemini-cli":            {model: answered, family: "gemini-cli", rank: 3, ownNames: true},
-	"codex-app-server":      {provider: "openai", model: asked},
+	"codex-app-server":      {provider: "openai", model: asked, family: "codex", rank: 1, ownNames: true},
 	"mcp":                   {model: answered, calls: true},
 	"cursor":                {model: asked},
 	"goose":                 {model: asked},

@@ -39,6 +39,7 @@ type part struct {
 	Modality  string          `json:"modality,omitempty"`
 	MimeType  string          `json:"mime_type,omitempty"`
 	URI       string          `json:"uri,omitempty"`
+	IsError   bool            `json:"is_error,omitempty"` // ours: of the result of a call that failed
 }
 
 // size is how much of a span the part takes.
@@ -74,6 +75,11 @@ func (x *Exporter) content(s *msg.Span) []*commonpb.KeyValue {
 		if s.Outcome == msg.OutcomeOK {
 			add(semconv.KeyToolResult, result)
 		}
+	case msg.SpanRun, msg.SpanWorkflow:
+		in, answer := t.rest()
+		add(semconv.KeyInputMessages, marshal(in))
+		x.reason(s, answer)
+		add(semconv.KeyOutputMessages, marshal(answer))
 	case msg.SpanChat:
 		in, answer, dropped := t.chat(s.ID, s.Start)
 		add(semconv.KeyInstructions, t.system)
@@ -81,16 +87,22 @@ func (x *Exporter) content(s *msg.Span) []*commonpb.KeyValue {
 		if dropped > 0 {
 			out = append(out, pair(semconv.KeyDropped, value(semconv.Value{Kind: semconv.IntValue, Int: int64(dropped)})))
 		}
-		if answer != nil && !x.settings.Profile.Latest() { // deprecated there
-			answer[0].FinishReason = unknownReason
-			if len(s.FinishReasons) > 0 {
-				answer[0].FinishReason = cmp.Or(s.FinishReasons[0], unknownReason)
-			}
-		}
+		x.reason(s, answer)
 		add(semconv.KeyOutputMessages, marshal(answer))
 		add(semconv.KeyToolDefinitions, t.tools)
 	}
 	return out
+}
+
+// reason sets why the model stopped, on the first of the output messages of a span.
+func (x *Exporter) reason(s *msg.Span, answer []message) {
+	if answer == nil || x.settings.Profile.Latest() { // deprecated there
+		return
+	}
+	answer[0].FinishReason = unknownReason
+	if len(s.FinishReasons) > 0 {
+		answer[0].FinishReason = cmp.Or(s.FinishReasons[0], unknownReason)
+	}
 }
 
 // marshal is the JSON of messages; nil when there are none.
@@ -108,23 +120,23 @@ func marshal(m []message) []byte {
 }
 
 // arguments returns a call's arguments as JSON. Arguments that are not JSON, or that
-// had to be truncated, become a JSON string.
-func arguments(t msg.Text) json.RawMessage {
+// had to be truncated, become a JSON string: quoted.
+func arguments(t msg.Text) (value json.RawMessage, quoted bool) {
 	s := t.String()
 	if s == "" {
-		return nil
+		return nil, false
 	}
 	if len(s) <= maxContent && utf8.ValidString(s) {
 		var b bytes.Buffer
 		if json.Compact(&b, []byte(s)) == nil {
-			return b.Bytes()
+			return b.Bytes(), false
 		}
 	}
 	b, err := json.Marshal(truncate(s))
 	if err != nil { // strings always marshal
-		return nil
+		return nil, false
 	}
-	return b
+	return b, true
 }
 
 // truncate shortens a text at a rune.

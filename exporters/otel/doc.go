@@ -31,7 +31,7 @@
 // Contents are not sent unless Settings.Content is set; a message's row in ClickHouse
 // names its span. With Content a call has its arguments and, if it succeeded, its result;
 // a chat has the input messages, the output messages, the instructions and the tool
-// definitions. Most of that arrives in earlier batches than the span, so the recent
+// definitions; a run has the texts that are on no chat. Most of that arrives in earlier batches than the span, so the recent
 // messages of each run stay in memory (history.go); after a restart a span has the
 // messages since then. The event gen_ai.client.inference.operation.details of each chat
 // goes to the receiver's logs endpoint after the request that has its span, and counts as

@@ -37,6 +37,8 @@ type entry struct {
 	chat msg.SpanID // span of the response that has the part
 	span msg.SpanID // span of the call, for a call and its result
 	part part
+	// quoted is set on a call whose arguments are no JSON: they are a string in those of the part.
+	quoted bool
 }
 
 func runKeyOf(m *msg.Message) runKey { return runKey{m.Host.Tenant, m.Host.Format, m.Session, m.Run} }
@@ -123,10 +125,11 @@ func entryOf(m *msg.Message) (s entry, ok bool) {
 		s.role, s.part = "assistant", part{Type: "reasoning", Content: words(m.Content)}
 	case msg.ToolCall, msg.Delegation:
 		s.role, s.span = "assistant", m.Host.SpanID
-		s.part = part{Type: "tool_call", ID: strings.Clone(m.Tool.CallID), Name: strings.Clone(m.Tool.Name), Arguments: arguments(m.Tool.Arguments)}
+		s.part = part{Type: "tool_call", ID: strings.Clone(m.Tool.ID()), Name: strings.Clone(m.Tool.Name)}
+		s.part.Arguments, s.quoted = arguments(m.Tool.Arguments)
 	case msg.ToolResult, msg.DelegationResult:
 		s.role, s.span = "tool", m.Host.SpanID
-		s.part = part{Type: "tool_call_response", ID: strings.Clone(m.Tool.CallID), Response: words(m.Content)}
+		s.part = part{Type: "tool_call_response", ID: strings.Clone(m.Tool.ID()), Response: words(m.Content), IsError: m.IsError}
 	default:
 		return entry{}, false
 	}
@@ -178,10 +181,21 @@ func (t *history) call(span msg.SpanID) (arguments, result []byte) {
 		case s.role == "tool":
 			result = []byte(*s.part.Response)
 		default:
-			arguments = s.part.Arguments
+			if arguments = s.part.Arguments; s.quoted {
+				arguments = unquoted(arguments)
+			}
 		}
 	}
 	return arguments, result
+}
+
+// unquoted returns the text of a string in JSON: an attribute of its own is one.
+func unquoted(value []byte) []byte {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return value
+	}
+	return []byte(text)
 }
 
 // chat returns the input and output messages of a response. The input is every entry
@@ -215,6 +229,33 @@ func (t *history) chat(chat msg.SpanID, asked int64) (in, out []message, dropped
 		in = appendPart(in, &t.entries[i])
 	}
 	return in, out, t.dropped + from
+}
+
+// rest returns the texts of the run that are on no span of a response: prompts that none had as its new input, and
+// answers of a program.
+func (t *history) rest() (in, out []message) {
+	first := make(map[msg.SpanID]int) // the part with which a response begins
+	for i := len(t.entries) - 1; i >= 0; i-- {
+		first[t.entries[i].chat] = i
+	}
+	answered := make([]bool, len(t.entries)) // the next message of the assistant begins a response
+	next := false
+	for i := len(t.entries) - 1; i >= 0; i-- {
+		s := &t.entries[i]
+		if s.role == "assistant" {
+			next = !s.chat.IsZero() && first[s.chat] == i
+		}
+		answered[i] = next
+	}
+	for i := range t.entries {
+		switch s := &t.entries[i]; {
+		case s.role == "user" && !answered[i]:
+			in = appendPart(in, s)
+		case s.role == "assistant" && s.chat.IsZero() && s.part.Type != "tool_call":
+			out = appendPart(out, s)
+		}
+	}
+	return in, out
 }
 
 // appendPart adds a part to the last message if the role is the same, else to a new one.

@@ -29,7 +29,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "claude-code-otel", Revision: 2, Provider: "anthropic",
+		Name: "claude-code-otel", Revision: 3, Provider: "anthropic",
 		Summary: "OpenTelemetry of Claude Code: log events, and the spans of its beta.",
 		Names:   names, Beside: true, Direct: true, Rootless: true,
 		Rules: rules, Event: event, LeavesOut: leavesOut,

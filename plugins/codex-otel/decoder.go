@@ -26,7 +26,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "codex-otel", Revision: 1, Provider: "openai",
+		Name: "codex-otel", Revision: 2, Provider: "openai",
 		Summary: "OpenTelemetry of Codex: log events and spans.",
 		Names:   names, Direct: true, OneSource: true,
 		Rules: rules, Event: event, LeavesOut: leavesOut,

@@ -27,7 +27,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "copilot-otel", Revision: 1,
+		Name: "copilot-otel", Revision: 2,
 		Summary: "OpenTelemetry of GitHub Copilot: CLI, VS Code and Visual Studio.",
 		Names:   names, Rules: rules, Event: event, LeavesOut: leavesOut,
 	}).Factory()

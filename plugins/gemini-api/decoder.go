@@ -39,7 +39,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "gemini-api", Revision: 2, Provider: "gcp.gen_ai", Many: true, Lines: true,
+		Name: "gemini-api", Revision: 3, Provider: "gcp.gen_ai", Many: true, Lines: true,
 		Summary: "Gemini API: generateContent, its streams, and interactions.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
@@ -47,6 +47,9 @@ func New() decoder.Factory {
 
 // event decodes a chunk or a whole response of either API.
 func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	if resources(x, v, out) {
+		return
+	}
 	if inner := v.Get("response"); inner.Is(jsonv.Object) && !v.Get("candidates").Exists() {
 		v = inner
 	}

@@ -14,6 +14,9 @@ import (
 
 // request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	if resourceRequest(x, v, out) {
+		return
+	}
 	path, model, prompt := x.Path, v.Get("model"), ident.Of(v.Get("user_prompt_id"))
 	if agent, _, one := strings.Cut(prompt, "#"); one && strings.Count(prompt, "#") == 1 {
 		prompt = agent // whose turns are one run

@@ -26,7 +26,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "gemini-otel", Revision: 2, Provider: "gcp.gemini",
+		Name: "gemini-otel", Revision: 3, Provider: "gcp.gemini",
 		Summary: "OpenTelemetry of Gemini CLI: log events and spans.",
 		Names:   names, Outside: true, Direct: true, OneSource: true, Rootless: true,
 		Rules: rules, Event: event, LeavesOut: leavesOut,

@@ -9,7 +9,8 @@
 //   - A message may have several calls. Several messages with the same created_timestamp are one
 //     response of the model: created_timestamp is in seconds.
 //   - Tokens are counted for a session, and accumulated over compactions; those without the prefix
-//     accumulated_ are of the last response.
+//     accumulated_ are of the last response. Since version 15 usage_ledger has a row for each response as well, and, in a session that
+//     began before, one with the tokens until then (carried_forward).
 package goose
 
 import (
@@ -37,13 +38,14 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "goose",
-			Revision:   1,
+			Revision:   2,
 			Summary:    "Sessions of Goose: its database, its files, exports and what goose run prints.",
 			Transports: []frame.Kind{frame.Line, frame.Body},
 			Documents:  []string{"*.json"},
 			Tables: json.RawMessage(`{"tables":[
-			{"table":"sessions","order":"created_at","json":["extension_data","recipe_json","user_recipe_values_json","model_config_json"]},
-			{"table":"messages","order":"created_timestamp","json":["content_json","metadata_json"]}]}`),
+			{"table":"sessions","order":"created_at","json":["extension_data","recipe_json","user_recipe_values_json","model_config_json","parent_delegation"]},
+			{"table":"messages","order":"created_timestamp","json":["content_json","metadata_json"]},
+			{"table":"usage_ledger","order":"created_timestamp"}]}`),
 		},
 		LeavesOut: leavesOut,
 		State:     1,
@@ -80,6 +82,9 @@ type session struct {
 	Model    string              `json:",omitempty"`
 	Provider string              `json:",omitempty"`
 	Counts   conversation.Counts `json:",omitzero"`
+	Ledger   conversation.Counts `json:",omitzero"` // those of Counts that are in usage_ledger
+	Rest     conversation.Counts `json:",omitzero"` // those that are not, as they were emitted
+	Created  conversation.Time   `json:",omitzero"`
 	Run      conversation.Run
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 }
@@ -102,6 +107,9 @@ func (d *stream) Read() {
 	case table.Equal("sessions") && ident.Peek(row.Get("id")) != "":
 		d.enter(ident.Of(row.Get("id")))
 		d.session(row)
+	case table.Equal("usage_ledger") && ident.Peek(row.Get("session_id")) != "" && row.Get("id").Digits() != "":
+		d.enter(ident.Of(row.Get("session_id")))
+		d.ledger(row)
 	case table.Equal("messages") && ident.Peek(row.Get("session_id")) != "" && row.Get("content_json").Is(jsonv.Array):
 		d.enter(ident.Of(row.Get("session_id")))
 		d.message(row)
@@ -200,6 +208,7 @@ func (d *stream) session(v jsonv.Value) {
 	s.Model = cmp.Or(ident.Of(v.First("model_config_json", "model_config").Get("model_name")), s.Model)
 	s.Provider = cmp.Or(ident.Of(v.Get("provider_name")), s.Provider)
 	d.At = conversation.TimeOf(v.Get("created_at"))
+	s.Created = d.At
 	if parent := ident.Of(v.Get("parent_session_id")); v.Get("session_type").In("sub_agent", "subagent") && s.Run.ID == "" {
 		s.Run = conversation.Run{ID: s.ID, Child: true}
 		if parent != s.ID && parent != "" {
@@ -215,23 +224,68 @@ func (d *stream) session(v jsonv.Value) {
 	m.SetAttr("model", s.Model)
 	m.SetAttr("provider", s.Provider)
 	m.SetAttr("cost", v.Get("accumulated_cost").Digits())
-	conversation.AttrsAs(m, v, conversation.ShortJSON, "recipe=recipe_json", "recipe_values=user_recipe_values_json")
+	conversation.AttrsAs(m, v, conversation.ShortJSON, "recipe=recipe_json", "recipe_values=user_recipe_values_json", "parent_delegation")
+	if !s.Run.Child { // else it is the parent of the run
+		conversation.Attrs(m, v, "parent_session_id")
+	}
 	in, out := v.Get("accumulated_input_tokens"), v.Get("accumulated_output_tokens")
 	if !in.Exists() && !out.Exists() {
 		return
 	}
-	// One message has the tokens of the session: the row has how many there are now.
-	read, written := v.Get("accumulated_cache_read_tokens").Uint(), v.Get("accumulated_cache_write_tokens").Uint()
+	s.Counts = s.Counts.Max(counts(in, out, v.Get("accumulated_cache_read_tokens"), v.Get("accumulated_cache_write_tokens")))
+	d.rest()
+}
+
+// counts are tokens, of which the input contains the cached ones.
+func counts(in, out, read, written jsonv.Value) conversation.Counts {
 	c := conversation.Counts{Input: in.Uint(), Output: out.Uint()}
-	if read+written <= c.Input { // the input contains them
-		c.Input, c.CacheRead, c.CacheWrite = c.Input-read-written, read, written
+	if r, w := read.Uint(), written.Uint(); r+w <= c.Input {
+		c.Input, c.CacheRead, c.CacheWrite = c.Input-r-w, r, w
 	}
-	s.Counts = s.Counts.Max(c)
-	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.At}
+	return c
+}
+
+// ledger decodes the tokens of one response: {id, model, input_tokens, …, cost, cost_source, is_compaction}. No row names
+// the message: they are of the run that goes on.
+func (d *stream) ledger(v jsonv.Value) {
+	s, id := d.s, v.Get("id").Digits()
+	d.At = conversation.TimeOf(v.Get("created_timestamp"))
+	c := counts(v.Get("input_tokens"), v.Get("output_tokens"), v.Get("cache_read_tokens"), v.Get("cache_write_tokens"))
+	before := v.Get("cost_source").Equal("carried_forward")
+	if d.Seen.Add("ledger "+id, maxSeen) {
+		s.Ledger = s.Ledger.Add(c)
+	}
+	d.link()
+	r := conversation.Response{ID: "ledger:" + s.ID + "/" + id, Model: ident.Of(v.Get("model")), Provider: s.Provider, At: d.At}
+	r.Count(c, msg.Provider)
+	m := r.Usage(d.Out, msg.Complete)
+	m.Session, m.Agent.Kind, m.ResponseID = s.Root, msg.KindAgent, ""
+	if s.Run.ID != "" && (s.Run.Child || !before) {
+		s.Run.Mark(m)
+	}
+	conversation.Attrs(m, v, "cost_source")
+	m.SetAttr("cost", v.Get("cost").Digits())
+	if v.Get("is_compaction").Uint() > 0 {
+		m.SetAttr("compaction", "true")
+	}
+	if s.Rest != (conversation.Counts{}) {
+		d.rest()
+	}
+}
+
+// rest emits the tokens of the session that usage_ledger does not have: one message, which follows both.
+func (d *stream) rest() {
+	s := d.s
+	rest, _ := s.Counts.Max(s.Ledger).Sub(s.Ledger)
+	none, before := conversation.Counts{}, s.Rest
+	if s.Rest = rest; rest == none && before == none && s.Ledger != none {
+		return
+	}
+	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: s.Created}
 	if s.Run.Child {
 		r.Run = s.Run.ID
 	}
-	r.Count(s.Counts, msg.Provider)
+	r.Count(rest, msg.Provider)
 	u := r.Usage(d.Out, msg.Summary)
 	u.Session, u.Agent.Kind, u.ResponseID = s.Root, msg.KindAgent, ""
 	if d.link(); s.Run.Child { // it may be the first message of the run

@@ -66,7 +66,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		m.Content = p.Get("todos").JSON()
 	default:
 		switch group, _, _ := strings.Cut(typ, "."); group {
-		case "server", "installation", "lsp", "file", "tui", "pty", "vcs", "project", "mcp", "ide", "worktree", "workspace", "global", "storage", "account", "plugin", "catalog":
+		case "server", "installation", "lsp", "file", "tui", "pty", "vcs", "project", "mcp", "ide", "worktree", "workspace", "global", "storage", "account", "plugin", "catalog", "models-dev":
 			p.MarkRead() // of no conversation
 		default:
 			return false

@@ -28,12 +28,13 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 3,
+		Name: "otel-genai", Revision: 4,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{
 			"llm.input_messages.": otlp.Input, "llm.output_messages.": otlp.Output, "gen_ai.prompt.": otlp.Input, "gen_ai.completion.": otlp.Output,
 		},
+		Ours:  true,
 		Rules: rules, Event: otlp.GenAIEvent, LeavesOut: leavesOut,
 	}).Factory()
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/app"
@@ -10,7 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/sdk"
 	"github.com/earshot-dev/earshot/exporters"
-	"github.com/earshot-dev/earshot/plugins/legion"
+	"github.com/earshot-dev/earshot/plugins"
 )
 
 // discard runs the sidecar with an exporter that drops every batch.
@@ -22,7 +24,7 @@ func discard(ctx context.Context, path string) error {
 	app.BoundMemory(ctx, c) // as the command run does
 	return app.Run(ctx, app.Settings{
 		Config: c, UntilIdle: 300 * time.Millisecond,
-		Decoders: app.Decoders{Names: []string{"legion"}, Args: func(name string) []string { return []string{"decoder", name} }},
+		Decoders: app.Decoders{Names: slices.Sorted(maps.Keys(plugins.Bundled())), Args: func(name string) []string { return []string{"decoder", name} }},
 		Exporters: func(context.Context, string) ([]app.Exporter, error) {
 			return []app.Exporter{{Name: "nowhere", Exporter: discardExporter{}}}, nil
 		},
@@ -34,5 +36,5 @@ type discardExporter struct{}
 func (discardExporter) Export(context.Context, *export.Batch) error { return nil }
 func (discardExporter) Close(context.Context) error                 { return nil }
 
-// decode serves the decoder of that sidecar.
-func decode() { sdk.Serve(legion.New()) }
+// decode serves a decoder of that sidecar.
+func decode(format string) { sdk.Serve(plugins.Bundled()[format]()) }

@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 		return discard(ctx, args[1])
 	}
 	if len(args) == 2 && args[0] == "decoder" {
-		decode()
+		decode(args[1])
 		return nil
 	}
 	var o options

@@ -3,6 +3,7 @@ package assemble
 import (
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/internal/assemble/link"
@@ -47,7 +48,8 @@ type chat struct {
 	Finish     string     `json:"finish,omitempty"`
 	Usage      msg.Tokens `json:"usage,omitzero"`
 	Error      string     `json:"error,omitempty"`
-	Ordinal    int        `json:"nth,omitempty"` // among the run's responses
+	Ordinal    int        `json:"nth,omitempty"`   // among the run's responses
+	Ended      bool       `json:"ended,omitempty"` // Last is its end by the protocol: calls that begin later are parts of it
 
 	span msg.SpanID // see ids
 }
@@ -61,6 +63,7 @@ type chatStart struct {
 	AskedModel string     `json:"asked,omitempty"`
 	Request    []msg.Attr `json:"request,omitempty"`
 	Usage      msg.Tokens `json:"usage,omitzero"` // for parts that follow it
+	End        int64      `json:"end,omitempty"`  // by the protocol
 }
 
 // counted is usage that was added to the run and that a later version of its message may
@@ -103,9 +106,35 @@ func (g handler) output(r *run, m *msg.Message) *chat {
 		r.startChat(m)
 	}
 	c := r.Chat
-	c.Last = max(c.Last, m.Time)
+	if !c.Ended {
+		c.Last = max(c.Last, m.Time)
+	}
 	c.describe(m)
 	return c
+}
+
+// modelEnd ends the response of the message. One that has no parts begins by it.
+func (g handler) modelEnd(r *run, m *msg.Message) {
+	began, err := strconv.ParseInt(m.Attr(msg.ResponseStart), 10, 64)
+	exact := err == nil && m.ResponseID != ""
+	if exact && !slices.ContainsFunc(r.Chats, func(known chatStart) bool { return known.ID == m.ResponseID }) {
+		g.output(r, m)
+	}
+	c := r.Chat
+	if c == nil || c.Named && m.ResponseID != "" && m.ResponseID != c.ID {
+		return
+	}
+	c.Last = max(c.Last, m.Time)
+	c.describe(m)
+	if !exact {
+		return
+	}
+	c.Start, c.Last, c.Ended = min(began, m.Time), m.Time, true
+	for i := range r.Chats {
+		if r.Chats[i].ID == c.ID {
+			r.Chats[i].Start, r.Chats[i].End = c.Start, c.Last
+		}
+	}
 }
 
 // closeChat closes the open response. Its span is emitted when the message at hand has been
@@ -131,6 +160,7 @@ func (r *run) startChat(m *msg.Message) {
 	at := slices.IndexFunc(r.Chats, func(known chatStart) bool { return known.ID == id })
 	if at >= 0 {
 		known := &r.Chats[at]
+		c.Last, c.Ended = known.End, known.End != 0
 		c.Start, c.FirstToken, c.Ordinal, c.AskedModel, c.Request, c.Usage = known.Start, known.FirstToken, known.Ordinal, known.AskedModel, known.Request, known.Usage
 	} else {
 		r.Responses++

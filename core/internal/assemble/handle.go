@@ -192,10 +192,7 @@ func (g handler) signal(r *run, m *msg.Message) {
 		r.Request = m.Params()
 		r.Unnamed = r.Unnamed || m.Attr(msg.SessionFrom) != ""
 	case msg.ModelEnd:
-		if c := r.Chat; c != nil {
-			c.Last = max(c.Last, m.Time)
-			c.describe(m)
-		}
+		g.modelEnd(r, m)
 	case msg.FirstToken:
 		r.firstToken(m)
 	case msg.WaitStart, msg.WaitEnd, msg.Retry:

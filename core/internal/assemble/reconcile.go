@@ -411,7 +411,11 @@ func (x *reconciler) sameRuns(g *group, f *fact) {
 	for i := range f.Spans[1:] {
 		s := &f.Spans[1+i].Span
 		if s.Run != best.Run && subAgent(s) == subAgent(best) && (!subAgent(s) || g.view.OwnNames) {
-			x.same(g, g.ids.of(msg.SpanRun, s.Run), g.ids.of(msg.SpanRun, best.Run))
+			from, to := x.fact(g, g.ids.of(msg.SpanRun, s.Run)), x.fact(g, g.ids.of(msg.SpanRun, best.Run))
+			if from.Named > to.Named { // by a view that is stronger than both and does not have this response
+				from, to = to, from
+			}
+			x.merge(from, to)
 		}
 	}
 }

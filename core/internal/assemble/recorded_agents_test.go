@@ -285,6 +285,77 @@ func (s *story) exec() []recording {
 	return []recording{rec}
 }
 
+// appServer writes the messages of format codex-app-server: a recording of one connection, on which the threads
+// of sub-agents are, too. A shell command is an item with the id of its call.
+func (s *story) appServer() []recording {
+	var list []any
+	millis := func(t float64) int64 { return s.at(t).UnixMilli() }
+	notify := func(at float64, method string, params object) {
+		list = append(list, object{"method": method, "params": params, "emittedAtMs": millis(at)})
+	}
+	var play func(thread, id, text string, at, end float64, steps []step, total *step)
+	play = func(thread, id, text string, at, end float64, steps []step, total *step) {
+		item := func(from, to float64, it object) {
+			if from > 0 {
+				begun := object{}
+				for k, v := range it {
+					begun[k] = v
+				}
+				for _, k := range []string{"aggregatedOutput", "exitCode", "receiverThreadIds", "agentsStates"} {
+					delete(begun, k)
+				}
+				notify(from, "item/started", object{"threadId": thread, "turnId": id, "item": begun, "startedAtMs": millis(from)})
+			}
+			if to > 0 {
+				notify(to, "item/completed", object{"threadId": thread, "turnId": id, "item": it, "completedAtMs": millis(to)})
+			}
+		}
+		turn := func(status string) object {
+			return object{"id": id, "items": []object{}, "status": status, "startedAt": s.at(at).Unix(), "completedAt": s.at(end).Unix()}
+		}
+		notify(at, "turn/started", object{"threadId": thread, "turn": turn("inProgress")})
+		item(at, at, object{"type": "userMessage", "id": "user-" + id, "content": []object{{"type": "text", "text": text}}})
+		for _, st := range steps {
+			if st.text != "" {
+				item(st.to, st.to, object{"type": "agentMessage", "id": "msg_" + st.id, "text": st.text})
+			}
+			of := func(c toolCall) object {
+				if c.agent != nil {
+					return object{
+						"type": "collabAgentToolCall", "id": c.id, "tool": "spawnAgent", "senderThreadId": thread, "receiverThreadIds": []string{c.agent.id}, "prompt": c.agent.task,
+						"agentsStates": object{c.agent.id: object{"status": "completed", "message": c.result}},
+					}
+				}
+				return object{"type": "commandExecution", "id": c.id, "command": c.args, "aggregatedOutput": c.result, "exitCode": 0}
+			}
+			for _, c := range st.calls {
+				item(st.to, 0, of(c))
+			}
+			total.in, total.out, total.read = total.in+st.in, total.out+st.out, total.read+st.read
+			notify(st.to, "thread/tokenUsage/updated", object{"threadId": thread, "turnId": id, "tokenUsage": object{"total": total.appServerTokens(), "last": st.appServerTokens()}})
+			for _, c := range st.calls {
+				if a := c.agent; a != nil {
+					notify(c.from, "thread/started", object{"thread": object{"id": a.id, "sessionId": s.session, "parentThreadId": thread, "agentRole": a.typ, "modelProvider": "openai", "cwd": "/srv"}})
+					play(a.id, a.id+"-turn", a.task, c.from, c.to, a.steps, new(step))
+				}
+				item(0, c.to, of(c))
+			}
+		}
+		notify(end, "turn/completed", object{"threadId": thread, "turn": turn("completed")})
+	}
+	list = append(list, object{"id": 1, "result": object{"model": "gpt-small-1", "thread": object{"id": s.session, "sessionId": s.session, "modelProvider": "openai", "cwd": "/srv", "source": "vscode"}}, "emittedAtMs": millis(0)})
+	var total step
+	for _, t := range s.turns {
+		play(s.session, t.prompt, t.text, t.at, t.end, t.steps, &total)
+	}
+	return []recording{s.lines("codex-app-server", "/var/lib/earshot/wrap/codex-app-server/"+s.session+".jsonl", list...)}
+}
+
+// appServerTokens are the counts of a response as the app server writes them.
+func (st *step) appServerTokens() object {
+	return object{"inputTokens": st.in + st.read, "cachedInputTokens": st.read, "outputTokens": st.out, "reasoningOutputTokens": 0, "totalTokens": st.in + st.read + st.out}
+}
+
 // chat writes the files of format gemini-cli.
 func (s *story) chat() (out []recording) {
 	tokens := func(st step) object {

@@ -327,6 +327,9 @@ func recordedRuns() map[string]recordedRun {
 		runs["claude code, output of old: "+name] = recordedRun{whole: "claude-code", totals: true, views: slices.Concat(s.transcript(), s.stream(false))}
 		runs["codex: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(true), s.codexLogs(), s.responses(true))}
 		runs["codex, no ids of items: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(false), s.codexLogs(), s.responses(false))}
+		runs["codex app server: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(true), s.appServer(), s.codexLogs())}
+		runs["codex app server, traffic: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(true), s.appServer(), s.responses(true), s.codexTraces())}
+		runs["codex app server, no ids of items: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(false), s.appServer(), s.codexLogs(), s.responses(false))}
 		runs["gemini: "+name] = recordedRun{whole: "gemini-cli", views: slices.Concat(s.chat(), s.geminiLogs(), s.assist())}
 		runs["codex, traces: "+name] = recordedRun{whole: "codex", views: slices.Concat(s.rollout(true), s.codexTraces())}
 		runs["gemini, traces: "+name] = recordedRun{whole: "gemini-cli", views: slices.Concat(s.chat(), s.geminiTraces())}

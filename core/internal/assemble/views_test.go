@@ -22,6 +22,7 @@ import (
 	claudecodeotel "github.com/earshot-dev/earshot/plugins/claude-code-otel"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
 	"github.com/earshot-dev/earshot/plugins/codex"
+	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
 	codexotel "github.com/earshot-dev/earshot/plugins/codex-otel"
 	"github.com/earshot-dev/earshot/plugins/copilot"
@@ -35,7 +36,7 @@ import (
 
 var decoders = map[string]decoder.Factory{
 	"claude-code": claudecode.New(), "claude-code-otel": claudecodeotel.New(), "anthropic-sse": anthropicsse.New(), "claude-stream": claudestream.New(),
-	"codex-exec": codexexec.New(), "codex-otel": codexotel.New(), "openai-responses": openairesponses.New(), "gemini-cli": geminicli.New(),
+	"codex-exec": codexexec.New(), "codex-app-server": codexappserver.New(), "codex-otel": codexotel.New(), "openai-responses": openairesponses.New(), "gemini-cli": geminicli.New(),
 	"gemini-otel": geminiotel.New(), "gemini-api": geminiapi.New(), "copilot": copilot.New(), "copilot-otel": copilototel.New(),
 	"mcp": mcp.New(), "a2a": a2a.New(), "acp": acp.New(), "codex": codex.New(),
 }

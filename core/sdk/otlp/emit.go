@@ -44,8 +44,9 @@ func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Com
 			order[i].scope()
 		}
 	}
+	below := depths(order)
 	slices.SortStableFunc(order, func(a, b *Span) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(below[a], below[b]), cmp.Compare(b.End, a.End))
 	})
 	main := t.Main
 	for _, s := range order {
@@ -81,6 +82,23 @@ func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Com
 	}
 }
 
+// depths are the numbers of spans above each, of these: what begins with its parent comes after it.
+func depths(spans []*Span) map[*Span]int {
+	byID := make(map[string]*Span, len(spans))
+	for _, s := range spans {
+		byID[s.ID] = s
+	}
+	out := make(map[*Span]int, len(spans))
+	for _, s := range spans {
+		n := 0
+		for at := byID[s.Parent]; at != nil && n < maxDepth; at = byID[at.Parent] {
+			n++
+		}
+		out[s] = n
+	}
+	return out
+}
+
 // adoptTurns makes the run of an agent's span the turn in which log records had its responses and calls.
 func (e *emitter) adoptTurns(spans []*Span) {
 	for _, s := range spans {
@@ -110,6 +128,7 @@ func (e *emitter) all(spans []*Span) {
 	prompted := make(map[string]bool)                             // runs whose first response was found
 	used := make(map[string]bool)                                 // runs that have more than steps
 	counts := make(map[string]bool)                               // spans with a response below them whose tokens are known
+	sums := make(map[string]conversation.Counts)                  // of the responses of a run
 	tools := make(map[string]*Span)
 	for _, s := range spans {
 		k := e.tree.nodes[s.ID]
@@ -130,7 +149,10 @@ func (e *emitter) all(spans []*Span) {
 			}
 		}
 		used[k.Run] = used[k.Run] || s.Kind == Agent || s.Kind == Chat || s.Kind == Tool || e.begun(place{k.Run, e.tree.sessionOf(k), ""})
-		if at := e.tree.nodes[k.Parent]; at != nil && s.Kind == Chat && s.Asked+s.Model == "" {
+		if s.Kind == Chat && s.Counted {
+			sums[k.Run] = sums[k.Run].Add(s.Counts)
+		}
+		if at := e.tree.nodes[k.Parent]; at != nil && s.Kind == Chat && s.Asked+s.Model == "" && !e.ours(s) {
 			s.Asked = at.Model // of its agent
 		}
 		if s.Counted {
@@ -171,7 +193,11 @@ func (e *emitter) all(spans []*Span) {
 		}
 		switch s.Kind {
 		case Agent:
-			e.agent(s, p, asked[k.Run], spoken[k.Run], counts[s.ID])
+			whole := e.ours(s) // it has its run's own texts and tokens, and those of its responses are in the sum
+			if rest, ok := s.Counts.Sub(sums[k.Run]); whole && counts[s.ID] && ok && !e.begun(p) && rest != (conversation.Counts{}) {
+				s.Counts, counts[s.ID] = rest, false
+			}
+			e.agent(s, p, asked[k.Run] && !whole, spoken[k.Run] && !whole, counts[s.ID])
 		case Chat:
 			e.chat(s, p)
 		case Tool:
@@ -234,12 +260,18 @@ func (e *emitter) delegations(spans []*Span, tools map[string]*Span) {
 		}
 		if _, call := e.tree.cause(k); call != "" {
 			if t := tools[call]; t != nil && e.tree.nodes[t.ID].Run != k.Run {
+				if e.ours(t) && t.To != "" { // it names its child run, unless there are several
+					continue
+				}
 				t.To = cmp.Or(s.Agent, t.To, s.AgentID, "agent")
 				t.Child = cmp.Or(t.Child, k.Run)
 			}
 		}
 	}
 }
+
+// ours reports whether another sidecar sent the span.
+func (e *emitter) ours(s *Span) bool { return e.profile.Ours && s.Run != "" }
 
 // place is where the messages of a span belong.
 type place struct{ run, session, parent string }
@@ -267,10 +299,10 @@ func (e *emitter) add(p place, kind msg.Kind, key string, at int64, c msg.Comple
 	return &e.queue[len(e.queue)-1]
 }
 
-// flush emits the queue, in the order of the times.
+// flush emits the queue, in the order of the times: what ends with its run comes before the end of that.
 func (e *emitter) flush(out *decoder.Output) {
 	slices.SortStableFunc(e.queue, func(a, b msg.Message) int {
-		return cmp.Compare(a.Time, b.Time)
+		return cmp.Or(cmp.Compare(a.Time, b.Time), ends(&a)-ends(&b))
 	})
 	for _, m := range e.queue {
 		m.Tool.ProtocolID = counted(e.tree.trace.ID, m.Tool.CallID)
@@ -283,6 +315,13 @@ func (e *emitter) flush(out *decoder.Output) {
 			e.Seen.Add(name, maxSeen)
 		}
 	}
+}
+
+func ends(m *msg.Message) int {
+	if m.Signal == msg.RunEnd {
+		return 1
+	}
+	return 0
 }
 
 // begun reports whether a run has begun.
@@ -389,7 +428,11 @@ func (e *emitter) agent(s *Span, p place, asked, spoken, counted bool) {
 			m.Hidden, m.Usage = true, s.Counts.Tokens(msg.TranscriptFinal)
 		}
 	}
-	if m := e.end(s, p); m != nil && s.Finish != "" {
+	m := e.end(s, p)
+	if m != nil && e.ours(s) {
+		m.Model = s.Model // of a run whose responses are none of its spans
+	}
+	if m != nil && s.Finish != "" {
 		m.FinishReason = s.Finish
 		m.SetAttr(msg.FinishReasonOf, "run")
 	}
@@ -424,6 +467,9 @@ func (e *emitter) input(part Part, p place, at int64) {
 	case part.Kind == msg.ToolResult && part.Call != "":
 		if m := e.add(p, msg.ToolResult, "result:"+part.Call, at, msg.Summary); m != nil {
 			m.Role, m.Content, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, msg.Plain(part.Text), part.Call, part.Tool, "call:"+part.Call
+			if part.Failed {
+				m.IsError, m.Tool.ErrorType = true, "tool_error"
+			}
 		}
 	case part.Kind == earlier:
 		if m := e.add(p, msg.ToolCall, "call:"+part.Call, at, msg.Summary); m != nil {
@@ -433,6 +479,11 @@ func (e *emitter) input(part Part, p place, at int64) {
 	case part.Text != "":
 		if m := e.add(p, msg.User, "prompt:"+msg.HashKey(p.run, part.Text), at, msg.Complete); m != nil {
 			m.Role, m.Content, m.Agent.Kind = msg.RoleUser, msg.Plain(part.Text), msg.KindHuman
+		}
+	case part.Media+part.URI != "":
+		if m := e.add(p, msg.User, "prompt:"+msg.HashKey(p.run, part.Media, part.URI), at, msg.Complete); m != nil {
+			m.Role, m.Agent.Kind = msg.RoleUser, msg.KindHuman
+			m.Attachments = []msg.Attachment{{MediaType: part.Media, URL: part.URI}}
 		}
 	}
 }
@@ -455,8 +506,11 @@ func (e *emitter) output(part Part, s *Span, p place, key, response string) {
 	}
 	if m := e.add(p, kind, key, s.End, msg.Complete); m != nil {
 		m.Role, m.Content, m.ResponseID, m.Model, m.Provider = msg.RoleAssistant, msg.Plain(part.Text), response, s.Model, e.provider(s)
-		if response != "" {
+		switch {
+		case response != "":
 			m.Model = cmp.Or(s.Model, s.Asked)
+		case e.ours(s): // its responses have spans of their own: no model wrote this
+			m.Model, m.Provider = "", ""
 		}
 	}
 }
@@ -507,14 +561,20 @@ func (e *emitter) chat(s *Span, p place) {
 			m.Hidden, m.IsError, m.Tool.ErrorType, m.Content = false, true, cmp.Or(s.ErrorType, "error"), msg.Plain(s.Message)
 		}
 	}
+	if m := answer(msg.Stop, "response_end:"+id, s.End); m != nil {
+		m.Signal, m.FinishReason = msg.ModelEnd, s.Finish
+		span := e.tree.nodes[s.ID] != nil && !s.Stub // a log record has one time, and a duration or none
+		if m.SetAttr("type", "response_end"); s.Start > 0 && (s.Start < s.End || span && s.Start == s.End) {
+			m.SetAttr(msg.ResponseStart, strconv.FormatInt(s.Start, 10))
+		}
+		if s.Failed {
+			m.IsError, m.Tool.ErrorType = true, cmp.Or(s.ErrorType, "error")
+		}
+	}
 	if s.Counted {
 		if m := answer(msg.Usage, "usage:"+id, s.End); m != nil {
 			m.Usage, m.FinishReason = s.Counts.Tokens(msg.Provider), s.Finish
 		}
-	}
-	if m := answer(msg.Stop, "response_end:"+id, s.End); m != nil {
-		m.Signal, m.FinishReason = msg.ModelEnd, s.Finish
-		m.SetAttr("type", "response_end")
 	}
 }
 
@@ -530,7 +590,7 @@ func (e *emitter) tool(s *Span, p place) {
 		if s.Response != "" {
 			m.Provider = e.provider(s)
 		}
-		if s.To != "" {
+		if s.To+s.Child != "" {
 			m.Kind = msg.Delegation
 			m.Delegation = msg.Delegate{To: s.To, Task: msg.Plain(s.Task), ChildRun: s.Child}
 			if s.Child != "" {
@@ -553,7 +613,7 @@ func (e *emitter) tool(s *Span, p place) {
 				m.Content = msg.Plain(s.Message)
 			}
 		}
-		if s.To != "" {
+		if s.To+s.Child != "" {
 			m.Kind = msg.DelegationResult
 		}
 	}

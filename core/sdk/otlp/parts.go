@@ -128,7 +128,13 @@ func appendPart(list []Part, p jsonv.Value, role msg.Role) []Part {
 		return append(list, Part{Kind: msg.ToolCall, Call: id, Tool: name, Text: args.Text().String()})
 	case typ == "tool_call_response" || typ == "tool_result" || typ == "function_call_output" || typ == "server_tool_call_response":
 		out := p.First("response", "result", "output", "content")
-		return append(list, Part{Kind: msg.ToolResult, Call: id, Tool: name, Text: out.Text().String()})
+		return append(list, Part{Kind: msg.ToolResult, Call: id, Tool: name, Text: out.Text().String(), Failed: p.First("is_error", "isError").Bool()})
+	case role == msg.RoleUser && (typ == "uri" || typ == "attachment"): // a file that is elsewhere, and ours without a place
+		p.Get("type").MarkRead()
+		media, uri := p.First("mime_type", "mimeType"), p.Get("uri")
+		if p.Get("modality").MarkRead(); media.Exists() || uri.Exists() {
+			return append(list, Part{Kind: msg.User, Media: ident.Of(media), URI: uri.Str()})
+		}
 	case typ == "reasoning" || typ == "thinking":
 		return appendText(list, msg.Reasoning, p.First("content", "text", "thinking").Text().String())
 	case typ == "" || strings.HasSuffix(typ, "text"):

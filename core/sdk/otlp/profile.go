@@ -36,6 +36,10 @@ type Profile struct {
 	// responses of the kind that arrives first count.
 	OneSource bool
 
+	// Ours is set if a span that names its run is one of this sidecar's: it has what is on no span below it, its own
+	// tokens, and its child run if that is one.
+	Ours bool
+
 	// Rules completes a span whose attributes were read, its Kind above all.
 	Rules func(s *Span)
 	// Event completes a log record, or an event of a span; name is that of the event. In the second case it

@@ -91,6 +91,11 @@ type Part struct {
 	Text string `json:",omitempty"` // of a call: its arguments
 	Call string `json:",omitempty"`
 	Tool string `json:",omitempty"`
+	// Failed is set on the result of a call that failed, where the message has that.
+	Failed bool `json:",omitempty"`
+	// Media and URI are of a file in a prompt.
+	Media string `json:",omitempty"`
+	URI   string `json:",omitempty"`
 }
 
 // counts are the tokens as the attributes have them, before the rules of the format.
