@@ -83,6 +83,7 @@ func TestSecretKeys(t *testing.T) {
 		`{"my_token":"wJ2kQ9dX7mB4"}`:                                                 `{"my_token":"[redacted:password]"}`,
 		`{"my_token":"short"}`:                                                        `{"my_token":"short"}`,
 		`{"Set-Cookie":"s=abcdefgh; p"}`:                                              `{"Set-Cookie":"[redacted:cookie]"}`,
+		`{"cookie":"abcdefgh"}`:                                                       `{"cookie":"[redacted:cookie]"}`,
 		`{"cookie":"aaaaaaab"}`:                                                       `{"cookie":"aaaaaaab"}`,
 		`{"proxy_authorization":"Custom abcdefgh"}`:                                   `{"proxy_authorization":"[redacted:proxy_authorization]"}`,
 		`{"` + strings.Repeat("p", 56) + `password":"hunter"}`:                        `{"` + strings.Repeat("p", 56) + `password":"[redacted:password]"}`,

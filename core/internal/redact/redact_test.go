@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/earshot-dev/earshot/bench/gen"
 	"github.com/earshot-dev/earshot/core/internal/redact/seeded"
 )
 
@@ -313,6 +314,22 @@ func TestPrefilterMissesNothing(t *testing.T) {
 	}
 	if yes < 1000 {
 		t.Errorf("%d have secrets: that shows little", yes)
+	}
+}
+
+// TestPrefilterSeldomStops has the lines of an agent, in which is no secret: 96 of 100 steps are passed without a closer look, which is why the search is fast.
+func TestPrefilterSeldomStops(t *testing.T) {
+	d, err := newDetector(kinds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, in, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 1 << 20}).Session(0)
+	steps, stops := len(in)/step, 0
+	for i := d.prefilter.next(in, 0); i < len(in); i = d.prefilter.next(in, i+step) {
+		stops++
+	}
+	if stops > steps/25 {
+		t.Errorf("%d of %d steps are looked at", stops, steps)
 	}
 }
 
