@@ -364,3 +364,52 @@ func TestSwapOfAPinnedProgram(t *testing.T) {
 		t.Error("the pinned program never ran")
 	}
 }
+
+// TestPinnedRunsFromMemory: without a cell, too, the program that runs is the copy that was verified.
+func TestPinnedRunsFromMemory(t *testing.T) {
+	b, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	for pin, want := range map[string]string{"": filepath.Base(os.Args[0]), hex.EncodeToString(sum[:]): "memfd:decoder (deleted)"} {
+		p, err := Start(t.Context(), Settings{Name: "acme", Path: os.Args[0], Args: []string{"decoder"}, SHA256: pin, SocketDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.Pid()))
+		if err != nil || filepath.Base(exe) != want {
+			t.Errorf("it runs %s, %v, not %s", exe, err, want)
+		}
+		p.Kill()
+	}
+}
+
+// TestMemoryOfASession: the memory of a process outside of a cell is that of its session, and no other's.
+func TestMemoryOfASession(t *testing.T) {
+	var of [2]*Process
+	for i := range of {
+		p, err := Start(t.Context(), Settings{Name: "acme", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: t.TempDir(), Off: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Kill()
+		of[i] = p
+	}
+	one, ok := resident(of[0].Pid())
+	all, has := ofSession(of[0].Pid())
+	if !ok || !has || all < one/2 || all > one*3/2 {
+		t.Errorf("%d bytes of the process, %d of its session", one, all)
+	}
+	if n, has := ofSession(-1); has || n != 0 {
+		t.Errorf("%d bytes of no session", n)
+	}
+	of[0].settings.MemoryLimit = 2 * all
+	if err := of[0].OverLimit(); err != nil {
+		t.Error(err)
+	}
+	of[0].settings.MemoryLimit = all / 2
+	if of[0].OverLimit() == nil {
+		t.Error("it is not over half of its memory")
+	}
+}
