@@ -373,3 +373,40 @@ func TestGatheredWithoutRoom(t *testing.T) {
 		}
 	})
 }
+
+// TestDamagedBytes has a spool of which a byte is another: what cannot be read is reported, and the rest delivered.
+func TestDamagedBytes(t *testing.T) {
+	dir := t.TempDir()
+	x := &far{away: true}
+	r := (&rig{T: t, dir: dir, near: x, other: &far{}}).start()
+	r.submit(0, 3)
+	r.until("the commits", func() bool { return r.commits() == 3 })
+	r.stop()
+	files, err := filepath.Glob(filepath.Join(dir, "near", "*.spool"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, []byte("text 1 of 1"))
+	if at < 0 {
+		t.Fatal("the second batch is not there")
+	}
+	b[at] = 'T'
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.set(false)
+	r.start()
+	r.until("the spool", r.d.Settled)
+	lost := r.d.Lost()
+	r.stop()
+	if d := cmp.Diff(slices.Concat(want(1), want(3)[6:]), x.received()); d != "" {
+		t.Error(d)
+	}
+	if lost != 1 {
+		t.Errorf("%d are lost", lost)
+	}
+}
