@@ -8,9 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/earshot-dev/earshot/plugins/legion"
 )
 
 // TestStartRefusals: the error for an executable that is no decoder, or not the configured
@@ -120,5 +123,22 @@ func TestCopied(t *testing.T) {
 	}
 	if _, err := copied(dir, func(io.Writer) error { return io.ErrShortWrite }); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("a copy that is not whole: %v", err)
+	}
+}
+
+// TestDescription: the process describes its decoder as the decoder does itself.
+func TestDescription(t *testing.T) {
+	p, err := Start(t.Context(), Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	want := legion.New().Info()
+	got := p.Info()
+	if got.Name != want.Name || got.Version != want.Version || got.Revision != want.Revision || got.Summary != want.Summary || !slices.Equal(got.Transports, want.Transports) || len(want.Transports) == 0 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if !p.Snapshots() {
+		t.Error("its decoders do not resume from snapshots")
 	}
 }
