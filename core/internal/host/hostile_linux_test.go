@@ -413,3 +413,22 @@ func TestMemoryOfASession(t *testing.T) {
 		t.Error("it is not over half of its memory")
 	}
 }
+
+// TestHintOfTheSandbox: the error of a plugin that does not start in its cell names the keys that grant it rights, and what it wrote last; that of
+// a bundled decoder does not.
+func TestHintOfTheSandbox(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "acme")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho no module named json >&2\nexit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {"decoder", "acme"}} {
+		_, err := Start(t.Context(), Settings{Name: "acme", Path: path, Args: args, SocketDir: t.TempDir(), Cell: []string{"cell"}})
+		if err == nil {
+			t.Fatal("a script that serves nothing was started")
+		}
+		hint := strings.Contains(err.Error(), "plugins.acme.sandbox") && strings.Contains(err.Error(), "its stderr ends with: no module named json")
+		if hint != (args == nil) || strings.Contains(err.Error(), "sandbox") != (args == nil) {
+			t.Errorf("with arguments %q: %v", args, err)
+		}
+	}
+}
