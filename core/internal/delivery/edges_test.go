@@ -169,7 +169,7 @@ func TestDamagedSpool(t *testing.T) {
 		t.Error(text)
 	}
 	got := figures(t, m)
-	for name, want := range map[string]float64{"spool_bytes x": 0, "spool_lost_total x": 3, "export_batches_total x ok": 2, "export_records_total x": 6, "export_batch_seconds x": 2} {
+	for name, want := range map[string]float64{"spool_bytes x": 0, "spool_lost_total x": 3, "export_lag_seconds x": 0, "export_batches_total x ok": 2, "export_records_total x": 6, "export_batch_seconds x": 2} {
 		if v, ok := got[name]; !ok || v != want {
 			t.Errorf("%s is %v, %v, want %v", name, v, ok, want)
 		}

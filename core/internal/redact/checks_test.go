@@ -123,6 +123,9 @@ func TestEscapes(t *testing.T) {
 		`["B-1234 \x \u12 \u12G4 \u00`:                `["[redacted:berth] \\x \\u12 \\u12G4 \\u00`,
 		`"na\u00efve":1`:                              `"na\u00efve":"[redacted:naïve]"`,
 		`["B-1234`:                                    `["[redacted:berth]`,
+		`["\u0042-1234"]`:                             `["[redacted:berth]"]`,
+		`plain","value":2`:                            `plain","value":2`, // damaged, from a name on
+		`ain","value":2`:                              `ain","value":2`,
 		`{"na\u00efve":"x","plain" :  [1,{}]}`:        `{"na\u00efve":"[redacted:naïve]","plain" :  "[redacted:plain]"}`,
 		`{"plain":-1.5e3 ,"a":0}`:                     `{"plain":"[redacted:plain]" ,"a":0}`,
 		`[{"plain":12}]`:                              `[{"plain":"[redacted:plain]"}]`,
