@@ -266,7 +266,8 @@ func TestDefaultPauses(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
 			x := &asking{}
-			c.settings.SpoolDir, c.settings.Metrics = dir, telemetry.New()
+			var log bytes.Buffer
+			c.settings.SpoolDir, c.settings.Metrics, c.settings.Logger = dir, telemetry.New(), slog.New(slog.NewTextHandler(&log, nil))
 			d, err := delivery.New(c.settings, &recorded{}, delivery.Target{Name: "x", Exporter: x})
 			if err != nil {
 				t.Fatal(err)
@@ -291,6 +292,9 @@ func TestDefaultPauses(t *testing.T) {
 				if pause < of[0] || pause > of[1] {
 					t.Errorf("%s: a pause is %v, not within %v", name, pause, of)
 				}
+			}
+			if lines := strings.Count(log.String(), "not delivered, trying again"); lines < 20 || lines > 60 {
+				t.Errorf("%s: %d log lines in an hour", name, lines)
 			}
 			if got := figures(t, c.settings.Metrics)["export_batches_total x retry"]; got != float64(n) {
 				t.Errorf("%s: %v of %d attempts are counted", name, got, n)
@@ -409,4 +413,20 @@ func TestDamagedBytes(t *testing.T) {
 	if lost != 1 {
 		t.Errorf("%d are lost", lost)
 	}
+}
+
+// TestPartAtOnce has an exporter of parts that waits for one: it is delivered when it is there.
+func TestPartAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		near := &selecting{}
+		r := (&rig{T: t, dir: dir, near: near, other: &far{}}).start()
+		synctest.Wait()
+		r.submit(10, 11)
+		synctest.Wait()
+		if n := near.count(); n != 1 {
+			t.Errorf("%d parts are delivered", n)
+		}
+		r.stop()
+	})
 }
