@@ -117,13 +117,13 @@ func TestSecretKeys(t *testing.T) {
 
 // TestEscapes: the strings of a document that is written again are as they were, with all their escapes.
 func TestEscapes(t *testing.T) {
-	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}}, Keys: []string{"naïve", "plain"}})
+	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}, {"boat", `Boat-[0-9]{4}`}}, Keys: []string{"naïve", "plain"}})
 	for in, want := range map[string]string{
 		`["B-1234 \b\f\n\r\t\"\\\/ \u0001\u001F\u00Ee\uD83D\uDE00 \ud800x \udbff\u0041 \udfff"]`: `["[redacted:berth] \u0008\u000c\n\r\t\"\\/ \u0001\u001fî😀 \ud800x \udbffA \udfff"]`,
 		`["B-1234 \x \u12 \u12G4 \u00`:                `["[redacted:berth] \\x \\u12 \\u12G4 \\u00`,
 		`"na\u00efve":1`:                              `"na\u00efve":"[redacted:naïve]"`,
 		`["B-1234`:                                    `["[redacted:berth]`,
-		`["\u0042-1234"]`:                             `["[redacted:berth]"]`,
+		`["\u0042oat-1234"]`:                          `["[redacted:boat]"]`,
 		`plain","value":2`:                            `plain","value":2`, // damaged, from a name on
 		`ain","value":2`:                              `ain","value":2`,
 		`{"na\u00efve":"x","plain" :  [1,{}]}`:        `{"na\u00efve":"[redacted:naïve]","plain" :  "[redacted:plain]"}`,
@@ -328,6 +328,14 @@ func TestPolicyKinds(t *testing.T) {
 func TestAdjacent(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true})
 	if got := string(r.Bytes([]byte(pem + pem))); got != "[redacted:private_key][redacted:private_key]" {
+		t.Error(got)
+	}
+}
+
+// TestPatternInEscapes: a pattern with a literal part is found where the document has a letter of it as an escape, also without the builtin kinds.
+func TestPatternInEscapes(t *testing.T) {
+	r := newRedactor(t, Settings{Patterns: []Pattern{{"boat", `Boat-[0-9]{4}`}}})
+	if got := string(r.Bytes([]byte(`["\u0042oat-1234"]`))); got != `["[redacted:boat]"]` {
 		t.Error(got)
 	}
 }
