@@ -2,8 +2,14 @@
 #
 #   docker build --target earshot -t earshot .             the sidecar alone, for a ClickHouse of your own
 #   docker build --target earshot-store -t earshot-store . the same with the embedded store
+#
+# GO_IMAGE, IMAGE and STORE_IMAGE are the images that they are made from: --build-arg GO_IMAGE=golang@sha256:…
 
-FROM golang:1.26-bookworm AS build
+ARG GO_IMAGE=golang:1.26-bookworm
+ARG IMAGE=gcr.io/distroless/static-debian12:nonroot
+ARG STORE_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+
+FROM ${GO_IMAGE} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -19,7 +25,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends npm && rm -rf /
 ENV XDG_CACHE_HOME=/cache
 RUN go run ./cmd/earshot-store --fetch
 
-FROM gcr.io/distroless/static-debian12:nonroot AS earshot
+FROM ${IMAGE} AS earshot
 COPY --from=build /out/earshot /usr/local/bin/earshot
 COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532
@@ -29,7 +35,7 @@ ENTRYPOINT ["/usr/local/bin/earshot"]
 CMD ["run", "-c", "/etc/earshot/earshot.yaml"]
 
 # The engine is a glibc build.
-FROM gcr.io/distroless/cc-debian12:nonroot AS earshot-store
+FROM ${STORE_IMAGE} AS earshot-store
 COPY --from=build /out/earshot /out/earshot-store /usr/local/bin/
 COPY --from=engine /cache /cache
 COPY --from=build --chown=65532:65532 /out/data /data

@@ -122,8 +122,8 @@ func TestComposeFitsTogether(t *testing.T) {
 			if !strings.Contains(string(docker), " AS "+s.Build.Target+"\n") {
 				t.Errorf("%s: the Dockerfile has no target %s", name, s.Build.Target)
 			}
-		} else if !pinned.MatchString(s.Image) {
-			t.Errorf("%s: image %s is not pinned", name, s.Image)
+		} else if m := regexp.MustCompile(`^\$\{` + strings.ToUpper(name) + `_IMAGE:-(.+)\}$`).FindStringSubmatch(s.Image); m == nil || !pinned.MatchString(m[1]) {
+			t.Errorf("%s: image %s is not pinned, or has no variable for a digest", name, s.Image)
 		}
 		for _, v := range s.Volumes {
 			from, _, _ := strings.Cut(v, ":")
@@ -135,9 +135,12 @@ func TestComposeFitsTogether(t *testing.T) {
 			}
 		}
 	}
-	stages := make(map[string]bool)
+	stages, args := make(map[string]bool), make(map[string]string)
+	for _, m := range regexp.MustCompile(`(?m)^ARG (\w*IMAGE)=(\S+)$`).FindAllStringSubmatch(string(docker), -1) {
+		args["${"+m[1]+"}"] = m[2]
+	}
 	for _, m := range regexp.MustCompile(`(?m)^FROM (\S+) AS (\S+)$`).FindAllStringSubmatch(string(docker), -1) {
-		if !pinned.MatchString(m[1]) && !stages[m[1]] {
+		if !pinned.MatchString(args[m[1]]) && !stages[m[1]] {
 			t.Errorf("Dockerfile: image %s is not pinned", m[1])
 		}
 		stages[m[2]] = true

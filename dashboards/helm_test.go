@@ -104,6 +104,12 @@ func TestChart(t *testing.T) {
 	if image := at[string](t, container, "image"); !pinned.MatchString(image) {
 		t.Errorf("image %s is not pinned", image)
 	}
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	by := chart(t, func(values map[string]any) { values["image"].(map[string]any)["digest"] = digest })
+	of := at[[]any](t, by[1], "spec", "template", "spec", "containers")[0]
+	if image := at[string](t, of, "image"); image != "registry.example/your/earshot@"+digest {
+		t.Errorf("image %s is not that of the digest", image)
+	}
 	if a, b := at[string](t, objects[0], "metadata", "name"), "watch-earshot"; a != b {
 		t.Errorf("the configuration is called %s", a)
 	}

@@ -89,3 +89,31 @@ func TestTokensThatResultsAdd(t *testing.T) {
 		}
 	}
 }
+
+// TestTokensKeepTheChild: the span of a delegation whose child became known behind its result names the child still when the tokens of the
+// result are known, later.
+func TestTokensKeepTheChild(t *testing.T) {
+	for _, by := range []msg.LinkMethod{msg.ByNativeID, msg.ByMetaFile} {
+		w := newHarness(t)
+		call, end := in("r1", delegated("a", "d", "scout", 1)), answered("a", "d", 3)
+		call.Model, end.Content = "m", msg.Plain("all of the harbour")
+		w.apply(
+			user("a", 0), call, used("r1", 2, 100, 900, 50), end,
+			msg.Message{Kind: msg.Status, Time: 4, Signal: msg.Link, Tool: msg.Tool{CallID: "d"}, Delegation: msg.Delegate{ChildRun: "x", Link: by}},
+			said("a", "r2", 6), used("r2", 6, 250, 1000, 10),
+		)
+		w.commit()
+		seen := false
+		for _, s := range w.rows {
+			if s.Tool.CallID != "d" || s.Tombstone {
+				continue
+			}
+			if seen = true; s.Delegate.ChildRun != "x" || s.Delegate.Link != by || s.ResultTokens != 200 {
+				t.Errorf("linked by %s: its child is %q by %q, its result has %d tokens", by, s.Delegate.ChildRun, s.Delegate.Link, s.ResultTokens)
+			}
+		}
+		if !seen {
+			t.Error("no span of the delegation")
+		}
+	}
+}

@@ -179,9 +179,9 @@ func (r *reader) apply(s *open, m *msg.Message, stream, n int, apply func(*msg.M
 	if was != 0 {
 		gone := *m
 		gone.Time, gone.Host.Tombstone = was, true
-		r.Message(gone)
+		r.store(gone)
 	}
-	r.Message(*m)
+	r.store(*m)
 }
 
 // revision is the decoder's; that of an earlier build was lower.
@@ -217,7 +217,15 @@ func version(ver uint64, tombstone bool) uint64 {
 	return ver
 }
 
+// Message takes a row that the assembler takes back or emits again.
 func (r *reader) Message(m msg.Message) {
+	if m.Host.Tombstone && (!m.Content.IsZero() || !m.Tool.Arguments.IsZero() || !m.Delegation.Task.IsZero() || len(m.Attrs) > 0) {
+		r.t.Errorf("the row that takes back %s has its content", m.Key)
+	}
+	r.store(m)
+}
+
+func (r *reader) store(m msg.Message) {
 	m.Content = msg.Plain(m.Content.String())
 	key := place(m.Time, m.Session, m.Host.ID.String())
 	if old, ok := r.messages[key]; !ok || version(m.Host.Ver, m.Host.Tombstone) >= version(old.Host.Ver, old.Host.Tombstone) {

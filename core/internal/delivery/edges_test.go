@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -167,7 +169,7 @@ func TestDamagedSpool(t *testing.T) {
 		t.Error(text)
 	}
 	got := figures(t, m)
-	for name, want := range map[string]float64{"spool_bytes x": 0, "spool_lost_total x": 3, "export_batches_total x ok": 2, "export_records_total x": 6, "export_batch_seconds x": 2} {
+	for name, want := range map[string]float64{"spool_bytes x": 0, "spool_lost_total x": 3, "export_lag_seconds x": 0, "export_batches_total x ok": 2, "export_records_total x": 6, "export_batch_seconds x": 2} {
 		if v, ok := got[name]; !ok || v != want {
 			t.Errorf("%s is %v, %v, want %v", name, v, ok, want)
 		}
@@ -185,6 +187,9 @@ func (a *asking) Export(ctx context.Context, b *export.Batch) error {
 	a.at = append(a.at, time.Now())
 	n := len(a.at)
 	a.mu.Unlock()
+	if a.away {
+		return errAway
+	}
 	if n < 3 {
 		return &export.RetryAfter{Err: errAway, Wait: 300 * time.Millisecond}
 	}
@@ -246,4 +251,182 @@ func TestGatherLimits(t *testing.T) {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
+}
+
+// TestDefaultPauses has a destination that is away for an hour: a delivery without settings asks it after 100 to 200 ms, then less and less
+// often, and at least twice a minute. One with settings has its own pauses.
+func TestDefaultPauses(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings    delivery.Settings
+		first, last [2]time.Duration
+	}{
+		"default": {delivery.Settings{}, [2]time.Duration{100 * time.Millisecond, 200 * time.Millisecond}, [2]time.Duration{15 * time.Second, 30 * time.Second}},
+		"set":     {delivery.Settings{RetryMin: time.Second, RetryMax: time.Minute}, [2]time.Duration{500 * time.Millisecond, time.Second}, [2]time.Duration{30 * time.Second, time.Minute}},
+	} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			x := &asking{}
+			var log bytes.Buffer
+			c.settings.SpoolDir, c.settings.Metrics, c.settings.Logger = dir, telemetry.New(), slog.New(slog.NewTextHandler(&log, nil))
+			d, err := delivery.New(c.settings, &recorded{}, delivery.Target{Name: "x", Exporter: x})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.away = true
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { d.Run(ctx); close(ended) }()
+			b, done := batch(0)
+			if err := d.Submit(ctx, b, checkpoint.Delta{Streams: []checkpoint.Stream{{Key: "0"}}}, false, done, func() {}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			cancel()
+			<-ended
+			d.Close()
+			n := len(x.at)
+			if n < 10 {
+				t.Fatalf("%s: %d attempts", name, n)
+			}
+			for of, pause := range map[[2]time.Duration]time.Duration{c.first: x.at[1].Sub(x.at[0]), c.last: x.at[n-1].Sub(x.at[n-2])} {
+				if pause < of[0] || pause > of[1] {
+					t.Errorf("%s: a pause is %v, not within %v", name, pause, of)
+				}
+			}
+			if lines := strings.Count(log.String(), "not delivered, trying again"); lines < 20 || lines > 60 {
+				t.Errorf("%s: %d log lines in an hour", name, lines)
+			}
+			if got := figures(t, c.settings.Metrics)["export_batches_total x retry"]; got != float64(n) {
+				t.Errorf("%s: %v of %d attempts are counted", name, got, n)
+			}
+		})
+	}
+}
+
+// grouped is a checkpoint that notes how many batches each commit has; the first one waits.
+type grouped struct {
+	gate chan struct{}
+	mu   sync.Mutex
+	n    []int
+}
+
+func (c *grouped) Commit(deltas ...checkpoint.Delta) error {
+	<-c.gate
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n = append(c.n, len(deltas))
+	return nil
+}
+
+// TestCommitsTogether: the batches that were accepted while a checkpoint was being written are in the next one together, and the memory of each
+// was released before.
+func TestCommitsTogether(t *testing.T) {
+	x, c := &far{}, &grouped{gate: make(chan struct{})}
+	d, err := delivery.New(delivery.Settings{SpoolDir: t.TempDir()}, c, delivery.Target{Name: "x", Exporter: x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { d.Run(ctx); close(ended) }()
+	const n = 20
+	released, committed := make(chan int, n), make(chan int, n)
+	for i := range n {
+		b, _ := batch(i)
+		if err := d.Submit(ctx, b, checkpoint.Delta{}, false, func() { released <- i }, func() { committed <- i }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		if got := <-released; got != i {
+			t.Errorf("batch %d is released, not %d", got, i)
+		}
+	}
+	close(c.gate)
+	for i := range n {
+		if got := <-committed; got != i {
+			t.Errorf("batch %d is committed, not %d", got, i)
+		}
+	}
+	cancel()
+	<-ended
+	d.Close()
+	if len(c.n) > 3 {
+		t.Errorf("the commits have %v batches", c.n)
+	}
+}
+
+// TestGatheredWithoutRoom has a destination that goes away with batches that it has gathered, while the spools are full: they are not accepted
+// until it is back, and then all of them are delivered.
+func TestGatheredWithoutRoom(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		near := &gathering{far: far{away: true}}
+		r := (&rig{T: t, dir: dir, near: near, other: &far{}, more: true, max: 1}).start()
+		r.submit(0, 4)
+		time.Sleep(time.Minute)
+		if n := r.commits(); n != 1 || r.d.Settled() { // a spool that is empty takes a batch of any size
+			t.Errorf("%d batches are committed, settled: %v", n, r.d.Settled())
+		}
+		near.set(false)
+		r.until("all of it", func() bool { return r.commits() == 4 && r.d.Settled() })
+		r.stop()
+		got := slices.Sorted(slices.Values(near.received()))
+		if d := cmp.Diff(want(4), got); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestDamagedBytes has a spool of which a byte is another: what cannot be read is reported, and the rest delivered.
+func TestDamagedBytes(t *testing.T) {
+	dir := t.TempDir()
+	x := &far{away: true}
+	r := (&rig{T: t, dir: dir, near: x, other: &far{}}).start()
+	r.submit(0, 3)
+	r.until("the commits", func() bool { return r.commits() == 3 })
+	r.stop()
+	files, err := filepath.Glob(filepath.Join(dir, "near", "*.spool"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, []byte("text 1 of 1"))
+	if at < 0 {
+		t.Fatal("the second batch is not there")
+	}
+	b[at] = 'T'
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.set(false)
+	r.start()
+	r.until("the spool", r.d.Settled)
+	lost := r.d.Lost()
+	r.stop()
+	if d := cmp.Diff(slices.Concat(want(1), want(3)[6:]), x.received()); d != "" {
+		t.Error(d)
+	}
+	if lost != 1 {
+		t.Errorf("%d are lost", lost)
+	}
+}
+
+// TestPartAtOnce has an exporter of parts that waits for one: it is delivered when it is there.
+func TestPartAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		near := &selecting{}
+		r := (&rig{T: t, dir: dir, near: near, other: &far{}}).start()
+		synctest.Wait()
+		r.submit(10, 11)
+		synctest.Wait()
+		if n := near.count(); n != 1 {
+			t.Errorf("%d parts are delivered", n)
+		}
+		r.stop()
+	})
 }

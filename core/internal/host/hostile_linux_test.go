@@ -364,3 +364,71 @@ func TestSwapOfAPinnedProgram(t *testing.T) {
 		t.Error("the pinned program never ran")
 	}
 }
+
+// TestPinnedRunsFromMemory: without a cell, too, the program that runs is the copy that was verified.
+func TestPinnedRunsFromMemory(t *testing.T) {
+	b, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	for pin, want := range map[string]string{"": filepath.Base(os.Args[0]), hex.EncodeToString(sum[:]): "memfd:decoder (deleted)"} {
+		p, err := Start(t.Context(), Settings{Name: "acme", Path: os.Args[0], Args: []string{"decoder"}, SHA256: pin, SocketDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.Pid()))
+		if err != nil || filepath.Base(exe) != want {
+			t.Errorf("it runs %s, %v, not %s", exe, err, want)
+		}
+		p.Kill()
+	}
+}
+
+// TestMemoryOfASession: the memory of a process outside of a cell is that of its session, and no other's.
+func TestMemoryOfASession(t *testing.T) {
+	var of [2]*Process
+	for i := range of {
+		p, err := Start(t.Context(), Settings{Name: "acme", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: t.TempDir(), Off: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Kill()
+		of[i] = p
+	}
+	one, ok := resident(of[0].Pid())
+	all, has := ofSession(of[0].Pid())
+	if !ok || !has || all < one/2 || all > one*3/2 {
+		t.Errorf("%d bytes of the process, %d of its session", one, all)
+	}
+	if n, has := ofSession(-1); has || n != 0 {
+		t.Errorf("%d bytes of no session", n)
+	}
+	of[0].settings.MemoryLimit = 2 * all
+	if err := of[0].OverLimit(); err != nil {
+		t.Error(err)
+	}
+	of[0].settings.MemoryLimit = all / 2
+	if of[0].OverLimit() == nil {
+		t.Error("it is not over half of its memory")
+	}
+}
+
+// TestHintOfTheSandbox: the error of a plugin that does not start in its cell names the keys that grant it rights, and what it wrote last; that of
+// a bundled decoder does not.
+func TestHintOfTheSandbox(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "acme")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho no module named json >&2\nexit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {"decoder", "acme"}} {
+		_, err := Start(t.Context(), Settings{Name: "acme", Path: path, Args: args, SocketDir: t.TempDir(), Cell: []string{"cell"}})
+		if err == nil {
+			t.Fatal("a script that serves nothing was started")
+		}
+		hint := strings.Contains(err.Error(), "plugins.acme.sandbox") && strings.Contains(err.Error(), "its stderr ends with: no module named json")
+		if hint != (args == nil) || strings.Contains(err.Error(), "sandbox") != (args == nil) {
+			t.Errorf("with arguments %q: %v", args, err)
+		}
+	}
+}

@@ -3,11 +3,17 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/earshot-dev/earshot/plugins/legion"
 )
 
 // TestStartRefusals: the error for an executable that is no decoder, or not the configured
@@ -30,6 +36,10 @@ func TestStartRefusals(t *testing.T) {
 		}
 		return path
 	}
+	plain := filepath.Join(dir, "no program")
+	if err := os.WriteFile(plain, []byte{0, 1, 2, 3}, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	// core | app protocol | network | address | protocol
 	const line = "|unix|/nowhere|grpc\n"
 	for _, c := range []struct {
@@ -47,6 +57,7 @@ func TestStartRefusals(t *testing.T) {
 		{"writes another line", Settings{Path: script("chats", "echo hello\nsleep 60\n", 0o700)}, "start "},
 		{"writes nothing", Settings{Path: script("silent", "exec sleep 60\n", 0o700), StartTimeout: 300 * time.Millisecond}, "timeout"},
 		{"another version", Settings{Path: script("old", "echo '1|99"+line+"'\nexec sleep 60\n", 0o700)}, "version"},
+		{"no program", Settings{Path: plain}, "exec format error"},
 		{"net/rpc", Settings{Path: script("rpc", "echo '1|1|unix|/nowhere|netrpc'\nexec sleep 60\n", 0o700)}, "start "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,9 +71,74 @@ func TestStartRefusals(t *testing.T) {
 				t.Error(err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "birds")):
 				t.Errorf("got %v, want %q", err, c.want)
+			case err != nil && strings.Contains(err.Error(), "sandbox"):
+				t.Errorf("it runs in no sandbox, and the error names one: %v", err)
 			default:
 				t.Log(err)
 			}
 		})
+	}
+}
+
+// TestLaunchedAgain: a process that ends before it answers, as one that is killed does, is launched again, three times at most.
+func TestLaunchedAgain(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ends, starts := range map[int]bool{1: true, 2: true, 3: false} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "acme")
+		text := fmt.Sprintf("#!/bin/sh\necho >> %[1]s/launched\n[ $(wc -l < %[1]s/launched) -le %[2]d ] && exit 3\nexec %[3]s decoder\n", dir, ends, exe)
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Start(t.Context(), Settings{Name: "acme", Path: path, SocketDir: dir})
+		if err == nil {
+			p.Kill()
+		}
+		launched, rerr := os.ReadFile(filepath.Join(dir, "launched"))
+		if rerr != nil {
+			t.Fatal(rerr)
+		}
+		if (err == nil) != starts || len(launched) != min(ends+1, 3) {
+			t.Errorf("one that ends %d times: %v, launched %d times", ends, err, len(launched))
+		}
+	}
+}
+
+// TestCopied: where memory cannot be executed, the copy of a pinned program is a file that can, in a directory of ours.
+func TestCopied(t *testing.T) {
+	dir := t.TempDir()
+	f, err := copied(dir, func(w io.Writer) error { _, err := io.WriteString(w, "#!/bin/sh\n"); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if b, err := io.ReadAll(f); err != nil || string(b) != "#!/bin/sh\n" || filepath.Dir(f.Name()) != dir {
+		t.Errorf("%s: %q, %v", f.Name(), b, err)
+	}
+	if info, err := f.Stat(); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if _, err := copied(dir, func(io.Writer) error { return io.ErrShortWrite }); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a copy that is not whole: %v", err)
+	}
+}
+
+// TestDescription: the process describes its decoder as the decoder does itself.
+func TestDescription(t *testing.T) {
+	p, err := Start(t.Context(), Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	want := legion.New().Info()
+	got := p.Info()
+	if got.Name != want.Name || got.Version != want.Version || got.Revision != want.Revision || got.Summary != want.Summary || !slices.Equal(got.Transports, want.Transports) || len(want.Transports) == 0 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if !p.Snapshots() {
+		t.Error("its decoders do not resume from snapshots")
 	}
 }

@@ -46,6 +46,24 @@ level=WARN msg=yy decoder=acme
 	}
 }
 
+// TestLongLineIsCut: a line without an end takes no more memory than maxLine, however it is written.
+func TestLongLineIsCut(t *testing.T) {
+	var log bytes.Buffer
+	s := &stderr{log: newBridge(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), "acme")}
+	for _, b := range []string{"xyz", strings.Repeat("y", 2*maxLine), "end\n"} {
+		if _, err := s.Write([]byte(b)); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.line) >= maxLine {
+			t.Errorf("%d bytes are kept", len(s.line))
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[2], "msg=yyyend ") {
+		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
+	}
+}
+
 // go-plugin's own reader of a plugin's stderr would end this process here.
 func TestNoLineOfStderrEndsTheHost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rude")

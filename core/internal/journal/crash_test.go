@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
@@ -335,4 +337,40 @@ func FuzzSegment(f *testing.F) {
 		j, k := open(t, still(t, dir)), newSink(t)
 		drain(t, j, k)
 	})
+}
+
+// TestUnreadablePart has a disk that cannot read a part of a segment, however often it is tried: the part is a gap, and the frames behind it are
+// delivered.
+func TestUnreadablePart(t *testing.T) {
+	d := &brokenDisk{}
+	s := small(t, t.TempDir())
+	s.disk, s.sweep = d, time.Hour
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "a")
+	for i := range 3 {
+		put(t, r, fmt.Sprint("early ", i))
+	}
+	sync_(t, r)
+	d.set(func() { d.readErr = syscall.EIO })
+	_, stop := follow(t, j, k)
+	k.until("six attempts", func() bool {
+		n := 0
+		for _, reason := range k.troubles {
+			if reason == "journal_unreadable" {
+				n++
+			}
+		}
+		return n == 6
+	})
+	d.set(func() { d.readErr = nil })
+	j.mu.Lock()
+	j.segments.roll() // the next one names the stream again
+	j.mu.Unlock()
+	put(t, r, "late")
+	sync_(t, r)
+	k.until("what is behind it", func() bool { n := k.names("a"); return len(n) == 1 && len(k.streams[n[0]].frames) > 1 })
+	stop()
+	if got := k.content("a"); !slices.Equal(got, []string{"<journal_corrupt 24>", "late"}) {
+		t.Errorf("%q", got)
+	}
 }

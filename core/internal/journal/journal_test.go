@@ -287,3 +287,30 @@ func TestSettingsAreChecked(t *testing.T) {
 		t.Error("a file was accepted")
 	}
 }
+
+// TestNotDrainedWhileRewound: a journal whose frames are being delivered again is not drained, so that a run until idle waits for them.
+func TestNotDrainedWhileRewound(t *testing.T) {
+	j, k := open(t, still(t, t.TempDir())), newSink(t)
+	k.auto = false
+	rec := begin(t, j, "a")
+	put(t, rec, "x")
+	sync_(t, rec)
+	r, stop := follow(t, j, k)
+	defer stop()
+	poll(t, "drained", r.Drained)
+	gate := make(chan struct{})
+	k.mu.Lock()
+	k.gate = gate
+	k.mu.Unlock()
+	k.rewind(func(int) int { return 0 })
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if r.Drained() {
+			t.Fatal("drained, and its frame is not delivered again")
+		}
+	}
+	close(gate)
+	poll(t, "drained", r.Drained)
+	if got := k.content("a"); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+}

@@ -90,3 +90,44 @@ func TestMarksOfManySegments(t *testing.T) {
 		j.mustClose(t)
 	}
 }
+
+// TestLostEndKeepsTheMark has a journal that lost its end, of which the checkpoint has more: a stream with a key goes on as another one, with the
+// state of its listener, also when nothing is recorded in it before the next restart.
+func TestLostEndKeepsTheMark(t *testing.T) {
+	dir := t.TempDir()
+	j, k := open(t, still(t, dir)), newSink(t)
+	for _, key := range []string{"a", "plain"} {
+		r := begin(t, j, key)
+		if key == "a" {
+			if err := r.Mark([]byte("cursor 7")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, r, "x")
+	}
+	drain(t, j, k)
+	j.mustClose(t)
+	known := k.Known()
+	for i := range known {
+		known[i].Pos += 100
+	}
+	j = open(t, still(t, dir))
+	j.Reader("s", "f", known)
+	j.mustClose(t)
+	for range 2 {
+		j = open(t, still(t, dir))
+		if got := begin(t, j, "a").State(); string(got) != "cursor 7" {
+			t.Errorf("its listener's state is %q", got)
+		}
+		if got := begin(t, j, "plain").State(); len(got) != 0 {
+			t.Errorf("a stream without a mark has the state %q", got)
+		}
+		j.mustClose(t)
+	}
+	j, k = open(t, still(t, dir)), newSink(t)
+	put(t, begin(t, j, "a"), "y")
+	drain(t, j, k)
+	if n := k.names("a"); len(n) != 2 || len(k.streams[n[1]].frames) != 1 {
+		t.Errorf("%d streams: %q", len(n), k.content("a"))
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
@@ -17,19 +16,12 @@ type tail struct {
 	origin string
 	out    source.Stream
 	next   int64 // position of the next frame to be delivered
-	spans  []span
-	ended  bool // its end was read
+	ended  bool  // its end was read
 
 	frames    []frame.Frame // to be delivered next; their data lies in the reader's buffer
 	lastLen   int           // how many there were in the batch before
 	closeNext bool          // close the stream behind them
 	closing   chan error    // not nil while it is being closed
-}
-
-// span is where a segment's part of a stream begins.
-type span struct {
-	segment uint64
-	from    int64
 }
 
 // tail returns the stream, opened.
@@ -60,7 +52,6 @@ func (r *Reader) tailAt(ctx context.Context, e *entry, pos int64) (*tail, error)
 	if !known {
 		t.mark(pos, e.state)
 	}
-	r.addSpan(t, pos)
 	return t, nil
 }
 
@@ -138,7 +129,6 @@ func (r *Reader) takeBegin(ctx context.Context, rec *record) error {
 	if t == nil {
 		return nil
 	}
-	r.addSpan(t, e.to)
 	t.mark(e.to, e.state)
 	r.addGap(t, e.to, rec.at, ReasonCorrupt)
 	if t.origin != e.origin && e.to >= t.next {
@@ -146,18 +136,6 @@ func (r *Reader) takeBegin(ctx context.Context, rec *record) error {
 		t.out.Save(e.id())
 	}
 	return nil
-}
-
-// addSpan notes where a part of a stream begins.
-func (r *Reader) addSpan(t *tail, pos int64) {
-	if n := len(t.spans); n > 0 && t.spans[n-1].segment >= r.at.id {
-		return
-	}
-	if len(t.spans) >= 64 {
-		first := r.j.segments.list()[0].id
-		t.spans = slices.DeleteFunc(t.spans, func(s span) bool { return s.segment < first })
-	}
-	t.spans = append(t.spans, span{r.at.id, pos})
 }
 
 // addGap adds a frame without data for the bytes that are missing before pos.
@@ -285,13 +263,12 @@ func (r *Reader) retryCloses(ctx context.Context) error {
 }
 
 // rewind handles the pipeline's rewinds: it moves to the oldest segment with frames to be
-// delivered again. It also drops the streams that were closed.
+// delivered again, which the indexes show. It also drops the streams that were closed.
 func (r *Reader) rewind(ctx context.Context) error {
 	rewinds, shut := r.inbox.takeRewinds()
 	for _, n := range shut {
 		delete(r.tails, n)
 	}
-	back := r.at.id
 	move := false
 	for n, pos := range rewinds {
 		t := r.tails[n]
@@ -313,27 +290,13 @@ func (r *Reader) rewind(ctx context.Context) error {
 				continue
 			}
 		}
-		again := pos < t.next || t.ended
+		move = move || pos < t.next || t.ended
 		t.next = pos
-		if again {
-			move = true
-			back = min(back, t.segmentOf(pos))
-		}
 	}
 	if !move {
 		return nil
 	}
-	return r.enter(r.from(back))
-}
-
-// segmentOf returns the segment that has the position; 0 when it is not known.
-func (t *tail) segmentOf(pos int64) uint64 {
-	for i := len(t.spans) - 1; i >= 0; i-- {
-		if t.spans[i].from <= pos {
-			return t.spans[i].segment
-		}
-	}
-	return 0
+	return r.enter(r.from(0))
 }
 
 // handleClose handles the result of a Close.

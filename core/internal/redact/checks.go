@@ -160,16 +160,20 @@ func noDot(b []byte) int {
 	return len(b)
 }
 
-// noAt: without an @ nothing in a run of URL bytes has a password.
+// noAt: without an @ nothing in a run of URL bytes has a password. The expression looks urlReach far, so an @ behind that
+// is of a URL that begins later.
 func noAt(b []byte) int {
-	b = b[:min(len(b), 1024)]
-	for i, c := range b {
+	near := b[:min(len(b), 2*urlReach)]
+	for i, c := range near {
 		if c == '@' {
-			return 0
+			return max(i+1-urlReach, 0)
 		}
 		if c <= ' ' || c == '"' || c == '\'' || c == '<' || c == '>' {
 			return i + 1
 		}
+	}
+	if len(near) < len(b) {
+		return urlReach
 	}
 	return len(b)
 }

@@ -76,34 +76,56 @@ func TestChecks(t *testing.T) {
 func TestSecretKeys(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true})
 	for in, want := range map[string]string{
-		`{"DB-PassWord":"hunter"}`:                              `{"DB-PassWord":"[redacted:password]"}`,
-		`{"my_secret_access_key":"abcd"}`:                       `{"my_secret_access_key":"[redacted:aws_secret_key]"}`,
-		`{"secretAccessKey":"abcd"}`:                            `{"secretAccessKey":"[redacted:aws_secret_key]"}`,
-		`{"access_key":"abcd"}`:                                 `{"access_key":"abcd"}`,
-		`{"my_token":"wJ2kQ9dX7mB4"}`:                           `{"my_token":"[redacted:password]"}`,
-		`{"my_token":"short"}`:                                  `{"my_token":"short"}`,
-		`{"Set-Cookie":"s=abcdefgh; p"}`:                        `{"Set-Cookie":"[redacted:cookie]"}`,
-		`{"cookie":"aaaaaaab"}`:                                 `{"cookie":"aaaaaaab"}`,
-		`{"proxy_authorization":"Custom abcdefgh"}`:             `{"proxy_authorization":"[redacted:proxy_authorization]"}`,
-		`{"` + strings.Repeat("p", 56) + `password":"hunter"}`:  `{"` + strings.Repeat("p", 56) + `password":"[redacted:password]"}`,
-		`{"` + strings.Repeat("p", 57) + `password":"?unter>"}`: `{"` + strings.Repeat("p", 57) + `password":"?unter>"}`,
-		`{"password":["a","b"]}`:                                `{"password":["a","b"]}`,
+		`{"DB-PassWord":"hunter"}`:                                                    `{"DB-PassWord":"[redacted:password]"}`,
+		`{"my_secret_access_key":"abcd"}`:                                             `{"my_secret_access_key":"[redacted:aws_secret_key]"}`,
+		`{"secretAccessKey":"abcd"}`:                                                  `{"secretAccessKey":"[redacted:aws_secret_key]"}`,
+		`{"access_key":"abcd"}`:                                                       `{"access_key":"abcd"}`,
+		`{"my_token":"wJ2kQ9dX7mB4"}`:                                                 `{"my_token":"[redacted:password]"}`,
+		`{"my_token":"short"}`:                                                        `{"my_token":"short"}`,
+		`{"Set-Cookie":"s=abcdefgh; p"}`:                                              `{"Set-Cookie":"[redacted:cookie]"}`,
+		`{"cookie":"abcdefgh"}`:                                                       `{"cookie":"[redacted:cookie]"}`,
+		`{"cookie":"aaaaaaab"}`:                                                       `{"cookie":"aaaaaaab"}`,
+		`{"proxy_authorization":"Custom abcdefgh"}`:                                   `{"proxy_authorization":"[redacted:proxy_authorization]"}`,
+		`{"` + strings.Repeat("p", 56) + `password":"hunter"}`:                        `{"` + strings.Repeat("p", 56) + `password":"[redacted:password]"}`,
+		`{"` + strings.Repeat("p", 57) + `password":"?unter>"}`:                       `{"` + strings.Repeat("p", 57) + `password":"?unter>"}`,
+		`{"password":["a","b"]}`:                                                      `{"password":["a","b"]}`,
+		`{"my_token":"wJ2kQ9dX7mB4\nx"}`:                                              `{"my_token":"[redacted:password]"}`,
+		`{"my_token" : "wJ2kQ9dX7mB4"}`:                                               `{"my_token" : "[redacted:password]"}`,
+		"{\"my_token\":\n\t\"wJ2kQ9dX7mB4\"}":                                         "{\"my_token\":\n\t\"[redacted:password]\"}",
+		`{"my_token":` + strings.Repeat(" ", 100) + `"wJ2kQ9dX7mB4"}`:                 `{"my_token":` + strings.Repeat(" ", 100) + `"[redacted:password]"}`,
+		`{"my_token":"` + strings.Repeat("harbour, at dawn ", 300) + `wJ2kQ9dX7mB4"}`: `{"my_token":"[redacted:password]"}`,
+		`{"passphrase":"all of the harbour"}`:                                         `{"passphrase":"[redacted:password]"}`,
+		`{"name":"auth_key","value":"wJ2kQ9dX7mB4"}`:                                  `{"name":"auth_key","value":"[redacted:password]"}`,
+		`{"name":"auth_key" , "Value" : "wJ2kQ9dX7mB4"}`:                              `{"name":"auth_key" , "Value" : "[redacted:password]"}`,
+		`{"key":"auth_key","value":{"stringValue":"wJ2kQ9dX7mB4"}}`:                   `{"key":"auth_key","value":{"stringValue":"[redacted:password]"}}`,
+		`{"name":"auth_key","values":"wJ2kQ9dX7mB4"}`:                                 `{"name":"auth_key","values":"wJ2kQ9dX7mB4"}`,
+		`{"my_tokens":"wJ2kQ9dX7mB4"}`:                                                `{"my_tokens":"wJ2kQ9dX7mB4"}`,
+		`{"my_token":12345678901234}`:                                                 `{"my_token":12345678901234}`,
 	} {
+		if got := string(r.Bytes([]byte(in))); got != want {
+			t.Errorf("alone: %s\n got %s\nwant %s", in, got, want)
+		}
 		got := string(r.Bytes([]byte(`{"x":"` + aws + `",` + in[1:])))
 		if got != `{"x":"[redacted:aws_access_key]",`+want[1:] {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+		if once, want := quoted(t, map[string]any{"a": in}), quoted(t, map[string]any{"a": want}); string(r.Bytes([]byte(once))) != want {
+			t.Errorf("within a string: %s\n got %s\nwant %s", once, r.Bytes([]byte(once)), want)
 		}
 	}
 }
 
 // TestEscapes: the strings of a document that is written again are as they were, with all their escapes.
 func TestEscapes(t *testing.T) {
-	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}}, Keys: []string{"naïve", "plain"}})
+	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}, {"boat", `Boat-[0-9]{4}`}}, Keys: []string{"naïve", "plain"}})
 	for in, want := range map[string]string{
 		`["B-1234 \b\f\n\r\t\"\\\/ \u0001\u001F\u00Ee\uD83D\uDE00 \ud800x \udbff\u0041 \udfff"]`: `["[redacted:berth] \u0008\u000c\n\r\t\"\\/ \u0001\u001fî😀 \ud800x \udbffA \udfff"]`,
 		`["B-1234 \x \u12 \u12G4 \u00`:                `["[redacted:berth] \\x \\u12 \\u12G4 \\u00`,
 		`"na\u00efve":1`:                              `"na\u00efve":"[redacted:naïve]"`,
 		`["B-1234`:                                    `["[redacted:berth]`,
+		`["\u0042oat-1234"]`:                          `["[redacted:boat]"]`,
+		`plain","value":2`:                            `plain","value":2`, // damaged, from a name on
+		`ain","value":2`:                              `ain","value":2`,
 		`{"na\u00efve":"x","plain" :  [1,{}]}`:        `{"na\u00efve":"[redacted:naïve]","plain" :  "[redacted:plain]"}`,
 		`{"plain":-1.5e3 ,"a":0}`:                     `{"plain":"[redacted:plain]" ,"a":0}`,
 		`[{"plain":12}]`:                              `[{"plain":"[redacted:plain]"}]`,
@@ -306,6 +328,14 @@ func TestPolicyKinds(t *testing.T) {
 func TestAdjacent(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true})
 	if got := string(r.Bytes([]byte(pem + pem))); got != "[redacted:private_key][redacted:private_key]" {
+		t.Error(got)
+	}
+}
+
+// TestPatternInEscapes: a pattern with a literal part is found where the document has a letter of it as an escape, also without the builtin kinds.
+func TestPatternInEscapes(t *testing.T) {
+	r := newRedactor(t, Settings{Patterns: []Pattern{{"boat", `Boat-[0-9]{4}`}}})
+	if got := string(r.Bytes([]byte(`["\u0042oat-1234"]`))); got != `["[redacted:boat]"]` {
 		t.Error(got)
 	}
 }

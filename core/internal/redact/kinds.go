@@ -13,10 +13,12 @@ type kind struct {
 	back    class
 	backMin int
 	backMax int
-	entropy float64              // bits of each byte of the secret, at least
-	check   func([]byte) bool    // of the secret
-	reach   int                  // how far the expression looks; 0: 512 bytes
-	ahead   func([]byte) (n int) // a quick test of the text: 0 when it may match, else for how many bytes nothing of the kind begins
+	entropy float64           // bits of each byte of the secret, at least
+	check   func([]byte) bool // of the secret
+	reach   int               // how far the expression looks; 0: 512 bytes
+	// closer, if set, makes a kind that is no secret: it reports whether the text demands a closer look, with the index of the last byte of the match.
+	closer func(b []byte, at int) bool
+	ahead  func([]byte) (n int) // a quick test of the text: 0 when it may match, else for how many bytes nothing of the kind begins
 }
 
 // class is a set of bytes.
@@ -117,7 +119,7 @@ func kinds() []kind {
 		token("openshift_token", `sha256~[A-Za-z0-9_-]{43}`), token("tailscale_key", `tskey-[a-z]+-[A-Za-z0-9-]{16,}`), named("ngrok_key", "ngrok", `(?:ak_|cr_)?[A-Za-z0-9_]{27,49}`), token("defined_token", `dnkey-[A-Za-z0-9_=-]{26}-[A-Za-z0-9_=-]{52}`), token("settlemint_token", `sm_[aps]at_[A-Za-z0-9]{16}`), token("infracost_token", `ico-[A-Za-z0-9]{32}`),
 		token("maxmind_key", `mmk_[A-Za-z0-9]{29}`), token("launchdarkly_key", `(?:sdk|api)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), token("kubernetes_token", `kubeconfig-[a-z0-9-]+:[a-z0-9]{40,}`), named("mattermost_token", "mattermost", `[0-9a-z]{26}`), named("zendesk_key", "zendesk", `[A-Za-z0-9]{40}`),
 
-		{name: "url_password", expr: `:[/\\][/\\]{1,14}[^/\s:@"'<>\\]*:([^/\s"'<>@]+)@[A-Za-z0-9\[_$%{-]`, ahead: noAt, check: notPlaceholder, reach: 1024},
+		{name: "url_password", expr: `:[/\\][/\\]{1,14}[^/\s:@"'<>\\]*:([^/\s"'<>@]+)@[A-Za-z0-9\[_$%{-]`, ahead: noAt, check: notPlaceholder, reach: urlReach},
 		{name: "credentials", expr: `\b(?i:bearer)` + blank + `{1,4}([A-Za-z0-9._~+/=-]{16,})`, check: mixed, reach: 16 << 10},
 		{name: "credentials", expr: `(?i:authorization)` + sep + `(?:` + quote + `)?(?i:basic)` + blank + `{1,4}([^\s"'\\]{8,})`, reach: 4096},
 		{name: "credentials", expr: `\b(?i:basic)` + blank + `{1,4}([A-Za-z0-9+/]{12,}={0,2})`, check: basicShape, reach: 4096},
@@ -134,6 +136,9 @@ func kinds() []kind {
 		{name: "password", expr: `(?i:passw(?:or)?d|secret|token|api_?key)["'\\]{1,6}\s{0,4},\s{0,4}["'\\]{1,6}(?i:value)["'\\]{1,6}\s{0,4}:\s{0,4}(?:\{\s{0,4}["'\\]{1,6}(?i:string_?value)["'\\]{1,6}\s{0,4}:\s{0,4})?["'\\]{1,6}([^"'\\]{3,})`, check: quotedValue, ahead: notKey},
 	}
 }
+
+// urlReach is how long a URL is in which a password is looked for.
+const urlReach = 1024
 
 const (
 	// strong are the ends of keys whose values are secrets in any shape.

@@ -36,6 +36,7 @@ type halves [2]float64
 func newPrefilter(starts []start) *prefilter {
 	p := &prefilter{lists: [][]start{nil}}
 	var load [groups]halves
+	added := make(map[window]bool)
 	for _, s := range starts {
 		for _, a := range s.sets[0].bytes() {
 			for _, b := range s.sets[1].bytes() {
@@ -50,8 +51,10 @@ func newPrefilter(starts []start) *prefilter {
 			}
 		}
 		for odd := range 2 {
-			w := rarest(s.sets, odd)
-			p.add(w, bestGroup(&load, w))
+			if w := rarest(s.sets, odd); !added[w] {
+				p.add(w, bestGroup(&load, w))
+				added[w] = true
+			}
 		}
 	}
 	return p

@@ -33,14 +33,14 @@ type compiled struct {
 const (
 	defaultReach = 512
 	maxAhead     = 16 // kinds that have a quick test
-	escape       = -1 // in place of a rule: an escaped letter, behind which anything may be
+	escape       = -1 // in place of a rule: an escaped letter, behind which anything may be, or the key of a secret
 )
 
 func newDetector(all []kind) (*detector, error) {
 	d := &detector{}
 	var starts []start
 	quick := -1
-	for _, k := range all {
+	for _, k := range append(all, keyEnd()) {
 		if k.reach == 0 {
 			k.reach = defaultReach
 		}
@@ -73,7 +73,7 @@ func newDetector(all []kind) (*detector, error) {
 	return d, nil
 }
 
-// find calls f with each secret, and with each escaped letter, in order of where its text begins, until f returns false.
+// find calls f with each secret, and with each escaped letter and key of a secret, in order of where its text begins, until f returns false.
 func (d *detector) find(b []byte, f func(match) bool) {
 	var until []int          // for each rule, up to where it does not begin again
 	var futile [maxAhead]int // the same, as its quick test has it
@@ -110,6 +110,9 @@ func (d *detector) find(b []byte, f func(match) bool) {
 					until = make([]int, len(d.rules))
 				}
 				until[n] = m.to
+				if r.closer != nil {
+					return !r.closer(b, m.to-1) || f(match{from: at, to: at, order: escape})
+				}
 				return f(m)
 			})
 			if !ok {
@@ -161,7 +164,7 @@ func (d *detector) holds(b []byte) (yes bool) {
 // secretKey is the rule by which the value of a JSON key is a secret; check is of the value.
 func secretKey(key []byte) (name string, check func([]byte) bool) {
 	low := strings.ToLower(string(key))
-	if len(low) > 64 {
+	if len(low) > longestKey {
 		return "", nil
 	}
 	low = strings.ReplaceAll(low, "-", "_")

@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,6 +28,8 @@ func main() {
 	n := flag.Int("n", 25, "changes of each package")
 	seed := flag.Uint64("seed", 1, "of the sample")
 	short := flag.Bool("short", true, "run the tests with -short")
+	run := flag.String("run", "", "run the tests that match; empty: all")
+	jobs := flag.Int("j", 1, "changes that are tried at a time; the tests must bear the load")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: mutate [flags] PACKAGE... (as ./core/internal/journal; PACKAGE=TESTPACKAGE,... for tests that are elsewhere)")
 		flag.PrintDefaults()
@@ -39,7 +42,11 @@ func main() {
 	missed := 0
 	fmt.Println("| package | changes | noticed | by a timeout | survived |\n|---|---|---|---|---|")
 	for _, arg := range flag.Args() {
-		s, err := mutate(*dir, arg, *n, *seed, *short)
+		t := tests{dir: *dir, args: []string{"-run", *run}}
+		if *short {
+			t.args = append(t.args, "-short")
+		}
+		s, err := t.mutate(arg, *n, *seed, max(*jobs, 1))
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "mutate: %s: %v\n", arg, err)
 			os.Exit(1)
@@ -58,14 +65,41 @@ type score struct {
 	changes, timeouts, survived int
 }
 
-func mutate(dir, arg string, n int, seed uint64, short bool) (s score, err error) {
+// tests are those of a package, with the arguments of go test.
+type tests struct {
+	dir      string
+	args     []string
+	packages []string
+}
+
+// test runs the tests, and returns what they print.
+func (t *tests) test(limit time.Duration, overlay string) (string, error) {
+	args := append([]string{"test", "-count=1", "-failfast", "-vet=off", "-timeout", limit.String()}, t.args...)
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit+5*time.Minute) // to build
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", append(args, t.packages...)...)
+	cmd.Dir = t.dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// outcome is what the tests print of a change.
+type outcome struct {
+	out string
+	err error
+}
+
+func (t *tests) mutate(arg string, n int, seed uint64, jobs int) (s score, err error) {
 	pkg, elsewhere, _ := strings.Cut(arg, "=")
 	s.pkg = strings.TrimPrefix(pkg, "./")
-	tests := []string{pkg}
+	t.packages = []string{pkg}
 	if elsewhere != "" {
-		tests = strings.Split(elsewhere, ",")
+		t.packages = strings.Split(elsewhere, ",")
 	}
-	changes, err := changesOf(filepath.Join(dir, pkg))
+	changes, err := changesOf(filepath.Join(t.dir, pkg))
 	if err != nil {
 		return s, err
 	}
@@ -75,47 +109,57 @@ func mutate(dir, arg string, n int, seed uint64, short bool) (s score, err error
 		return s, err
 	}
 	defer os.RemoveAll(work)
-	test := func(limit time.Duration, overlay string) (string, error) {
-		args := []string{"test", "-count=1", "-failfast", "-timeout", limit.String()}
-		if short {
-			args = append(args, "-short")
-		}
-		if overlay != "" {
-			args = append(args, "-overlay", overlay)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), limit+5*time.Minute) // to build
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "go", append(args, tests...)...)
-		cmd.Dir = dir
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
 	began := time.Now()
-	if out, err := test(10*time.Minute, ""); err != nil {
+	if out, err := t.test(10*time.Minute, ""); err != nil {
 		return s, fmt.Errorf("the tests fail without a change: %w\n%s", err, out)
 	}
-	limit := 30*time.Second + 5*time.Since(began)
+	limit := 30*time.Second + 5*time.Duration(jobs)*time.Since(began)
+	running := make(chan chan outcome, jobs-1) // in the order of the sample
+	enough := make(chan struct{})
+	defer func() {
+		close(enough)
+		for range running { // until those that are under way have ended
+		}
+	}()
+	go func() {
+		defer close(running)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		for i, c := range changes {
+			result := make(chan outcome, 1)
+			select {
+			case running <- result:
+			case <-enough:
+				return
+			}
+			wg.Go(func() {
+				overlay, err := c.overlay(filepath.Join(work, fmt.Sprint(i)))
+				if err != nil {
+					result <- outcome{err: err}
+					return
+				}
+				out, err := t.test(limit, overlay)
+				result <- outcome{out, err}
+			})
+		}
+	}()
 	for _, c := range changes {
 		if s.changes == n {
 			break
 		}
-		overlay, err := c.overlay(work)
-		if err != nil {
-			return s, err
-		}
-		out, err := test(limit, overlay)
+		o := <-<-running
 		var exit *exec.ExitError
 		switch {
-		case err == nil:
+		case o.err == nil:
 			s.changes++
 			s.survived++
 			fmt.Fprintln(os.Stderr, c.String())
-		case !errors.As(err, &exit):
-			return s, err
-		case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		case !errors.As(o.err, &exit):
+			return s, o.err
+		case strings.Contains(o.out, "[build failed]"), strings.Contains(o.out, "[setup failed]"):
 		default:
 			s.changes++
-			if strings.Contains(out, "panic: test timed out") {
+			if strings.Contains(o.out, "panic: test timed out") {
 				s.timeouts++
 			}
 		}
@@ -129,6 +173,9 @@ func (c *change) overlay(dir string) (string, error) {
 	b.Write(c.file.text[:c.from])
 	b.WriteString(c.with)
 	b.Write(c.file.text[c.to:])
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
 	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(changed, b.Bytes(), 0o644); err != nil {
 		return "", err

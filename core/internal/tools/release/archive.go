@@ -106,8 +106,12 @@ func (r release) write(name string, content func(io.Writer) error) error {
 const dockerfile = `# docker buildx build --platform linux/amd64,linux/arm64 --target earshot -t earshot - < %[1]s
 #
 # earshot needs a ClickHouse of yours; earshot-store has the embedded one, whose engine it fetches into
-# /data at the first start.
-FROM gcr.io/distroless/static-debian12:nonroot AS earshot
+# /data at the first start. IMAGE and STORE_IMAGE are the images that they are made from: a digest in
+# place of a tag is a build argument.
+ARG IMAGE=gcr.io/distroless/static-debian12:nonroot
+ARG STORE_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+
+FROM ${IMAGE} AS earshot
 ARG TARGETARCH
 COPY linux/${TARGETARCH}/earshot /usr/local/bin/
 COPY --chown=65532:65532 --chmod=0700 data /data
@@ -118,7 +122,7 @@ ENTRYPOINT ["/usr/local/bin/earshot"]
 CMD ["run", "-c", "/etc/earshot/earshot.yaml"]
 
 # The engine is a glibc build.
-FROM gcr.io/distroless/cc-debian12:nonroot AS earshot-store
+FROM ${STORE_IMAGE} AS earshot-store
 ARG TARGETARCH
 COPY linux/${TARGETARCH}/earshot linux/${TARGETARCH}/earshot-store /usr/local/bin/
 COPY --chown=65532:65532 --chmod=0700 data /data

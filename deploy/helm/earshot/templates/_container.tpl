@@ -1,6 +1,6 @@
 {{- define "earshot.container" -}}
 - name: earshot
-  image: "{{ .Values.image.repository }}:{{ .Values.image.tag }}"
+  image: "{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag }}{{ end }}"
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   args: ["run", "-c", "/etc/earshot/earshot.yaml"]
   env:

@@ -1,0 +1,145 @@
+package assemble
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// watched is a session that is read while it goes on, second by second.
+type watched struct {
+	*harness
+	now int64 // in seconds
+	n   uint64
+}
+
+// read reads messages now; a message has its own time.
+func (w *watched) read(list ...msg.Message) {
+	w.t.Helper()
+	for _, m := range list {
+		w.n++
+		m.Session, m.Complete, m.Key = "s", msg.Complete, fmt.Sprint(w.n)
+		m.Host = msg.Host{Tenant: "default", Format: "f", Source: "src", Ver: w.n}
+		m.Time = t0 + m.Time*sec
+		if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, t0+w.now*sec), m.Time); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// until goes on to a time without a message.
+func (w *watched) until(at int64) {
+	w.t.Helper()
+	for ; w.now < at; w.now += 5 {
+		if err := w.a.Idle(time.Unix(0, t0+w.now*sec), 0); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.now = at
+	if err := w.a.Idle(time.Unix(0, t0+w.now*sec), 0); err != nil {
+		w.t.Fatal(err)
+	}
+	w.commit()
+}
+
+// judged are the verdicts since the last time, in words.
+func (w *watched) judged() (out []string) {
+	for _, v := range w.verdicts {
+		text := fmt.Sprintf("%s %s of %s since %d", v.Kind, v.Name, v.Run, (v.Since-t0)/sec)
+		if v.Tool != "" {
+			text += ", " + v.Tool
+		}
+		if v.Resolved != 0 {
+			text += fmt.Sprintf(", resolved at %d: %s", (v.Resolved-t0)/sec, v.Resolution)
+		}
+		out = append(out, text)
+	}
+	w.verdicts = nil
+	return out
+}
+
+func (w *watched) wants(when string, want ...string) {
+	w.t.Helper()
+	if d := cmp.Diff(want, w.judged()); d != "" {
+		w.t.Errorf("%s: -want +got:\n%s", when, d)
+	}
+}
+
+func makes(id string, at int64) msg.Message {
+	m := called("a", id, "Bash", at)
+	m.Tool.Arguments = msg.Plain(`{"command":"make test"}`)
+	return m
+}
+
+func ends(id, text string, at int64) msg.Message {
+	m := result("a", id, at)
+	m.Content = msg.Plain(text)
+	return m
+}
+
+// TestVerdictOfALoop: a run that has the same results again and again loops, once, until it has another.
+func TestVerdictOfALoop(t *testing.T) {
+	w := &watched{harness: newHarness(t)}
+	w.read(user("a", 0))
+	for i := range int64(8) {
+		w.until(10 * i)
+		w.read(makes(fmt.Sprint("c", i), 10*i), ends(fmt.Sprint("c", i), "FAIL", 10*i+1))
+	}
+	w.until(90)
+	w.wants("after eight results", "run looping of a since 1")
+	w.restart()
+	w.read(msg.Message{Kind: msg.Assistant, Run: "a", ResponseID: "r", Time: 95, Content: msg.Plain("It fails still.")})
+	w.until(102)
+	w.wants("after a restart", "run looping of a since 1")
+	w.read(makes("other", 101), ends("other", "ok", 102))
+	w.until(110)
+	w.wants("after another result", "run looping of a since 1, resolved at 102: progress")
+	w.read(msg.Message{Kind: msg.Stop, Run: "a", Time: 111, Signal: msg.RunEnd})
+	w.commit()
+	held := ""
+	for _, s := range w.rows {
+		for _, e := range s.Events {
+			if e.Name == msg.EventVerdict {
+				held += fmt.Sprint(s.Kind, " ", e.Attrs)
+			}
+		}
+	}
+	if !strings.Contains(held, "run [") || !strings.Contains(held, "looping") || !strings.Contains(held, "held_s 101") {
+		t.Errorf("the event of its span: %s", held)
+	}
+}
+
+// TestVerdictOfACall: a call that takes longer than calls take has a verdict, with the way to it, until its result.
+func TestVerdictOfACall(t *testing.T) {
+	w := &watched{harness: newHarness(t)}
+	w.read(user("a", 0), makes("c", 10))
+	w.until(1000)
+	w.wants("for a quarter of an hour")
+	w.until(1300)
+	if len(w.verdicts) != 2 || w.verdicts[1].Path != "agent (20 min) › Bash `make test` (20 min)" || !strings.Contains(w.verdicts[1].Evidence, "has run 20 min") || w.verdicts[0].Cause != w.verdicts[1].Span {
+		t.Errorf("%+v", w.verdicts)
+	}
+	w.wants("for twenty minutes", "run tool_running of a since 10", "tool tool_running of a since 10, Bash")
+	w.until(1305)
+	w.read(ends("c", "ok", 1305))
+	w.until(1310)
+	w.wants("with its result", "tool tool_running of a since 10, Bash, resolved at 1305: ended", "run tool_running of a since 10, resolved at 1305: progress")
+}
+
+// TestOldWorkIsNotJudged: of a session that goes on, the runs of which the records are older than verdict.Recent have no verdict.
+func TestOldWorkIsNotJudged(t *testing.T) {
+	w := &watched{harness: newHarness(t), now: 7200}
+	old := makes("c1", 10)
+	old.Run = "b"
+	w.read(user("b", 0), old)
+	w.until(9000)
+	w.wants("alone")
+	w.read(user("a", 9000), makes("c2", 9010))
+	w.until(10300)
+	w.wants("beside a run that goes on", "run tool_running of a since 9010", "tool tool_running of a since 9010, Bash")
+}
