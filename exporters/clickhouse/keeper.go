@@ -15,8 +15,8 @@ const (
 	// rollEvery is how often the rollups are computed, and rollFirst is when they are first. Of the
 	// time that it takes they rest twenty times as much.
 	rollEvery, rollFirst = time.Minute, 15 * time.Second
-	// rollSeldom is how often they are in the embedded store when an hour or two have new rows: hours
-	// that are written now are read from their rows anyway.
+	// rollSeldom is how often they are in the embedded store when no more than an hour or two were computed
+	// the last times.
 	rollSeldom, fewHours = 10 * time.Minute, 2
 	// daysEvery is how often days that are over are merged, if nothing was stored in them for as
 	// long as settledAfter.
