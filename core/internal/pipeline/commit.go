@@ -44,6 +44,7 @@ type committer struct {
 
 	interval time.Duration // see Pipeline.SetFlushInterval
 	urgent   bool          // a stream has ended that may be gone: Settings.FlushInterval holds
+	more     bool          // the batch before was filled by a backlog
 	wanted   []func()      // called when the rows until now are with the exporters
 }
 
@@ -169,6 +170,9 @@ func (k *committer) due(now time.Time) bool {
 	if k.empty() {
 		return ledgers && !k.unread() || (ledgers || k.dirty()) && now.Sub(k.closed) >= interval
 	}
+	if k.more && now.Sub(k.ledgers.changed) >= k.settings.FlushIdle+time.Second { // the rest of a backlog
+		return true
+	}
 	// Rows that come one by one are there at once; of many those that come together are sent together.
 	return now.Sub(k.closed) >= interval && now.Sub(k.batch.began) >= min(interval, k.settings.FlushInterval)/5
 }
@@ -228,7 +232,7 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	b := k.batch
 	k.pool.note(&b.rows)
 	k.batch = &commitBatch{}
-	k.closed, k.urgent = time.Now(), false
+	k.closed, k.urgent, k.more = time.Now(), false, how.more
 	for a := range k.changed {
 		k.ledgers.pending[a.stream.name] = a
 	}
