@@ -7,10 +7,11 @@ import (
 
 // calm returns memory when no statement has run for calmAfter, if those since the last time took at least worthTrim
 // together: to return it costs some milliseconds, and so does the next statement, and the questions of an idle
-// sidecar are shorter than that for minutes.
+// sidecar are shorter than that for minutes. Rows that are stored once a minute have it returned every trimAgain.
 const (
 	calmAfter = 15 * time.Second
 	worthTrim = 100 * time.Millisecond
+	trimAgain = 2 * time.Minute
 )
 
 // calm has memory returned when statements have stopped.
@@ -20,6 +21,7 @@ type calm struct {
 	mu      sync.Mutex
 	running int
 	took    time.Duration // by all statements since memory was returned
+	trimmed time.Time     // when it was
 	timer   *time.Timer
 	closed  bool
 }
@@ -46,12 +48,13 @@ func (c *calm) statement() (end func()) {
 
 // wait has memory returned later, unless a statement begins. mu is held.
 func (c *calm) wait() {
+	after := max(calmAfter, time.Until(c.trimmed.Add(trimAgain)))
 	switch {
 	case c.running > 0 || c.closed || c.took < worthTrim:
 	case c.timer == nil:
-		c.timer = time.AfterFunc(calmAfter, c.now)
+		c.timer = time.AfterFunc(after, c.now)
 	default:
-		c.timer.Reset(calmAfter)
+		c.timer.Reset(after)
 	}
 }
 
@@ -60,7 +63,7 @@ func (c *calm) now() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if done || err != nil { // one that fails does so the next time
-		c.took = 0
+		c.took, c.trimmed = 0, time.Now()
 	}
 	c.wait()
 }

@@ -52,6 +52,11 @@ func TestMemoryIsReturnedOnce(t *testing.T) {
 		run(time.Second)
 		time.Sleep(10 * time.Minute)
 		want("busy twice", time.Second+calmAfter, time.Second+2*calmAfter, time.Second+3*calmAfter)
+		run(time.Second)
+		time.Sleep(30 * time.Second)
+		run(time.Second)
+		time.Sleep(10 * time.Minute)
+		want("twice within two minutes", time.Second+calmAfter, time.Second+calmAfter+trimAgain)
 		c.trim = func() (bool, error) { trims = append(trims, time.Since(began)); return false, errors.New("no /proc") }
 		run(time.Second)
 		time.Sleep(10 * time.Minute)
