@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/pages"
 )
 
 // headroom is the memory that a sidecar takes beside the bytes in flight, which it holds
@@ -72,8 +73,12 @@ func BoundMemory(ctx context.Context, c *config.Config) {
 // need: after a backlog the runtime would hold more than it needs until the next one.
 const idleTicks = 10
 
-// returnMemory returns memory to the system if there is much: to look for it is a collection.
+// returnMemory returns memory to the system: the pages of the program, and of the heap if there are many, because to
+// look for those is a collection.
 func returnMemory(live int64) {
+	if self, err := os.Executable(); err == nil {
+		_, _ = pages.Release(self) // it costs memory alone
+	}
 	const much = 24 << 20
 	held := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 	metrics.Read(held)

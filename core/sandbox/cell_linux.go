@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,10 +33,9 @@ func Enter(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return fmt.Errorf("sandbox: cell: %w", err)
 	}
-	// The first process of a PID namespace cannot see that its parent has gone, and one that went before the
-	// death signal was set sends none: the other end of the standard output is closed then.
-	if abandoned(1) {
-		return errors.New("sandbox: the host has ended")
+	runtime.LockOSThread()
+	if err := followHost(); err != nil {
+		return err
 	}
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -73,6 +73,20 @@ func Enter(text string) error {
 		unix.CloseOnExec(program)
 	}
 	return fmt.Errorf("sandbox: exec %s: %w", c.Path, execOpen(program, argv, os.Environ()))
+}
+
+// followHost has this process end with its host, however that ends. The kernel keeps the death signal
+// for each thread: the host set it for the first one, and the thread that becomes the program need not be that
+// one. The first process of a PID namespace cannot see that its parent has gone, and one that went before
+// the signal was set sends none: the other end of the standard output is closed then.
+func followHost() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("sandbox: set death signal: %w", err)
+	}
+	if abandoned(1) {
+		return errors.New("sandbox: the host has ended")
+	}
+	return nil
 }
 
 // abandoned reports whether a descriptor is a pipe without a reader.

@@ -3,20 +3,36 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMain is also the program in the sandbox: with TRY it prints its rights.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("TRY"); dir != "" {
 		try(dir)
+		os.Exit(0)
+	}
+	if text := os.Getenv("CELL"); text != "" {
+		os.Unsetenv("CELL") // the program is this one again
+		onAnotherThread(func() { fmt.Println(Enter(text)) })
+		os.Exit(1)
+	}
+	if os.Getenv("DEATH") != "" {
+		var n int32
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&n)), 0, 0, 0, 0)
+		fmt.Println("death signal", n, errno)
 		os.Exit(0)
 	}
 	if dir := os.Getenv("SANDBOX"); dir != "" {
@@ -117,5 +133,51 @@ func TestAbandoned(t *testing.T) {
 	}
 	if !abandoned(int(w.Fd())) {
 		t.Error("not abandoned without a reader")
+	}
+}
+
+// onAnotherThread runs f on a thread that is not the first of the process.
+func onAnotherThread(f func()) {
+	done := make(chan struct{})
+	var run func()
+	run = func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			go run() // this goroutine keeps the first thread
+			<-done
+			return
+		}
+		f()
+		close(done)
+	}
+	go run()
+	<-done
+}
+
+// TestDeathSignal: the program of a cell ends with its host, also when another thread than the
+// first, for which the host set the death signal, becomes the program.
+func TestDeathSignal(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []bool{false, true} {
+		f, err := os.Open(self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		text, err := json.Marshal(Cell{Path: self, Off: off})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(self)
+		c.ExtraFiles = []*os.File{f}
+		c.Env = []string{"CELL=" + string(text), "DEATH=1"}
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		out, err := c.CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != "death signal 9 errno 0" {
+			t.Errorf("off %v: %v\n%s", off, err, out)
+		}
 	}
 }

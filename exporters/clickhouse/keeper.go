@@ -4,19 +4,21 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/attribution"
 )
 
 const (
-	// sizeEvery is how often the size of the tables is looked at.
+	// sizeEvery is how often the size of the tables is looked at; that of the embedded store, which has no other writer, if
+	// rows were stored since.
 	sizeEvery = time.Minute
 	// rollEvery is how often the rollups are computed, and rollFirst is when they are first. Of the
 	// time that it takes they rest twenty times as much.
 	rollEvery, rollFirst = time.Minute, 15 * time.Second
-	// rollSeldom is how often they are in the embedded store when an hour or two have new rows: hours
-	// that are written now are read from their rows anyway.
+	// rollSeldom is how often they are in the embedded store when no more than an hour or two were computed
+	// the last times.
 	rollSeldom, fewHours = 10 * time.Minute, 2
 	// daysEvery is how often days that are over are merged, if nothing was stored in them for as
 	// long as settledAfter.
@@ -32,10 +34,12 @@ type keeper struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	stored chan struct{} // holds a value when rows were stored since the rules were applied last
+	grown  atomic.Bool   // rows were stored since the size was looked at last
 }
 
 // note reports that rows were stored.
 func (k *keeper) note() {
+	k.grown.Store(true)
 	select {
 	case k.stored <- struct{}{}:
 	default:
@@ -48,7 +52,8 @@ func (k *keeper) start(prepare context.Context, x *Exporter) {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel = cancel
 	if most := x.settings.MaxSize; most > 0 {
-		k.done.Go(func() { keepSize(ctx, x.conn, most, log) })
+		size := sizeKeeper{drop: func(ctx context.Context) (int64, string, error) { return x.conn.dropOldest(ctx, most) }, alone: x.conn.embedded, grown: &k.grown}
+		k.done.Go(func() { size.keep(ctx, log) })
 	}
 	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, log) })
 	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k.stored, log) })
@@ -81,9 +86,19 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func keepSize(ctx context.Context, c *Conn, most int64, log *slog.Logger) {
-	for {
-		n, oldest, err := c.dropOldest(ctx, most)
+// sizeKeeper holds the tables below a size.
+type sizeKeeper struct {
+	drop  func(context.Context) (bytes int64, upTo string, err error) // drops the oldest rows above the size
+	alone bool                                                        // nobody else writes
+	grown *atomic.Bool                                                // rows were stored since the last look
+}
+
+func (s sizeKeeper) keep(ctx context.Context, log *slog.Logger) {
+	for first := true; first || pause(ctx, sizeEvery) == nil; first = false {
+		if grown := s.grown.Swap(false); s.alone && !grown && !first {
+			continue
+		}
+		n, oldest, err := s.drop(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -92,8 +107,8 @@ func keepSize(ctx context.Context, c *Conn, most int64, log *slog.Logger) {
 		case n > 0:
 			log.Info("the oldest rows are dropped: the tables were larger than store.max_size", "bytes", n, "up_to", oldest)
 		}
-		if pause(ctx, sizeEvery) != nil {
-			return
+		if err != nil || n > 0 { // a part that was being merged is there still
+			s.grown.Store(true)
 		}
 	}
 }

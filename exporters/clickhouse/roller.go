@@ -13,7 +13,7 @@ type roller struct {
 	c *Conn
 	s Schema
 	// settle is how long after the time of its ingest_ts a row may come to be visible: longer than
-	// an insert may take. Hours are computed again until their rows are older.
+	// an insert may take. Hours are computed when their rows are older.
 	settle time.Duration
 	sleep  func(context.Context, time.Duration) error
 }
@@ -33,17 +33,19 @@ func (p roller) pass(ctx context.Context, r computed) (done int, err error) {
 	if err != nil || len(hours) == 0 {
 		return 0, err
 	}
+	// An hour is computed when no more of it arrives, of a backlog as of the present: until then readers
+	// take its rows in any case (pending).
 	until := now.Add(-p.settle)
 	var todo []touchedHour
-	present := now.Add(-2 * time.Hour)
+	present, old := now.Add(-2*time.Hour), false
 	for _, t := range hours {
-		// An hour of a backlog is computed once, when no more of it arrives.
-		if t.hour.Before(present) && t.at.Unix() <= 0 && !t.last.Before(until) {
-			continue
-		}
-		if !t.last.Before(t.until) && (!t.last.Before(t.at.Add(-time.Second)) || t.last.Before(until)) {
+		if t.last.Before(until) && !t.last.Before(t.until) {
 			todo = append(todo, t)
 		}
+		old = old || t.hour.Before(present)
+	}
+	if len(todo) == 0 && !old {
+		return 0, nil // the floor moves when one of them is computed
 	}
 	todo = following(todo, h.reach)
 	kept := p.s.TTL.kept(h.of)

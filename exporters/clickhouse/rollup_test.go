@@ -229,6 +229,35 @@ func TestRollupsAreWhatTheRowsAre(t *testing.T) {
 	}
 }
 
+// TestHoursThatArriveAreRead: while an hour still gets rows it is not computed, because readers take its rows
+// in any case; an idle store that got a row is left alone.
+func TestHoursThatArriveAreRead(t *testing.T) {
+	x, c := exporter(t, nil)
+	x.keeper.stop()
+	b := fullBatch("a", 30)
+	for i := range b.Messages {
+		b.Messages[i].Time, b.Messages[i].Usage.Output = time.Now().UnixNano(), 1
+	}
+	for i := range b.Spans {
+		b.Spans[i].Start, b.Spans[i].End = time.Now().UnixNano(), time.Now().UnixNano()
+	}
+	export1(t, x, b)
+	time.Sleep(2 * time.Millisecond)
+	for range 2 {
+		if n := roll(t, rollerOf(x, time.Hour)); n != 0 {
+			t.Errorf("%d hours are computed although their rows still arrive", n)
+		}
+	}
+	if got := count(t, c, "SELECT count() FROM "+x.schema.name("rollup_hours")); got != "0" {
+		t.Errorf("%s rows are written about hours that are not computed", got)
+	}
+	sameAsRows(t, c, "not computed", "")
+	if n := roll(t, rollerOf(x, 0)); n == 0 {
+		t.Error("no hour is computed")
+	}
+	sameAsRows(t, c, "computed", "")
+}
+
 // TestRollupsOutliveTheRows: when the rows of an hour are past their retention, their counts stay,
 // also after a late row.
 func TestRollupsOutliveTheRows(t *testing.T) {

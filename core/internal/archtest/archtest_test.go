@@ -22,7 +22,7 @@ const module = "github.com/earshot-dev/earshot/"
 var rooms = []string{
 	".", // the package at the root, which embeds the source of the SDK
 	"core/msg", "core/verdict", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/langchain", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/messages", "core/sdk/otlp", "core/sdk/pi", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/attribution", "core/blame", "core/change", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/loopback", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/langchain", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/messages", "core/sdk/otlp", "core/sdk/pi", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/attribution", "core/blame", "core/change", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/loopback", "core/pages", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/erasure", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
 	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards/internal/measure", "dashboards", "docs", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
@@ -75,6 +75,7 @@ var may = map[string][]string{
 	"core/price":               {},
 	"core/freeport":            {},
 	"core/loopback":            {},
+	"core/pages":               {},
 	"core/retry":               {},
 	"core/sandbox":             {},
 	"core/discover":            {},
@@ -115,7 +116,7 @@ var may = map[string][]string{
 	},
 	"core/app": {
 		"core/msg", "core/verdict", "core/frame", "core/decoder", "core/export", "core/config", "core/config/spec", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
-		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/erasure", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/retry", "core/sandbox",
+		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/erasure", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/pages", "core/retry", "core/sandbox",
 	},
 	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/notify", "exporters/otel"},
 	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/attribution", "core/export", "core/loopback", "core/semconv", "core/price", "core/retry"},
@@ -125,7 +126,7 @@ var may = map[string][]string{
 	"dashboards":           {},
 	// It fills a store, and has the exporter compute the tables that a sidecar computes in the background.
 	"dashboards/internal/measure": {"dashboards", "exporters/clickhouse"},
-	"cmd/earshot-store":           {"core/sandbox"},
+	"cmd/earshot-store":           {"core/pages", "core/sandbox"},
 	"cmd/earshot": {
 		"core/app", "core/attach", "core/discover", "core/wrap", "core/sandbox", "core/replay", "core/freeport", "core/loopback", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
 		"core/sdk", "core/semconv", "core/blame", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "docs", "exporters", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -285,6 +286,40 @@ func TestSidecarIsKilled(t *testing.T) {
 	_ = c.Process.Kill()
 	_ = c.Wait()
 	until(t, "all have ended", func() bool { return len(running(m.Child)) == 0 })
+}
+
+// TestKilledAtAnyMoment: a decoder ends with a sidecar that is killed at a moment of its start or
+// soon after it. -count=10 is 300 moments.
+func TestKilledAtAnyMoment(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		dir := t.TempDir() // in the command lines of them all
+		arg, err := json.Marshal(Settings{Name: "legion", Path: exe, Args: []string{"decoder", dir}, SocketDir: dir, Cell: []string{"cell"}, Rules: sandbox.Rules{Processes: i%3 == 2}, Off: i%3 == 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(exe, "sidecar", string(arg))
+		c.Stderr = t.Output()
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(200 * time.Millisecond))))
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		for end := time.Now().Add(10 * time.Second); len(running(dir)) > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				for _, pid := range running(dir) {
+					status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+					t.Errorf("moment %d: process %d outlives its sidecar: %q", i, pid, status)
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+				break
+			}
+		}
+	}
 }
 
 // running are the processes that have a text in their command lines, but this one.

@@ -47,6 +47,7 @@ type committer struct {
 
 	interval time.Duration // see Pipeline.SetFlushInterval
 	urgent   bool          // a stream has ended that may be gone: Settings.FlushInterval holds
+	more     bool          // the batch before was filled by a backlog
 	wanted   []func()      // called when the rows until now are with the exporters
 }
 
@@ -217,6 +218,9 @@ func (k *committer) due(now time.Time) bool {
 	if k.empty() {
 		return ledgers && !k.unread() || (ledgers || k.dirty()) && now.Sub(k.closed) >= interval
 	}
+	if k.more && now.Sub(k.ledgers.changed) >= k.settings.FlushIdle+time.Second { // the rest of a backlog
+		return true
+	}
 	// Rows that come one by one are there at once; of many those that come together are sent together.
 	return now.Sub(k.closed) >= interval && now.Sub(k.batch.began) >= min(interval, k.settings.FlushInterval)/5
 }
@@ -277,7 +281,7 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	k.pool.note(&b.rows)
 	k.batch = newCommitBatch()
 	maps.DeleteFunc(k.ended, func(_ uint64, e ended) bool { return e.durable.Load() })
-	k.closed, k.urgent = time.Now(), false
+	k.closed, k.urgent, k.more = time.Now(), false, how.more
 	maps.Copy(k.ledgers.pending, k.changed)
 	if how.more || how.committed != nil || k.ledgers.due(k.closed, k.settings.FlushInterval) {
 		due := k.ledgers.take(k.closed)

@@ -78,6 +78,25 @@ func TestBatchWaitsForTheOneBefore(t *testing.T) {
 	}
 }
 
+// TestRestOfABacklog: while rows wait for a reader, the rest of a backlog is written when no more of it arrives, and
+// rows that come one by one wait.
+func TestRestOfABacklog(t *testing.T) {
+	for _, more := range []bool{false, true} {
+		k := &committer{settings: &Settings{FlushInterval: time.Second, FlushIdle: 2 * time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil),
+			batch: &commitBatch{}, interval: time.Minute, more: more}
+		k.addMessage(&msg.Message{})
+		now := k.batch.began
+		k.closed = now
+		for second := range 60 {
+			k.ledgers.active = second < 10 // frames arrive
+			now = now.Add(time.Second)
+			if got, want := k.due(now), more && second >= 12 || second == 59; got != want {
+				t.Errorf("a backlog %t: after %d s, of which frames arrived in 10, due is %t", more, second+1, got)
+			}
+		}
+	}
+}
+
 // TestSlicesAreMadeAtOnce: the slices of a new batch have room for as much as the batch
 // before had.
 func TestSlicesAreMadeAtOnce(t *testing.T) {

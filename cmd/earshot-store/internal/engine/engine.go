@@ -26,6 +26,7 @@ type Config struct {
 // Engine is one open data folder. Its methods may be called concurrently.
 type Engine struct {
 	lib      *library
+	file     string // of the library, as it is mapped
 	args     []string
 	version  string
 	timezone string
@@ -48,6 +49,10 @@ var cacheBounds = []string{
 	"--index_mark_cache_size=33554432",
 	"--query_condition_cache_size=16777216",
 }
+
+// fewThreads bounds the threads that are kept for the next statement, of which a server keeps a thousand: after a backlog there were a
+// hundred on two cores, and each holds memory.
+const fewThreads = "--max_thread_pool_free_size=8"
 
 // sessionDefaults are the settings of every session that does not set them itself. Without the
 // block sizes an INSERT gathers a million rows, however long they are: 1.5 GB of
@@ -79,10 +84,11 @@ func Open(cfg Config) (*Engine, error) {
 	lib.setSignalHandlers(0)
 	e := &Engine{
 		lib:   lib,
+		file:  mapped(cfg.Library),
 		args:  append([]string{"earshot-store", "--path=" + path}, sessionDefaults...),
 		slots: make(chan struct{}, max(cfg.Connections, 1)),
 	}
-	boot := append([]string{"--config-file=" + config, "--default_database=" + overlay}, cacheBounds...)
+	boot := append([]string{"--config-file=" + config, "--default_database=" + overlay, fewThreads}, cacheBounds...)
 	if cfg.MaxMemory > 0 {
 		boot = append(boot, "--max_server_memory_usage="+strconv.FormatUint(cfg.MaxMemory, 10))
 	}

@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/release"
+	"github.com/earshot-dev/earshot/core/pages"
 	"go.uber.org/goleak"
 )
 
@@ -455,4 +457,39 @@ func TestGoStillOwnsItsSignals(t *testing.T) {
 	}()
 	var p *Stats
 	t.Log(p.RowsRead)
+}
+
+// TestTrim: memory is returned between statements and while they run, and changes no result.
+func TestTrim(t *testing.T) {
+	const sql = "SELECT count(), sum(cityHash64(number)) FROM numbers(3000000) GROUP BY number % 7 ORDER BY 1, 2"
+	want := exec(t, session(t, SessionOptions{}), sql)
+	var running sync.WaitGroup
+	for range 3 {
+		s := session(t, SessionOptions{})
+		running.Go(func() {
+			for range 5 {
+				r, err := s.Exec(sql, "TSV", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got := strings.TrimSuffix(string(r.Bytes()), "\n"); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+				r.Close()
+			}
+		})
+	}
+	for range 20 {
+		if _, err := eng.Trim(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running.Wait()
+	if done, err := eng.Trim(); err != nil || !done {
+		t.Error(done, err)
+	}
+	if n, err := pages.Release(eng.file); runtime.GOOS == "linux" && (err != nil || n > 64<<20) {
+		t.Errorf("%d MiB of the library are resident, %v", n>>20, err)
+	}
 }

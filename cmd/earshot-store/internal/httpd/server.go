@@ -21,6 +21,7 @@ type Server struct {
 	guard *sqltext.Guard
 	spool string // folder for results that wait_end_of_query holds back
 	flush *flushes
+	calm  *calm
 	http  *http.Server
 	stop  context.CancelCauseFunc
 }
@@ -28,7 +29,7 @@ type Server struct {
 // New makes a server. spool is an existing folder on a disk with room.
 func New(eng *engine.Engine, spool string) *Server {
 	ctx, stop := context.WithCancelCause(context.Background())
-	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: spool, flush: newFlushes(), stop: stop}
+	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: spool, flush: newFlushes(), calm: newCalm(eng.Trim), stop: stop}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -37,6 +38,7 @@ func New(eng *engine.Engine, spool string) *Server {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	s.http.RegisterOnShutdown(s.flush.close)
+	s.http.RegisterOnShutdown(s.calm.close)
 	return s
 }
 
@@ -97,6 +99,7 @@ func ok(w http.ResponseWriter) {
 
 // statement answers a request that carries a statement.
 func (s *Server) statement(w http.ResponseWriter, r *http.Request) {
+	defer s.calm.statement()()
 	req, err := parse(r)
 	h := w.Header()
 	h.Set("X-ClickHouse-Server-Display-Name", "earshot-store")
