@@ -137,3 +137,100 @@ func BenchmarkLiveFlush(b *testing.B) {
 		b.Logf("%-40s %v", k.name, cpu[i])
 	}
 }
+
+// BenchmarkLivePass is the engine's processor time of a pass of the attribution over ten minutes of live traffic, as
+// the first pass after a start is, and over its last seconds, as the others are. The cases are run in turn.
+func BenchmarkLivePass(b *testing.B) {
+	const flushes, rounds = 30, 5
+	x, c := exporter(b, nil)
+	x.keeper.stop()
+	if storeProcess == 0 {
+		b.Skip("measures the embedded store's process")
+	}
+	p := attributorOf(x)
+	if _, err := p.write(b.Context(), nil); err != nil {
+		b.Fatal(err)
+	}
+	pass := func(begin time.Time) time.Duration {
+		began, _ := proc.Of(storeProcess)
+		if _, err := p.pass(b.Context(), begin); err != nil {
+			b.Fatal(err)
+		}
+		ended, _ := proc.Of(storeProcess)
+		return ended - began
+	}
+	pass(time.Time{}) // notes the time
+	var live liveRows
+	for range flushes {
+		export1(b, x, live.flush(2000))
+	}
+	time.Sleep(clockSlack)
+	var all, last []time.Duration
+	for range rounds {
+		begin := time.Now()
+		export1(b, x, live.flush(500))
+		last = append(last, pass(begin))
+		all = append(all, pass(time.Time{}))
+	}
+	slices.Sort(all)
+	slices.Sort(last)
+	b.Logf("conversations %s: all %v, the last %v", count(b, c, "SELECT count() FROM turn_facts FINAL"), all, last)
+	b.ReportMetric(float64(all[rounds/2].Milliseconds()), "all-ms")
+	b.ReportMetric(float64(last[rounds/2].Milliseconds()), "last-ms")
+}
+
+// BenchmarkViewsOfFacts is the engine's processor time of a whole flush of live traffic, with the materialized
+// views that collected the facts of turns before migration 72, and without, in turn.
+func BenchmarkViewsOfFacts(b *testing.B) {
+	const rounds, flushes = 8, 10
+	x, c := exporter(b, nil)
+	x.keeper.stop()
+	if storeProcess == 0 {
+		b.Skip("measures the embedded store's process")
+	}
+	migrations, err := x.schema.Migrations()
+	if err != nil {
+		b.Fatal(err)
+	}
+	exec := func(sql string) {
+		b.Helper()
+		if err := c.Exec(b.Context(), sql); err != nil {
+			b.Fatal(err)
+		}
+	}
+	statements := func(version int, prefix string) {
+		for _, m := range migrations {
+			for _, st := range m.Statements {
+				if m.Version == version && strings.HasPrefix(st.SQL, prefix) {
+					exec(st.SQL)
+				}
+			}
+		}
+	}
+	var live liveRows
+	measured := func() time.Duration {
+		began, _ := proc.Of(storeProcess)
+		for i := range flushes {
+			f := live.flush(160)
+			if i%5 != 0 {
+				f.Ledger = nil
+			}
+			export1(b, x, f)
+		}
+		ended, _ := proc.Of(storeProcess)
+		return (ended - began) / flushes
+	}
+	var with, without []time.Duration
+	for range rounds {
+		without = append(without, measured())
+		statements(66, "CREATE MATERIALIZED VIEW")
+		with = append(with, measured())
+		statements(72, "DROP VIEW")
+	}
+	slices.Sort(with)
+	slices.Sort(without)
+	b.Logf("with views %v, without %v", with, without)
+	b.ReportMetric(float64(with[rounds/2].Microseconds())/1000, "with-ms")
+	b.ReportMetric(float64(without[rounds/2].Microseconds())/1000, "without-ms")
+	b.ReportMetric(without[rounds/2].Seconds()/with[rounds/2].Seconds(), "ratio")
+}
