@@ -12,9 +12,10 @@ import (
 	"github.com/earshot-dev/earshot/core/attribution"
 )
 
-// attributor derives the rows of the table attribution. The rules are in the store, those that were
+// attributor derives the rows of the table attribution, and collects before the facts of turns and the attributes
+// of conversations that they derive from (collect.go). The rules are in the store, those that were
 // written last: so `earshot who apply` changes them beside a sidecar, and both go on with the
-// same ones. Only that table is written; the expressions run in the store, because a change of the rules
+// same ones. The expressions run in the store, because a change of the rules
 // reads the facts of every turn.
 type attributor struct {
 	c      *Conn
@@ -61,43 +62,70 @@ func (p attributor) write(ctx context.Context, rules []attribution.Rule) (bool, 
 	return err == nil, err
 }
 
-// pass applies the latest rules to the turns of conversations with new facts; to all turns if the rules are
-// new. It returns how many conversations these are.
-func (p attributor) pass(ctx context.Context) (uint64, error) {
+// pass applies the latest rules to the turns of conversations whose facts were stored since the begin of
+// an insert; to those since the time that is noted when it is zero or long ago, and to all turns if the rules are new. It
+// returns how many conversations these are.
+func (p attributor) pass(ctx context.Context, begin time.Time) (uint64, error) {
 	r, err := p.latest(ctx)
 	if err != nil || r.generation == 0 {
 		return 0, err
 	}
-	return p.apply(ctx, r, r.until)
+	return p.apply(ctx, r, r.until, begin)
 }
 
-// apply applies rules to the turns of conversations with facts that were stored since a time.
-func (p attributor) apply(ctx context.Context, r appliedRules, since time.Time) (n uint64, err error) {
+// apply applies rules to the turns of conversations with facts that were stored since a time, or since the begin of
+// an insert if no note is due.
+func (p attributor) apply(ctx context.Context, r appliedRules, since, begin time.Time) (n uint64, err error) {
 	var rules []attribution.Rule
 	if err := json.Unmarshal([]byte(r.json), &rules); err != nil {
 		return 0, fmt.Errorf("clickhouse: attribution_rules: %w", err)
 	}
-	var now int64    // of the server, in milliseconds
+	now, collected, err := p.collected(ctx)
+	if err != nil {
+		return 0, err
+	}
+	// The rows of a process that ended are found by the passes that note a time: they are of all rows since the last note.
+	until := now.Add(-p.settle)
+	since = earlier(since, collected)
+	note := until.Sub(since) >= unnoted
+	if latest := now.Add(-time.Since(begin) - clockSlack); !begin.IsZero() && !note && latest.After(since) {
+		since, collected = latest, latest
+	}
+	if err := p.collect(ctx, collected); err != nil {
+		return 0, err
+	}
 	var called uint8 // 1 if a turn has a caller
-	if err := p.c.db.QueryRow(ctx, fmt.Sprintf("SELECT toUnixTimestamp64Milli(now64(3)), (SELECT count() FROM (%s)), toUInt8((SELECT count() FROM (SELECT 1 FROM %s WHERE caller_trace != '' LIMIT 1)))",
-		p.touched(since), p.s.name("turn_facts"))).Scan(&now, &n, &called); err != nil {
+	if err := p.c.db.QueryRow(ctx, fmt.Sprintf("SELECT (SELECT count() FROM (%s)), toUInt8((SELECT count() FROM (SELECT 1 FROM %s WHERE caller_trace != '' LIMIT 1)))",
+		p.touched(since), p.s.name("turn_facts"))).Scan(&n, &called); err != nil {
 		return 0, fmt.Errorf("clickhouse: attribution: %w", err)
 	}
 	if n > 0 {
-		if err := p.c.derive(ctx, p.derive(append(rules, attribution.Defaults()...), r.generation, now/1000, since, called > 0)); err != nil {
+		if err := p.c.derive(ctx, p.derive(append(rules, attribution.Defaults()...), r.generation, now.Unix(), since, called > 0)); err != nil {
 			return 0, fmt.Errorf("clickhouse: attribution: %w", err)
 		}
 	}
-	until := time.UnixMilli(now).Add(-p.settle)
-	if until.Sub(since) < unnoted {
+	if !note {
 		return n, nil
 	}
-	return n, p.c.Exec(ctx, fmt.Sprintf("INSERT INTO %s (generation, rules, until, at) VALUES (%d, %s, %s, %s)", p.s.name("attribution_rules"), r.generation, quoteText(r.json), millis(until), millis(time.UnixMilli(now))))
+	if err := p.c.Exec(ctx, fmt.Sprintf("INSERT INTO %s (generation, rules, until, at) VALUES (%d, %s, %s, %s)", p.s.name("attribution_rules"), r.generation, quoteText(r.json), millis(until), millis(now))); err != nil {
+		return n, err
+	}
+	return n, p.noteCollected(ctx, until, now)
 }
 
 // unnoted is how long passes go on from the same time: deriving the rows again costs less than the part of a table
 // that a note of the time is.
 const unnoted = 5 * time.Minute
+
+// clockSlack is how much longer ago than the time since an insert began the server may have dated its rows.
+const clockSlack = 2 * time.Second
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
 
 // touched selects the conversations with facts that were stored since a time.
 func (p attributor) touched(since time.Time) string {
@@ -255,7 +283,7 @@ func ApplyRules(ctx context.Context, c *Conn, s Schema, rules []attribution.Rule
 	if err != nil {
 		return done, err
 	}
-	done.Conversations, err = p.apply(ctx, r, time.Unix(0, 0))
+	done.Conversations, err = p.apply(ctx, r, time.Unix(0, 0), time.Time{})
 	return done, err
 }
 

@@ -56,7 +56,7 @@ func BenchmarkAttributedUsage(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if _, err := p.apply(b.Context(), r, time.Now().Add(time.Hour)); err != nil {
+			if _, err := p.apply(b.Context(), r, time.Now().Add(time.Hour), time.Time{}); err != nil {
 				b.Fatal(err)
 			}
 		}

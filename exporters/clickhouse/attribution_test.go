@@ -216,7 +216,7 @@ func TestSumsByDimensionAreTheUsage(t *testing.T) {
 		}
 		// Another pass changes nothing.
 		before := attributed(t, c)
-		if n, err := p.pass(t.Context()); err != nil || n == 0 {
+		if n, err := p.pass(t.Context(), time.Time{}); err != nil || n == 0 {
 			t.Fatalf("%d conversations, %v", n, err)
 		}
 		if d := cmp.Diff(before, attributed(t, c)); d != "" {
@@ -243,7 +243,7 @@ func TestAttributionFollowsNewFacts(t *testing.T) {
 	usage.Kind, usage.Usage, usage.Host.TraceID = msg.Usage, msg.Tokens{Input: 10}, msg.TraceID{2}
 	want := func(when string, want ...string) {
 		t.Helper()
-		if _, err := p.pass(t.Context()); err != nil {
+		if _, err := p.pass(t.Context(), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		got := strings.Split(count(t, c, "SELECT concat(began_by, '|', team, '|', user, '|', project, '|') FROM attribution FINAL WHERE length(work) = 32 ORDER BY work"), "\n")
@@ -308,7 +308,7 @@ func TestIdleStoreIsNotAsked(t *testing.T) {
 			return ctx.Err()
 		}
 	}
-	stored := make(chan struct{}, 1)
+	stored := newArrivals()
 	var running sync.WaitGroup
 	running.Go(func() { keepAttribution(ctx, p, nil, stored, slog.New(slog.DiscardHandler)) })
 	defer running.Wait()
@@ -320,7 +320,7 @@ func TestIdleStoreIsNotAsked(t *testing.T) {
 			t.Fatal("the rules were applied although no row was stored")
 		case <-time.After(50 * time.Millisecond):
 		}
-		stored <- struct{}{}
+		stored.note(time.Now())
 		<-rests
 	}
 }

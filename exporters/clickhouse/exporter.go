@@ -71,6 +71,7 @@ type Exporter struct {
 	accepted map[string]struct{} // tokens of its parts that are stored
 	gathered gathered
 	keeper   keeper
+	began    time.Time // of the first attempt to store rows since the last that succeeded; zero: there was none
 	alerting alerting
 }
 
@@ -103,7 +104,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	}
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: make(chan struct{}, 1)}}, nil
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals()}}, nil
 }
 
 // Prepare connects and makes sure that the tables are there and fit. Export does
@@ -226,9 +227,13 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if !x.gathered.empty() {
 		fresh, export = true, x.exportGathered
 	}
+	if fresh && x.began.IsZero() {
+		x.began = time.Now()
+	}
 	err := export(ctx, b)
 	if err == nil && fresh {
-		x.keeper.note()
+		x.keeper.note(x.began)
+		x.began = time.Time{}
 	}
 	return err
 }
@@ -298,7 +303,7 @@ func (x *Exporter) Close(ctx context.Context) error {
 	x.keeper.stop()
 	x.gathered.close()
 	if x.isReady() && x.batch != "" {
-		if _, err := attributorOf(x).pass(ctx); err != nil {
+		if _, err := attributorOf(x).pass(ctx, time.Time{}); err != nil {
 			x.settings.Logger.Warn("clickhouse: the last work has no team, user and ticket until the next start", "error", err)
 		}
 	}

@@ -33,17 +33,14 @@ const (
 type keeper struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	stored chan struct{} // holds a value when rows were stored since the rules were applied last
-	grown  atomic.Bool   // rows were stored since the size was looked at last
+	stored *arrivals
+	grown  atomic.Bool // rows were stored since the size was looked at last
 }
 
-// note reports that rows were stored.
-func (k *keeper) note() {
+// note reports that rows were stored by an insert that began then.
+func (k *keeper) note(began time.Time) {
 	k.grown.Store(true)
-	select {
-	case k.stored <- struct{}{}:
-	default:
-	}
+	k.stored.note(began)
 }
 
 // start starts the keeper of an exporter's tables.
@@ -139,7 +136,8 @@ func keepRollups(ctx context.Context, p roller, log *slog.Logger) {
 
 // keepAttribution writes the configured rules, and applies those of the store: at the start, and when rows
 // were stored. Rows of another sidecar in the same database are attributed by that one.
-func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, stored <-chan struct{}, log *slog.Logger) {
+func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, stored *arrivals, log *slog.Logger) {
+	var since time.Time // zero at the start, for rows that an earlier process has stored
 	for written := false; ; {
 		began := time.Now()
 		var err error
@@ -148,7 +146,7 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 			written = err == nil
 		}
 		if err == nil {
-			_, err = p.pass(ctx)
+			_, err = p.pass(ctx, since)
 		}
 		if ctx.Err() != nil {
 			return
@@ -165,7 +163,8 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 		select {
 		case <-ctx.Done():
 			return
-		case <-stored:
+		case <-stored.some:
+			since = stored.take()
 		}
 	}
 }

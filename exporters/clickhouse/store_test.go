@@ -25,6 +25,9 @@ var store = sync.OnceValues(startStore)
 // stopStore ends the process that store has started.
 var stopStore = func() {}
 
+// storeProcess is that process; 0 for another server.
+var storeProcess int
+
 func TestMain(m *testing.M) {
 	code := m.Run()
 	stopStore()
@@ -79,6 +82,7 @@ func startStore() (dsn string, err error) {
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start earshot-store: %w", err)
 	}
+	storeProcess = cmd.Process.Pid
 	stopStore = func() {
 		_ = stdin.Close()
 		_ = cmd.Wait()

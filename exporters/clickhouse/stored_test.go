@@ -47,7 +47,7 @@ func only(want map[string]any, rows []map[string]any) []map[string]any {
 }
 
 // count returns the only value of a query.
-func count(t *testing.T, c *Conn, sql string) string {
+func count(t testing.TB, c *Conn, sql string) string {
 	t.Helper()
 	var b strings.Builder
 	if err := c.Format(t.Context(), &b, "TabSeparated", sql, nil); err != nil {

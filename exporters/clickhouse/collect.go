@@ -1,0 +1,92 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/attribution"
+)
+
+// The facts of turns and the attributes of conversations are read by the attribution alone, which is derived
+// every 15 seconds at most. As materialized views they cost each insert of live traffic a plan and a part of a
+// table; so the attribution collects them from the rows that are new.
+
+// collectedFacts is the name in rollup_hours of the time up to which the rows of every sidecar are collected.
+const collectedFacts = "all facts"
+
+// collected returns the server's time, and up to when the facts of all rows are collected.
+func (p attributor) collected(ctx context.Context) (now, until time.Time, err error) {
+	var at, to int64
+	if err := p.c.db.QueryRow(ctx, fmt.Sprintf("SELECT toUnixTimestamp64Milli(now64(3)), toUnixTimestamp64Milli(toDateTime64((SELECT max(until) FROM %s WHERE name = '%s'), 3, 'UTC'))",
+		p.s.name("rollup_hours"), collectedFacts)).Scan(&at, &to); err != nil {
+		return now, until, fmt.Errorf("clickhouse: facts of turns: %w", err)
+	}
+	return time.UnixMilli(at), time.UnixMilli(to), nil
+}
+
+func (p attributor) noteCollected(ctx context.Context, until, at time.Time) error {
+	return p.c.Exec(ctx, fmt.Sprintf("INSERT INTO %s (name, until, at) VALUES ('%s', %s, %s)", p.s.name("rollup_hours"), collectedFacts, millis(until), millis(at)))
+}
+
+// collect copies the facts of the rows that were stored since a time. To copy one again changes nothing: the
+// version, or the first value, decides.
+func (p attributor) collect(ctx context.Context, since time.Time) error {
+	settings := " SETTINGS insert_deduplicate = 0, max_threads = 1, max_insert_threads = 1, optimize_on_insert = 0"
+	if p.s.Cluster != "" { // the attribution reads them at once
+		settings += ", distributed_foreground_insert = 1"
+	}
+	for _, sql := range []string{
+		fmt.Sprintf(`INSERT INTO %s (tenant, session_id, trace_id, began, source, format, agent_name, project, branch, agent_version, host, user, caller_trace, seen, ver)
+SELECT tenant, session_id, lower(hex(s.trace_id)), ts, source, format, agent_name, project, branch, agent_version, host, user,
+    arrayFirst((t, a) -> a['earshot.link'] = 'delegation', links.trace_id, links.attributes), toDateTime(ingest_ts, 'UTC'), ver
+FROM %s AS s
+WHERE ingest_ts >= %s AND kind IN ('run', 'workflow') AND empty(parent_span_id) AND is_deleted = 0`, p.s.name("turn_facts"), p.s.name("spans"), millis(since)),
+		fmt.Sprintf(`INSERT INTO %s (tenant, session_id, name, value, seen)
+SELECT tenant, session_id, k AS name, argMinState(attributes[k], (ts, seq)), max(ingest_ts)
+FROM %s
+ARRAY JOIN arrayFilter(k -> match(k, %s) AND attributes[k] != '', mapKeys(attributes)) AS k
+WHERE ingest_ts >= %s AND is_deleted = 0 AND kind IN ('user', 'status', 'system')
+GROUP BY tenant, session_id, name`, p.s.name("session_attributes"), p.s.name("messages"), quoteText(attribution.KeptAttributes), millis(since)),
+	} {
+		if err := p.c.derive(ctx, sql+settings); err != nil {
+			return fmt.Errorf("clickhouse: facts of turns: %w", err)
+		}
+	}
+	return nil
+}
+
+// arrivals is since when rows were stored that no pass has attributed.
+type arrivals struct {
+	mu    sync.Mutex
+	since time.Time     // the begin of their first insert; zero: there are none
+	some  chan struct{} // holds a value when there are
+}
+
+func newArrivals() *arrivals { return &arrivals{some: make(chan struct{}, 1)} }
+
+// note reports that rows were stored by an insert that began then.
+func (a *arrivals) note(began time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() || began.Before(a.since) {
+		a.since = began
+	}
+	select {
+	case a.some <- struct{}{}:
+	default:
+	}
+}
+
+// take returns since when there are any.
+func (a *arrivals) take() (since time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	since, a.since = a.since, time.Time{}
+	select {
+	case <-a.some:
+	default:
+	}
+	return since
+}
