@@ -309,7 +309,11 @@ func (w *openCode) write(s step, now time.Time) bool {
 	case "allow":
 		w.event(now, "permission.replied", m{"sessionID": w.ses(s.Lane), "requestID": "per_" + w.session[:8] + s.ID, "reply": "once"})
 	case "abort":
-		w.event(now, "session.error", m{"sessionID": w.ses(s.Lane), "error": m{"name": "MessageAbortedError", "data": m{"message": "aborted"}}})
+		aborted := m{"name": "MessageAbortedError", "data": m{"message": "aborted"}}
+		w.event(now, "session.error", m{"sessionID": w.ses(s.Lane), "error": aborted})
+		id := w.answer(s, now)
+		w.event(now, "message.updated", m{"sessionID": w.ses(s.Lane), "info": m{"id": id, "sessionID": w.ses(s.Lane), "role": "assistant", "parentID": w.user[s.Lane], "modelID": "claude-sonnet-4-5",
+			"providerID": "anthropic", "mode": "build", "agent": "build", "time": m{"created": ms, "completed": ms}, "error": aborted}})
 		w.event(now, "session.idle", m{"sessionID": w.ses(s.Lane)})
 	default:
 		return false

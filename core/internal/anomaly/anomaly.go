@@ -5,8 +5,8 @@
 //
 //	repeat       the same call with the same arguments had the same result 5 times in
 //	             a row. A poll whose result changes makes progress.
-//	ping_pong    two calls, each with its own arguments and result, took turns for 6
-//	             results. Edit and test take turns too, with other results each time.
+//	ping_pong    two to four calls, each with its own arguments and result, took turns
+//	             for three rounds. Edit and test take turns too, with other results each time.
 //	error_storm  5 calls of one tool failed one after the other, each made after the
 //	             failure before it, with any arguments. Calls made side by
 //	             side that fail together were one attempt.
@@ -33,7 +33,8 @@ const (
 // The counts at which an anomaly is reported first.
 const (
 	repeats  = 5
-	turns    = 6
+	rounds   = 3
+	cycle    = 4 // calls that take turns, at most
 	failures = 5
 	fan      = 16
 	silence  = int64(5 * 60 * 1e9) // ns
@@ -61,17 +62,72 @@ type Result struct {
 // State is the memory of a run. Its fields are exported to be stored.
 type State struct {
 	Last     uint64 `json:"last,omitempty"`      // the last call with its result
-	Prev     uint64 `json:"prev,omitempty"`      // the one before
+	Prev     uint64 `json:"prev,omitempty"`      // the one before that is another
 	Same     int64  `json:"same,omitempty"`      // how often Last came in a row
 	From     int64  `json:"from,omitempty"`      // when that, or the taking of turns, began
 	LoopTool string `json:"loop_tool,omitempty"` // of Last
-	Turns    int64  `json:"turns,omitempty"`     // how many results two calls have taken turns for
+	Turns    int64  `json:"turns,omitempty"`     // how many results calls have taken turns for
+	Period   int    `json:"period,omitempty"`    // how many calls they are
+	Tail     []turn `json:"tail,omitempty"`      // the last calls with their results, oldest first
 	Tool     string `json:"tool,omitempty"`      // that failed last
 	Failed   int64  `json:"failed,omitempty"`    // how often in a row
 	At       int64  `json:"at,omitempty"`        // when it last failed
 	Fan      int64  `json:"fan,omitempty"`       // the number of delegations that was reported last
 
 	Calls []uint64 `json:"calls,omitempty"` // the last calls that counted, oldest first
+}
+
+// turn is a call with its result.
+type turn struct {
+	Call uint64 `json:"c"`
+	At   int64  `json:"t"`
+}
+
+// take adds a call with its result to the tail. The shortest period that it continues is that of the loop.
+func (s *State) take(call uint64, at int64) {
+	if len(s.Tail) == 0 && s.Prev != 0 { // a state of an older version, which had loops of two calls
+		s.Tail = []turn{{s.Prev, s.From}, {s.Last, s.From}}
+		if s.Turns > 0 {
+			s.Period = 2
+		}
+	}
+	back := func(n int) turn { return s.Tail[len(s.Tail)-n] }
+	if call != s.Last {
+		s.Prev = s.Last
+	}
+	switch {
+	case call == s.Last:
+		if s.Same++; s.Turns > 0 {
+			s.From, s.Turns, s.Period = at, 0, 0
+		}
+	case s.Period > 0 && call == back(s.Period).Call:
+		s.Turns++
+	default:
+		s.Same, s.Turns, s.Period, s.From = 1, 0, 0, at
+		for n := 2; n <= len(s.Tail); n++ {
+			if back(n).Call == call && distinct(s.Tail[len(s.Tail)-n:]) {
+				s.Turns, s.Period, s.From = int64(n)+1, n, back(n).At
+				break
+			}
+		}
+	}
+	s.Last = call
+	if len(s.Tail) == cycle {
+		s.Tail = slices.Delete(s.Tail, 0, 1)
+	}
+	s.Tail = append(s.Tail, turn{call, at})
+}
+
+// distinct reports whether no call is there twice.
+func distinct(turns []turn) bool {
+	for i, a := range turns {
+		for _, b := range turns[:i] {
+			if a.Call == b.Call {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // remembered is the number of calls that a State remembers: a protocol repeats its last
@@ -88,24 +144,12 @@ func (s *State) Result(r Result) (found []Finding) {
 		s.Calls = slices.Delete(s.Calls, 0, 1)
 	}
 	s.Calls = append(s.Calls, id)
-	call := hash(r.Tool, r.Arguments, r.Content)
-	switch {
-	case call == s.Last:
-		s.Same++
-		if s.Turns > 0 {
-			s.From, s.Turns = r.Ended, 0
-		}
-	case call == s.Prev && s.Same == 1: // From is that of the one before, or of the first turn
-		s.Turns = max(s.Turns, 2) + 1
-		s.Prev, s.Last = s.Last, call
-	default:
-		s.Prev, s.Last, s.Same, s.Turns, s.From = s.Last, call, 1, 0, r.Ended
-	}
+	s.take(hash(r.Tool, r.Arguments, r.Content), r.Ended)
 	s.LoopTool = r.Tool
 	if s.Same >= repeats && doubles(s.Same, repeats) {
 		found = append(found, Finding{Repeat, r.Ended, r.Tool, s.Same})
 	}
-	if s.Turns >= turns && doubles(s.Turns, turns) {
+	if turns := int64(rounds * s.Period); turns > 0 && s.Turns >= turns && doubles(s.Turns, turns) {
 		found = append(found, Finding{PingPong, r.Ended, r.Tool, s.Turns})
 	}
 	switch {
@@ -124,9 +168,9 @@ func (s *State) Result(r Result) (found []Finding) {
 	return found
 }
 
-// Repeated is how many calls in a row have had nothing new: equal ones, or two that take turns.
+// Repeated is how many calls in a row have had nothing new: equal ones, or some that take turns.
 func (s *State) Repeated() int64 {
-	if s.Turns >= turns {
+	if s.Turns > 0 && s.Turns >= int64(rounds*max(s.Period, 2)) {
 		return s.Turns
 	}
 	return s.Same
