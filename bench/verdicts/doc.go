@@ -6,7 +6,8 @@
 // An incident is a text file of incidents/before, written before the rules were tuned, of
 // incidents/after, written when they were fixed, or of incidents/holdout-1 and holdout-2, each written
 // in one go, the first without a look at the rules, and the second before the first had mended them,
-// or holdout-3, written in one go by someone who had read docs/verdicts.md and not the rules:
+// or of holdout-3 and holdout-4, of which the first was written without a look at the rules, and the second
+// when what it found was mended:
 //
 //	thread: where it was reported
 //	formats: claude-code opencode        it is one case in each

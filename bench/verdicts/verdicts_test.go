@@ -199,7 +199,7 @@ func TestIncidents(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
 		t.Logf("%-12s %s", name, formats[name])
 	}
-	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3"} {
+	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3", "holdout-4"} {
 		if parts[part] != nil {
 			t.Logf("%-12s %s", part, parts[part])
 		}
