@@ -5,8 +5,8 @@
 //
 //	repeat       the same call with the same arguments had the same result 5 times in
 //	             a row. A poll whose result changes makes progress.
-//	ping_pong    two to four calls, each with its own arguments and result, took turns
-//	             for three rounds. Edit and test take turns too, with other results each time.
+//	ping_pong    two to four calls, each with its own arguments and result, came in the same order
+//	             three times. Edit and test take turns too, with other results each time.
 //	error_storm  5 calls of one tool failed one after the other, each made after the
 //	             failure before it, with any arguments. Calls made side by
 //	             side that fail together were one attempt.
@@ -34,7 +34,7 @@ const (
 const (
 	repeats  = 5
 	rounds   = 3
-	cycle    = 4 // calls that take turns, at most
+	longest  = 4 // calls that take turns, at most
 	failures = 5
 	fan      = 16
 	silence  = int64(5 * 60 * 1e9) // ns
@@ -64,15 +64,17 @@ type State struct {
 	Last     uint64 `json:"last,omitempty"`      // the last call with its result
 	Prev     uint64 `json:"prev,omitempty"`      // the one before that is another
 	Same     int64  `json:"same,omitempty"`      // how often Last came in a row
-	From     int64  `json:"from,omitempty"`      // when that, or the taking of turns, began
+	From     int64  `json:"from,omitempty"`      // when that began
 	LoopTool string `json:"loop_tool,omitempty"` // of Last
-	Turns    int64  `json:"turns,omitempty"`     // how many results calls have taken turns for
-	Period   int    `json:"period,omitempty"`    // how many calls they are
-	Tail     []turn `json:"tail,omitempty"`      // the last calls with their results, oldest first
+	Turns    int64  `json:"turns,omitempty"`     // how many results a few calls have taken turns for
+	Period   int    `json:"period,omitempty"`    // how many calls they are; 0: none take turns
 	Tool     string `json:"tool,omitempty"`      // that failed last
 	Failed   int64  `json:"failed,omitempty"`    // how often in a row
 	At       int64  `json:"at,omitempty"`        // when it last failed
 	Fan      int64  `json:"fan,omitempty"`       // the number of delegations that was reported last
+
+	Tail   []turn  `json:"tail,omitempty"`   // the last calls with their results, oldest first
+	Cycles []cycle `json:"cycles,omitempty"` // of two calls, of three and so on
 
 	Calls []uint64 `json:"calls,omitempty"` // the last calls that counted, oldest first
 }
@@ -83,51 +85,44 @@ type turn struct {
 	At   int64  `json:"t"`
 }
 
-// take adds a call with its result to the tail. The shortest period that it continues is that of the loop.
+// cycle is how many results in a row were those of some calls before, and when the first of them came.
+type cycle struct {
+	N    int64 `json:"n,omitempty"`
+	From int64 `json:"t,omitempty"`
+}
+
+// take adds a call with its result.
 func (s *State) take(call uint64, at int64) {
-	if len(s.Tail) == 0 && s.Prev != 0 { // a state of an older version, which had loops of two calls
-		s.Tail = []turn{{s.Prev, s.From}, {s.Last, s.From}}
-		if s.Turns > 0 {
-			s.Period = 2
+	if s.Cycles == nil {
+		s.Cycles = make([]cycle, longest-1)
+		if s.Prev != 0 { // a state of an older version, which had loops of two calls
+			s.Tail = []turn{{s.Prev, s.From}, {s.Last, s.From}}
+			s.Cycles[0] = cycle{max(0, s.Turns-2), s.From}
 		}
 	}
-	back := func(n int) turn { return s.Tail[len(s.Tail)-n] }
-	if call != s.Last {
-		s.Prev = s.Last
+	if call == s.Last {
+		s.Same++
+	} else {
+		s.Prev, s.Last, s.Same, s.From = s.Last, call, 1, at
 	}
-	switch {
-	case call == s.Last:
-		if s.Same++; s.Turns > 0 {
-			s.From, s.Turns, s.Period = at, 0, 0
+	s.Turns, s.Period = 0, 0
+	for i := range s.Cycles {
+		c, period := &s.Cycles[i], i+2
+		if len(s.Tail) < period || s.Tail[len(s.Tail)-period].Call != call || s.Same >= int64(period) { // equal calls take no turns
+			*c = cycle{}
+			continue
 		}
-	case s.Period > 0 && call == back(s.Period).Call:
-		s.Turns++
-	default:
-		s.Same, s.Turns, s.Period, s.From = 1, 0, 0, at
-		for n := 2; n <= len(s.Tail); n++ {
-			if back(n).Call == call && distinct(s.Tail[len(s.Tail)-n:]) {
-				s.Turns, s.Period, s.From = int64(n)+1, n, back(n).At
-				break
-			}
+		if c.N++; c.N == 1 {
+			c.From = s.Tail[len(s.Tail)-period].At
+		}
+		if s.Period == 0 && c.N >= int64((rounds-1)*period) {
+			s.Turns, s.Period = c.N+int64(period), period
 		}
 	}
-	s.Last = call
-	if len(s.Tail) == cycle {
+	if len(s.Tail) == longest {
 		s.Tail = slices.Delete(s.Tail, 0, 1)
 	}
 	s.Tail = append(s.Tail, turn{call, at})
-}
-
-// distinct reports whether no call is there twice.
-func distinct(turns []turn) bool {
-	for i, a := range turns {
-		for _, b := range turns[:i] {
-			if a.Call == b.Call {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // remembered is the number of calls that a State remembers: a protocol repeats its last
@@ -149,7 +144,7 @@ func (s *State) Result(r Result) (found []Finding) {
 	if s.Same >= repeats && doubles(s.Same, repeats) {
 		found = append(found, Finding{Repeat, r.Ended, r.Tool, s.Same})
 	}
-	if turns := int64(rounds * s.Period); turns > 0 && s.Turns >= turns && doubles(s.Turns, turns) {
+	if s.Period > 0 && doubles(s.Turns, int64(rounds*s.Period)) {
 		found = append(found, Finding{PingPong, r.Ended, r.Tool, s.Turns})
 	}
 	switch {
@@ -168,12 +163,16 @@ func (s *State) Result(r Result) (found []Finding) {
 	return found
 }
 
-// Repeated is how many calls in a row have had nothing new: equal ones, or some that take turns.
-func (s *State) Repeated() int64 {
-	if s.Turns > 0 && s.Turns >= int64(rounds*max(s.Period, 2)) {
-		return s.Turns
+// Repeated is how many calls in a row have had nothing new: equal ones, or some that take turns; and since
+// when.
+func (s *State) Repeated() (n, since int64) {
+	switch {
+	case s.Period > 0 && len(s.Cycles) >= s.Period-1:
+		return s.Turns, s.Cycles[s.Period-2].From
+	case s.Cycles == nil && s.Turns >= int64(2*rounds): // a state of an older version
+		return s.Turns, s.From
 	}
-	return s.Same
+	return s.Same, s.From
 }
 
 // Delegated takes the number of delegations that are at work, with the one that has just

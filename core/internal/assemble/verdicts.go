@@ -130,10 +130,11 @@ func (j judging) session() *verdict.Session {
 		if r.Start == 0 || r.Stub || !r.Judged.Live {
 			continue
 		}
+		count, since := r.Anomalies.Repeated()
 		v := &verdict.Run{
 			ID: r.ID, Agent: j.agentName(r), Model: j.model(r), State: &r.Judged.Progress,
 			Ended: r.Ended != running, Lost: r.Ended == bySilence, Failed: r.Outcome == msg.OutcomeError, Stopped: r.Outcome == msg.OutcomeCancelled,
-			Alive: r.Alive, Loop: verdict.Loop{Tool: r.Anomalies.LoopTool, Count: r.Anomalies.Repeated(), Took: max(0, r.Last-r.Anomalies.From)},
+			Alive: r.Alive, Loop: verdict.Loop{Tool: r.Anomalies.LoopTool, Count: count, Took: max(0, r.Last-since)},
 		}
 		if f := j.settings.LastBytes; f != nil && !v.Ended && waiting[r.Stream] == 1 {
 			v.Alive = max(v.Alive, f(r.Stream))
@@ -338,8 +339,8 @@ func (g handler) observeVerdict(r *run, m *msg.Message) {
 	if p.Began == 0 {
 		p.Began = g.alive
 	}
-	switch {
-	case m.Kind == msg.Error || m.IsError || r.Anomalies.Repeated() >= 5:
+	switch repeated, _ := r.Anomalies.Repeated(); {
+	case m.Kind == msg.Error || m.IsError || repeated >= 5:
 		g.urgent = true
 	case m.Signal != msg.NoSignal && m.Signal != msg.ModelStart && m.Signal != msg.ModelEnd && m.Signal != msg.FirstToken:
 		g.urgent = true
