@@ -82,7 +82,9 @@ func TestBudgets(t *testing.T) {
 	want("spent again", "ada budget_spent begins")
 	x.alerting.budgets = budgeting{}
 	now = now.AddDate(0, 3, 0)
-	if list, err := x.Alerts(t.Context(), now); err != nil || !slices.ContainsFunc(list, func(v msg.Verdict) bool { return v.Path == "ada" && fmt.Sprint(v.Span, v.Name, v.Since) == began[len(began)-1] }) {
+	if list, err := x.Alerts(t.Context(), now); err != nil || !slices.ContainsFunc(list, func(v msg.Verdict) bool {
+		return v.Path == "ada" && fmt.Sprint(v.Span, v.Name, v.Since) == began[len(began)-1]
+	}) {
 		t.Errorf("three months without a sidecar: %+v, %v", list, err)
 	}
 	if n := count(t, c, "SELECT count() FROM v_budget_alerts WHERE resolved IS NULL"); n != "0" {
@@ -94,5 +96,16 @@ func TestBudgets(t *testing.T) {
 	rows := count(t, c, "SELECT arrayStringConcat(groupArray(concat(budget, ' ', alert, ' ', toString(dateDiff('minute', at, resolved)))), ', ') FROM (SELECT * FROM v_budget_alerts ORDER BY at, budget)")
 	if want := "ada budget_fast 20, ada budget_spent 44640, all budget_spent 1440, ada budget_spent 129600"; rows != want {
 		t.Errorf("rows %q, want %q", rows, want)
+	}
+	// A budget that no sidecar checks any more: its alerts end with their period.
+	for alert, until := range map[string]string{"budget_fast": "now() - 60", "budget_slow": "toDateTime(0)", "budget_spent": "now() + 3600"} {
+		q := "INSERT INTO budget_alerts (tenant, budget, alert, period, until, at, evidence, ver) SELECT 'default', 'gone', '" + alert + "', now() - toIntervalDay(40), " + until + ", now64(3) - 7200, 'All is spent', 1"
+		if err := c.db.Exec(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := count(t, c, "SELECT arrayStringConcat(groupArray(concat(alert, ' ', resolution)), ', ') FROM (SELECT * FROM v_budget_alerts WHERE budget = 'gone' ORDER BY alert)")
+	if want := "budget_fast its period is over, budget_slow its period is over, budget_spent"; open != want {
+		t.Errorf("alerts of a budget that was removed: %q, want %q", open, want)
 	}
 }
