@@ -48,12 +48,20 @@ func open(t *testing.T) *world {
 	w.write(t, stuckSession, pending(stuckSession, time.Now().Add(-4*time.Minute), time.Minute))
 	w.write(t, busySession, pending(busySession, time.Now().Add(-5*time.Second), time.Hour))
 
-	line, err := bufio.NewReader(start(t, "ui", "-c", w.config, "--listen", "127.0.0.1:0")).ReadString('\n')
-	if w.url = strings.TrimSpace(line); err != nil || !strings.HasPrefix(w.url, "http://") {
-		t.Fatalf("earshot ui printed %q: %v", line, err)
-	}
+	w.url = serve(t, w)
 	start(t, "run", "-c", w.config) // work is stuck only while a sidecar runs
 	return w
+}
+
+// serve starts the pages, and returns their address.
+func serve(t *testing.T, w *world) string {
+	t.Helper()
+	line, err := bufio.NewReader(start(t, "ui", "-c", w.config, "--listen", "127.0.0.1:0")).ReadString('\n')
+	url := strings.TrimSpace(line)
+	if err != nil || !strings.HasPrefix(url, "http://") {
+		t.Fatalf("earshot ui printed %q: %v", line, err)
+	}
+	return url
 }
 
 // start starts a command of the built binary, which is interrupted when the test ends, and

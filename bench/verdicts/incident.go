@@ -18,6 +18,8 @@ type incident struct {
 	Steps              []step
 	Until              time.Duration
 	Skew               time.Duration // by which the clock of the agent is ahead
+	Jump               time.Duration // by which it is set ahead, or back,
+	JumpsAt            time.Duration // from then on
 	Asleep             [2]time.Duration
 	Expect             []expectation
 }
@@ -44,6 +46,14 @@ type step struct {
 type expectation struct {
 	Verdict, Subject string // a tool's name, or run
 	From             time.Duration
+}
+
+// skew is by how much the clock of the agent is ahead at a time.
+func (c *incident) skew(at time.Duration) time.Duration {
+	if c.Jump != 0 && at >= c.JumpsAt {
+		return c.Skew + c.Jump
+	}
+	return c.Skew
 }
 
 // withID are the steps of a call, and how many words they have before the text.
@@ -84,6 +94,11 @@ func (c *incident) line(s string) (err error) {
 		}
 	case "clock":
 		c.Skew, err = time.ParseDuration(rest)
+	case "jump":
+		at, by, _ := strings.Cut(rest, " ")
+		if c.JumpsAt, err = time.ParseDuration(at); err == nil {
+			c.Jump, err = time.ParseDuration(by)
+		}
 	case "asleep":
 		f := strings.Fields(rest)
 		if len(f) != 2 {

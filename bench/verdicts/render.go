@@ -73,12 +73,14 @@ type claudeCode struct {
 	session string
 	last    map[string]string // uuid, by lane
 	reply   map[string]string // the response that is going on, by lane
-	began   map[string]bool
 	prompts map[string]string
+	launch  map[string]bool // a delegate in the background
+	open    int             // calls of the session's own run without a result
+	queued  []string        // what the person wrote meanwhile
 }
 
 func newClaudeCode(session string) *claudeCode {
-	return &claudeCode{session: session, last: map[string]string{}, reply: map[string]string{}, began: map[string]bool{}, prompts: map[string]string{}}
+	return &claudeCode{session: session, last: map[string]string{}, reply: map[string]string{}, prompts: map[string]string{}, launch: map[string]bool{}}
 }
 
 func (w *claudeCode) line(s step, now time.Time, rec m) {
@@ -107,9 +109,25 @@ func (w *claudeCode) assistant(s step, now time.Time, stop any, block m) {
 }
 
 func (w *claudeCode) write(s step, now time.Time) bool {
+	if s.Lane == "" {
+		switch s.What {
+		case "call", "delegate", "background":
+			w.open++
+		case "result", "error":
+			w.open--
+		case "interrupt":
+			w.open = 0
+		}
+	}
 	switch s.What {
 	case "user", "begin":
 		text := s.Text
+		if s.What == "user" && w.open > 0 { // it is shown to the model with the next result
+			w.queued = append(w.queued, text)
+			w.add("/home/ada/.claude/projects/-srv-quarry/"+w.session+".jsonl", now, frame.Frame{Kind: frame.Line, Data: encode(m{"type": "queue-operation", "operation": "enqueue",
+				"timestamp": stamp(now), "sessionId": w.session, "content": text})}, false)
+			return true
+		}
 		if s.What == "begin" && text == "" {
 			text = w.prompts[s.Lane]
 		}
@@ -133,7 +151,7 @@ func (w *claudeCode) write(s step, now time.Time) bool {
 		w.prompts[s.ID] = s.Text
 		input := m{"description": "Ask " + s.Name, "prompt": s.Text, "subagent_type": s.Name}
 		if s.What == "background" {
-			input["run_in_background"] = true
+			input["run_in_background"], w.launch[s.ID] = true, true
 		}
 		w.assistant(s, now, "tool_use", m{"type": "tool_use", "id": "toolu_" + w.session[:4] + s.ID, "name": "Agent", "input": input})
 	case "result", "error":
@@ -145,8 +163,17 @@ func (w *claudeCode) write(s step, now time.Time) bool {
 		rec := m{"type": "user", "message": m{"role": "user", "content": []any{block}}}
 		if w.prompts[s.ID] != "" {
 			rec["toolUseResult"] = m{"status": "completed", "agentId": s.ID, "content": []any{m{"type": "text", "text": s.Text}}}
+			if w.launch[s.ID] {
+				rec["toolUseResult"] = m{"isAsync": true, "status": "async_launched", "agentId": s.ID, "description": "Ask", "prompt": w.prompts[s.ID], "outputFile": "/tmp/tasks/" + s.ID + ".output"}
+			}
 		}
 		w.line(s, now, rec)
+		if s.Lane == "" {
+			for _, text := range w.queued {
+				w.line(s, now, m{"type": "attachment", "attachment": m{"type": "queued_command", "prompt": text}})
+			}
+			w.queued = nil
+		}
 	case "interrupt":
 		w.line(s, now, m{"type": "user", "message": m{"role": "user", "content": []any{m{"type": "text", "text": "[Request interrupted by user]"}}}})
 	case "retry":
@@ -282,7 +309,11 @@ func (w *openCode) write(s step, now time.Time) bool {
 	case "allow":
 		w.event(now, "permission.replied", m{"sessionID": w.ses(s.Lane), "requestID": "per_" + w.session[:8] + s.ID, "reply": "once"})
 	case "abort":
-		w.event(now, "session.error", m{"sessionID": w.ses(s.Lane), "error": m{"name": "MessageAbortedError", "data": m{"message": "aborted"}}})
+		aborted := m{"name": "MessageAbortedError", "data": m{"message": "aborted"}}
+		w.event(now, "session.error", m{"sessionID": w.ses(s.Lane), "error": aborted})
+		id := w.answer(s, now)
+		w.event(now, "message.updated", m{"sessionID": w.ses(s.Lane), "info": m{"id": id, "sessionID": w.ses(s.Lane), "role": "assistant", "parentID": w.user[s.Lane], "modelID": "claude-sonnet-4-5",
+			"providerID": "anthropic", "mode": "build", "agent": "build", "time": m{"created": ms, "completed": ms}, "error": aborted}})
 		w.event(now, "session.idle", m{"sessionID": w.ses(s.Lane)})
 	default:
 		return false

@@ -94,12 +94,15 @@ func play(t *testing.T, c *incident, format string) (out []made) {
 		if s.Backlog {
 			now = began.Add(s.At - 40*time.Minute)
 		}
-		if !w.write(s, now.Add(c.Skew)) {
+		n := len(w.heard())
+		if !w.write(s, now.Add(c.skew(s.At))) {
 			t.Fatalf("%s: %s cannot show %s", c.Name, format, s.What)
+		}
+		for i := range w.heard()[n:] {
+			w.heard()[n+i].At = w.heard()[n+i].At.Add(-c.skew(s.At))
 		}
 	}
 	for _, h := range w.heard() {
-		h.At = h.At.Add(-c.Skew)
 		if h.At.Before(began) && !h.Live {
 			h.Backlog, h.Written, h.At, h.Live = true, h.At, began, false
 		}
@@ -196,7 +199,7 @@ func TestIncidents(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
 		t.Logf("%-12s %s", name, formats[name])
 	}
-	for _, part := range []string{"before", "after", "holdout-1", "holdout-2"} {
+	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3", "holdout-4"} {
 		if parts[part] != nil {
 			t.Logf("%-12s %s", part, parts[part])
 		}

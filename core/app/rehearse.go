@@ -221,6 +221,7 @@ func (r *rehearsal) tick() error {
 			}
 		}
 	}
+	r.assembler.Looks(r.now)
 	if err := r.assembler.Idle(r.now, 0); err != nil {
 		return err
 	}

@@ -299,7 +299,7 @@ func (c *Changed) Write(w io.Writer, st Style) error {
 
 // Basis has the numbers behind the answer.
 func (c *Changed) Basis() string {
-	text := fmt.Sprintf("%s, %d series, the 30 days before as well; at most %g false in 30 days expected, of all series together.", plural(c.Runs, "run"), c.Looks.Series, c.Budget)
+	text := fmt.Sprintf("%s in %d series, with the 30 days before. At most %g false alarm in 30 days is to be expected, of all series together.", plural(c.Runs, "run"), c.Looks.Series, c.Budget)
 	if c.OneOf > 1 {
 		text += fmt.Sprintf(" Of the busiest agent one session in %d was read.", c.OneOf)
 	}

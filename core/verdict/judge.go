@@ -8,17 +8,18 @@ import (
 
 // Run is an open run, or one that a delegation is related to, as it is now.
 type Run struct {
-	ID     string
-	Agent  string
-	Model  string
-	State  *Progress
-	Ended  bool  // by its protocol, by its silence, or with its stream
-	Lost   bool  // it ended with its stream, and not by its protocol
-	Failed bool  // it ended in an error
-	Alive  int64 // the last sign of life: a record, or bytes of its stream
-	Parent *Run  // the run that has Call
-	Call   *Call // that caused it
-	Loop   Loop
+	ID      string
+	Agent   string
+	Model   string
+	State   *Progress
+	Ended   bool  // by its protocol, by its silence, or with its stream
+	Lost    bool  // it ended with its stream, and not by its protocol
+	Failed  bool  // it ended in an error
+	Stopped bool  // it was cancelled
+	Alive   int64 // the last sign of life: a record, or bytes of its stream
+	Parent  *Run  // the run that has Call
+	Call    *Call // that caused it
+	Loop    Loop
 
 	Verdict Verdict
 }
@@ -72,6 +73,7 @@ type Session struct {
 type Judge struct {
 	Rules   Rules
 	History *History
+	Naps    Naps
 }
 
 // Session sets the verdicts of a session's open work at the time now. It returns when the next
@@ -83,7 +85,9 @@ func (j *Judge) Session(s *Session, now int64) (next int64) {
 		calls[c.Caller] = append(calls[c.Caller], c)
 	}
 	for _, c := range s.Calls {
-		c.Verdict = v.call(c)
+		if !c.Caller.gone(int64(v.Rules.Grace)) {
+			c.Verdict = v.call(c)
+		}
 	}
 	for _, r := range s.Runs {
 		if !r.Ended || r.Call != nil {
@@ -99,6 +103,10 @@ type judgement struct {
 	*Session
 	now, next int64
 }
+
+// late reports whether the machine has been awake for so long since a time; if not, the session is judged
+// again when it has.
+func (v *judgement) late(since, limit int64) bool { return v.due(v.Naps.After(since, limit)) }
 
 // due reports whether a time has come; if not, the session is judged again then.
 func (v *judgement) due(at int64) bool {
@@ -116,7 +124,7 @@ func (v *judgement) ago(t int64) string { return span(v.now - t) }
 // call judges a call by itself; a delegation with a run that goes on is as healthy as that.
 func (v *judgement) call(c *Call) Verdict {
 	st, rules := c.State, &v.Rules
-	if st.Told {
+	if st.Told || st.Old {
 		return Verdict{}
 	}
 	switch st.Awaits {
@@ -129,12 +137,15 @@ func (v *judgement) call(c *Call) Verdict {
 		switch {
 		case child.Ended && c.Async, !child.Ended && child.State.Awaits != NextPrompt:
 			return Verdict{}
-		case child.Ended && (child.Failed || child.Lost):
-			if !v.due(child.Alive + int64(rules.Grace)) {
+		case child.Ended && (child.Failed || child.Stopped || child.Lost):
+			if !v.late(child.Alive, int64(rules.Grace)) {
 				return Verdict{}
 			}
 			why := "its stream has ended without an answer"
-			if child.Failed {
+			switch {
+			case child.Stopped:
+				why = "it was stopped"
+			case child.Failed:
 				why = "it failed"
 				if child.State.Trouble != "" {
 					why += ": " + child.State.Trouble
@@ -142,7 +153,7 @@ func (v *judgement) call(c *Call) Verdict {
 			}
 			return Verdict{Kind: ChildDead, Since: child.Alive, Evidence: fmt.Sprintf("%s ended %s ago and %s has no result; %s", agent(child), v.ago(child.Alive), c.name(), why)}
 		default:
-			if c.Async || !v.due(child.Alive+int64(rules.Grace)) {
+			if c.Async || !v.late(child.Alive, int64(rules.Grace)) {
 				return Verdict{}
 			}
 			return Verdict{Kind: Zombie, Since: child.Alive, Evidence: fmt.Sprintf("%s finished %s ago and %s has no result of it", agent(child), v.ago(child.Alive), c.name())}
@@ -151,8 +162,7 @@ func (v *judgement) call(c *Call) Verdict {
 	if c.Delegation && !c.Elsewhere {
 		b := v.History.Bound(StartKey(v.Format))
 		if v.ShowsDelegates || b.N >= 2 {
-			at := st.Begun + max(int64(rules.Start), b.Limit)
-			if v.due(at) {
+			if v.late(st.Begun, max(int64(rules.Start), b.Limit)) {
 				return Verdict{Kind: NeverStarted, Since: st.Begun, Evidence: fmt.Sprintf("%s was called %s ago and its delegate has written nothing", c.name(), v.ago(st.Begun))}
 			}
 			return Verdict{}
@@ -178,9 +188,12 @@ func (v *judgement) tool(c *Call) Verdict {
 			limit, than = own, fmt.Sprintf("its own timeout is %s", span(st.Limit))
 		}
 	}
-	at := st.Begun + limit
+	if st.Partial && b.N < MinSamples && st.Limit == 0 { // it may be over, or not have begun
+		return Verdict{}
+	}
+	at := v.Naps.After(st.Begun, limit)
 	if c.Alive > st.Begun { // it reports progress
-		at = max(at, c.Alive+int64(rules.ModelSilent))
+		at = max(at, v.Naps.After(c.Alive, int64(rules.ModelSilent)))
 	}
 	evidence := fmt.Sprintf("%s has run %s; %s", c.name(), v.ago(st.Begun), than)
 	if !v.due(at) {
@@ -195,7 +208,7 @@ func (v *judgement) run(r *Run, calls []*Call) Verdict {
 	if o := v.orphan(r); o.Kind != Healthy {
 		return o
 	}
-	if r.Ended {
+	if r.Ended || r.gone(int64(rules.Grace)) {
 		return Verdict{}
 	}
 	asks := slices.ContainsFunc(calls, func(c *Call) bool { return c.Verdict.Kind.Waits() })
@@ -209,7 +222,7 @@ func (v *judgement) run(r *Run, calls []*Call) Verdict {
 	case p.Limited != 0:
 		return Verdict{Kind: RateLimited, Since: p.Limited, Evidence: fmt.Sprintf("the provider has refused %s for %s: %s", agent(r), v.ago(p.Limited), p.Trouble)}
 	case p.Retries > 0:
-		if p.Retries >= 3 || v.due(p.Retrying+int64(rules.Retrying)) {
+		if p.Retries >= 3 || v.late(p.Retrying, int64(rules.Retrying)) {
 			return Verdict{Kind: ModelRetrying, Since: p.Retrying, Evidence: fmt.Sprintf("%d requests of %s failed one after the other in %s: %s", p.Retries, agent(r), v.ago(p.Retrying), or(p.Trouble, "no reason is known"))}
 		}
 		return Verdict{}
@@ -231,7 +244,7 @@ func (v *judgement) model(r *Run) Verdict {
 		than = fmt.Sprintf("its longest of %d answers took %s", b.N, span(b.Longest))
 	}
 	alive := r.Alive
-	if !v.due(alive + limit) {
+	if !v.late(alive, limit) {
 		return Verdict{}
 	}
 	if !p.Answered {
@@ -246,11 +259,31 @@ func (v *judgement) orphan(r *Run) Verdict {
 	if up == nil || !up.Ended || up.Lost || r.Call == nil || r.Call.Async || r.Ended || r.State.Awaits == NextPrompt {
 		return Verdict{}
 	}
-	if r.Alive <= up.Alive+int64(v.Rules.Grace) && !v.due(up.Alive+2*int64(v.Rules.Grace)) {
+	if r.Alive <= up.Alive+int64(v.Rules.Grace) { // it may have ended with its caller
+		v.due(v.now + int64(v.Rules.Grace)/3)
 		return Verdict{}
 	}
 	return Verdict{Kind: Orphan, Since: up.Alive, Evidence: fmt.Sprintf("%s goes on although its caller %s ended %s ago", agent(r), agent(up), v.ago(up.Alive))}
 }
+
+// gone reports whether a run ended with its caller, or with one above it: it has shown no life since, and
+// its protocol has no record of that end.
+func (r *Run) gone(grace int64) bool {
+	for range maxDepth {
+		up := r.Parent
+		if up == nil || r.Call == nil || r.Call.Async {
+			return false
+		}
+		if up.Ended && !up.Lost {
+			return r.Alive <= up.Alive+grace
+		}
+		r = up
+	}
+	return false
+}
+
+// maxDepth bounds the callers above a run.
+const maxDepth = 64
 
 // propagate passes a verdict on to the work that waits for it: a fault before a wait.
 func (v *judgement) propagate(calls map[*Run][]*Call) {

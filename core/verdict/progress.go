@@ -52,8 +52,10 @@ type CallState struct {
 	Begun   int64  `json:"begun,omitempty"`   // by the clock of alive; Unix ns
 	Limit   int64  `json:"limit,omitempty"`   // its own timeout; ns
 	Awaits  Awaits `json:"awaits,omitempty"`
-	Since   int64  `json:"since,omitempty"` // when that began
-	Told    bool   `json:"told,omitempty"`  // its result is there, though not for good
+	Since   int64  `json:"since,omitempty"`   // when that began
+	Told    bool   `json:"told,omitempty"`    // its result is there, though not for good
+	Old     bool   `json:"old,omitempty"`     // it was read long after it was written
+	Partial bool   `json:"partial,omitempty"` // its record is not whole, or may not be the last
 	Mark    Mark   `json:"verdict,omitzero"`
 }
 
@@ -226,11 +228,12 @@ func (c *CallState) Observe(m *msg.Message, alive int64) {
 	}
 }
 
-// Begin takes the record that makes the call.
-func (c *CallState) Begin(h *History, m *msg.Message, alive int64) {
+// Begin takes the record that makes the call, which was read at a time.
+func (c *CallState) Begin(h *History, m *msg.Message, alive, read int64) {
 	if c.Begun == 0 {
-		c.Begun = alive
+		c.Begun, c.Old = alive, read-alive >= int64(Recent)
 	}
+	c.Partial = m.Complete == msg.Partial
 	c.Key, c.Command, c.Limit = h.signature(m.Tool.Name, m.Tool.Arguments)
 	if asks(m.Tool.Name) && c.Awaits == Nothing {
 		c.Awaits, c.Since = Person, alive

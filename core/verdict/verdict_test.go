@@ -138,7 +138,7 @@ func TestJudge(t *testing.T) {
 		}
 		w.call.Caller = &w.run
 		c.set(&w)
-		j := Judge{DefaultRules(), h}
+		j := Judge{Rules: DefaultRules(), History: h}
 		s := &Session{Runs: []*Run{&w.run, w.kid}, Calls: []*Call{&w.call}}
 		next := j.Session(s, now)
 		show := func(v Verdict) string {

@@ -97,7 +97,7 @@ func keyOfAlert(v *msg.Verdict) alertKey { return alertKey{v.Span, v.Name, v.Sin
 // load reads the rows that have not ended.
 func (g *budgeting) load(ctx context.Context, x *Exporter) error {
 	g.rows = map[alertKey]msg.Verdict{}
-	rows, err := x.conn.db.Query(ctx, "SELECT toString(budget), toString(alert), period, at, evidence FROM "+x.schema.name("v_budget_alerts")+" WHERE resolved IS NULL")
+	rows, err := x.conn.db.Query(ctx, "SELECT toString(budget), toString(alert), period, at, evidence FROM "+x.schema.name("budget_alerts")+" FINAL WHERE resolved IS NULL")
 	if err != nil {
 		return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
 	}
@@ -126,7 +126,7 @@ func (g *budgeting) store(ctx context.Context, x *Exporter, list []msg.Verdict) 
 	if len(changed) == 0 {
 		return nil
 	}
-	b, err := x.conn.db.PrepareBatch(ctx, "INSERT INTO "+x.schema.name("budget_alerts")+" (tenant, budget, alert, period, at, resolved, resolution, evidence, ver)")
+	b, err := x.conn.db.PrepareBatch(ctx, "INSERT INTO "+x.schema.name("budget_alerts")+" (tenant, budget, alert, period, until, at, resolved, resolution, evidence, ver)")
 	if err != nil {
 		return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
 	}
@@ -137,7 +137,7 @@ func (g *budgeting) store(ctx context.Context, x *Exporter, list []msg.Verdict) 
 			t := time.Unix(0, v.Resolved).UTC()
 			at, resolved = time.Unix(0, g.rows[keyOfAlert(v)].At).UTC(), &t
 		}
-		if err := b.Append(v.Tenant, v.Path, v.Name, time.Unix(0, v.Since).UTC(), at, resolved, v.Resolution, v.Evidence, v.Ver); err != nil {
+		if err := b.Append(v.Tenant, v.Path, v.Name, time.Unix(0, v.Since).UTC(), g.until(x, v), at, resolved, v.Resolution, v.Evidence, v.Ver); err != nil {
 			return fmt.Errorf("clickhouse: alerts of budgets: %w", err)
 		}
 	}
@@ -152,6 +152,17 @@ func (g *budgeting) store(ctx context.Context, x *Exporter, list []msg.Verdict) 
 		}
 	}
 	return nil
+}
+
+// until is the end of an alert's period; 1970 of a budget that is unknown here.
+func (g *budgeting) until(x *Exporter, v *msg.Verdict) time.Time {
+	for i := range x.settings.Budgets {
+		if b := &x.settings.Budgets[i]; b.Name == v.Path {
+			_, to := b.Period(time.Unix(0, v.Since))
+			return to
+		}
+	}
+	return time.Unix(0, 0).UTC()
 }
 
 // over is the end of an alert.

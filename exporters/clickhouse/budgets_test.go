@@ -97,4 +97,15 @@ func TestBudgets(t *testing.T) {
 	if want := "ada budget_fast 20, ada budget_spent 44640, all budget_spent 1440, ada budget_spent 129600"; rows != want {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
+	// A budget that no sidecar checks any more: its alerts end with their period.
+	for alert, until := range map[string]string{"budget_fast": "now() - 60", "budget_slow": "toDateTime(0)", "budget_spent": "now() + 3600"} {
+		q := "INSERT INTO budget_alerts (tenant, budget, alert, period, until, at, evidence, ver) SELECT 'default', 'gone', '" + alert + "', now() - toIntervalDay(40), " + until + ", now64(3) - 7200, 'All is spent', 1"
+		if err := c.db.Exec(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := count(t, c, "SELECT arrayStringConcat(groupArray(concat(alert, ' ', resolution)), ', ') FROM (SELECT * FROM v_budget_alerts WHERE budget = 'gone' ORDER BY alert)")
+	if want := "budget_fast its period is over, budget_slow its period is over, budget_spent"; open != want {
+		t.Errorf("alerts of a budget that was removed: %q, want %q", open, want)
+	}
 }

@@ -243,7 +243,7 @@ func TestTargets(t *testing.T) {
 		resolve string
 	}{
 		"webhook":      {hook, &Webhook{URL: spec.NewSecret(hook.URL + "/h"), Rules: rules()}, `"status":"firing"`, `"status":"resolved"`},
-		"slack":        {chat, &Slack{URL: spec.NewSecret(chat.URL + "/services/T/B/x"), Rules: rules()}, `*tool_running*`, `resolved`},
+		"slack":        {chat, &Slack{URL: spec.NewSecret(chat.URL + "/services/T/B/x"), Rules: rules()}, `*tool_running*`, `resolved (ended): *tool_running*`},
 		"alertmanager": {manager, &Alertmanager{URL: manager.URL + "/", Rules: rules()}, `"verdict":"tool_running"`, `"endsAt":"2026-03-04T12:01:00`},
 		"pagerduty":    {pager, &PagerDuty{RoutingKey: spec.NewSecret(strings.Repeat("0", 32)), URL: pager.URL + "/v2/enqueue", Rules: rules()}, `"trigger"`, `"resolve"`},
 	} {

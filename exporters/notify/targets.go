@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -109,7 +110,7 @@ func (w *slack) send(ctx context.Context, n *Notification) error {
 		}
 		icon := map[string]string{"critical": ":red_circle:", "warning": ":large_orange_circle:", "info": ":large_blue_circle:"}[a.Severity]
 		if n.Status == "resolved" {
-			icon = ":white_check_mark: resolved"
+			icon = ":white_check_mark: resolved (" + slackEscape(clip(cmp.Or(a.Why, "over"), 100)) + "):"
 		}
 		blocks = append(blocks, map[string]any{"type": "section", "text": text(icon + " *" + a.Verdict + "* " + slackEscape(clip(a.Evidence, 1000)))})
 		context := []any{text(slackEscape(clip(a.Path, 1000)))}

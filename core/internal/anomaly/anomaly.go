@@ -5,8 +5,8 @@
 //
 //	repeat       the same call with the same arguments had the same result 5 times in
 //	             a row. A poll whose result changes makes progress.
-//	ping_pong    two calls, each with its own arguments and result, took turns for 6
-//	             results. Edit and test take turns too, with other results each time.
+//	ping_pong    two to four calls, each with its own arguments and result, came in the same order
+//	             three times. Edit and test take turns too, with other results each time.
 //	error_storm  5 calls of one tool failed one after the other, each made after the
 //	             failure before it, with any arguments. Calls made side by
 //	             side that fail together were one attempt.
@@ -33,7 +33,8 @@ const (
 // The counts at which an anomaly is reported first.
 const (
 	repeats  = 5
-	turns    = 6
+	rounds   = 3
+	longest  = 4 // calls that take turns, at most
 	failures = 5
 	fan      = 16
 	silence  = int64(5 * 60 * 1e9) // ns
@@ -61,17 +62,67 @@ type Result struct {
 // State is the memory of a run. Its fields are exported to be stored.
 type State struct {
 	Last     uint64 `json:"last,omitempty"`      // the last call with its result
-	Prev     uint64 `json:"prev,omitempty"`      // the one before
+	Prev     uint64 `json:"prev,omitempty"`      // the one before that is another
 	Same     int64  `json:"same,omitempty"`      // how often Last came in a row
-	From     int64  `json:"from,omitempty"`      // when that, or the taking of turns, began
+	From     int64  `json:"from,omitempty"`      // when that began
 	LoopTool string `json:"loop_tool,omitempty"` // of Last
-	Turns    int64  `json:"turns,omitempty"`     // how many results two calls have taken turns for
+	Turns    int64  `json:"turns,omitempty"`     // how many results a few calls have taken turns for
+	Period   int    `json:"period,omitempty"`    // how many calls they are; 0: none take turns
 	Tool     string `json:"tool,omitempty"`      // that failed last
 	Failed   int64  `json:"failed,omitempty"`    // how often in a row
 	At       int64  `json:"at,omitempty"`        // when it last failed
 	Fan      int64  `json:"fan,omitempty"`       // the number of delegations that was reported last
 
+	Tail   []turn  `json:"tail,omitempty"`   // the last calls with their results, oldest first
+	Cycles []cycle `json:"cycles,omitempty"` // of two calls, of three and so on
+
 	Calls []uint64 `json:"calls,omitempty"` // the last calls that counted, oldest first
+}
+
+// turn is a call with its result.
+type turn struct {
+	Call uint64 `json:"c"`
+	At   int64  `json:"t"`
+}
+
+// cycle is how many results in a row were those of some calls before, and when the first of them came.
+type cycle struct {
+	N    int64 `json:"n,omitempty"`
+	From int64 `json:"t,omitempty"`
+}
+
+// take adds a call with its result.
+func (s *State) take(call uint64, at int64) {
+	if s.Cycles == nil {
+		s.Cycles = make([]cycle, longest-1)
+		if s.Prev != 0 { // a state of an older version, which had loops of two calls
+			s.Tail = []turn{{s.Prev, s.From}, {s.Last, s.From}}
+			s.Cycles[0] = cycle{max(0, s.Turns-2), s.From}
+		}
+	}
+	if call == s.Last {
+		s.Same++
+	} else {
+		s.Prev, s.Last, s.Same, s.From = s.Last, call, 1, at
+	}
+	s.Turns, s.Period = 0, 0
+	for i := range s.Cycles {
+		c, period := &s.Cycles[i], i+2
+		if len(s.Tail) < period || s.Tail[len(s.Tail)-period].Call != call || s.Same >= int64(period) { // equal calls take no turns
+			*c = cycle{}
+			continue
+		}
+		if c.N++; c.N == 1 {
+			c.From = s.Tail[len(s.Tail)-period].At
+		}
+		if s.Period == 0 && c.N >= int64((rounds-1)*period) {
+			s.Turns, s.Period = c.N+int64(period), period
+		}
+	}
+	if len(s.Tail) == longest {
+		s.Tail = slices.Delete(s.Tail, 0, 1)
+	}
+	s.Tail = append(s.Tail, turn{call, at})
 }
 
 // remembered is the number of calls that a State remembers: a protocol repeats its last
@@ -88,24 +139,12 @@ func (s *State) Result(r Result) (found []Finding) {
 		s.Calls = slices.Delete(s.Calls, 0, 1)
 	}
 	s.Calls = append(s.Calls, id)
-	call := hash(r.Tool, r.Arguments, r.Content)
-	switch {
-	case call == s.Last:
-		s.Same++
-		if s.Turns > 0 {
-			s.From, s.Turns = r.Ended, 0
-		}
-	case call == s.Prev && s.Same == 1: // From is that of the one before, or of the first turn
-		s.Turns = max(s.Turns, 2) + 1
-		s.Prev, s.Last = s.Last, call
-	default:
-		s.Prev, s.Last, s.Same, s.Turns, s.From = s.Last, call, 1, 0, r.Ended
-	}
+	s.take(hash(r.Tool, r.Arguments, r.Content), r.Ended)
 	s.LoopTool = r.Tool
 	if s.Same >= repeats && doubles(s.Same, repeats) {
 		found = append(found, Finding{Repeat, r.Ended, r.Tool, s.Same})
 	}
-	if s.Turns >= turns && doubles(s.Turns, turns) {
+	if s.Period > 0 && doubles(s.Turns, int64(rounds*s.Period)) {
 		found = append(found, Finding{PingPong, r.Ended, r.Tool, s.Turns})
 	}
 	switch {
@@ -124,12 +163,16 @@ func (s *State) Result(r Result) (found []Finding) {
 	return found
 }
 
-// Repeated is how many calls in a row have had nothing new: equal ones, or two that take turns.
-func (s *State) Repeated() int64 {
-	if s.Turns >= turns {
-		return s.Turns
+// Repeated is how many calls in a row have had nothing new: equal ones, or some that take turns; and since
+// when.
+func (s *State) Repeated() (n, since int64) {
+	switch {
+	case s.Period > 0 && len(s.Cycles) >= s.Period-1:
+		return s.Turns, s.Cycles[s.Period-2].From
+	case s.Cycles == nil && s.Turns >= int64(2*rounds): // a state of an older version
+		return s.Turns, s.From
 	}
-	return s.Same
+	return s.Same, s.From
 }
 
 // Delegated takes the number of delegations that are at work, with the one that has just

@@ -50,7 +50,13 @@ func TestResults(t *testing.T) {
 		{"ping-pong", "read a text|write a ok", 3, "ping_pong write 6"},
 		{"ping-pong, doubled", "read a text|write a ok", 6, "ping_pong write 6, ping_pong write 12"},
 		{"edit and test", "edit a ok|test x 5_fail|edit a ok|test x 4_fail|edit a ok|test x 3_fail|edit a ok|test x 2_fail", 1, ""},
-		{"three in turn", "read a text|write a ok|list . a", 6, ""},
+		{"three in turn", "read a text|write a ok|list . a", 6, "ping_pong list 9, ping_pong list 18"},
+		{"three in turn, not yet", "read a text|write a ok|list . a|read a text|write a ok|list . a|read a text|write a ok", 1, ""},
+		{"four in turn", "read a text|write a ok|list . a|run x ok", 3, "ping_pong run 12"},
+		{"three in turn with a new result", "read a text|write a ok|list . a|read a text|write a ok|list . b", 3, ""},
+		{"twice and once", "edit a no|edit a no|read a text", 3, "ping_pong read 9"},
+		{"twice and once, and once more", "edit a no|edit a no|read a text|edit a no|edit a no|read a text|edit a no|edit a no|edit a no", 1, ""},
+		{"two, and then another two", "read a text|write a ok|read a text|write a ok|read a text|list . a|read a text|list . a|read a text|list . a", 1, "ping_pong list 6"},
 		{"error storm", "!fetch a 503|!fetch b 503|!fetch c 503|!fetch d 503|!fetch e 503", 1, "error_storm fetch 5"},
 		{"errors side by side", "!read a none&!read b none&!read c none&!read d none&!read e none&!read f none", 1, ""},
 		{"a success between", "!fetch a 503|!fetch b 503|!fetch c 503|fetch d ok|!fetch e 503|!fetch f 503", 1, ""},
@@ -140,5 +146,15 @@ func TestRestart(t *testing.T) {
 		if d := cmp.Diff(a, b); d != "" {
 			t.Fatalf("(-whole +cut):\n%s", d)
 		}
+	}
+}
+
+// TestOlderState: a state without a tail continues a loop of two calls.
+func TestOlderState(t *testing.T) {
+	var s State
+	story(&s, "read a text|write a ok", 2)
+	s.Tail, s.Cycles, s.Calls, s.Turns = nil, nil, nil, 4
+	if got := story(&s, "read a text|write a ok", 1); got != "ping_pong write 6" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -230,7 +230,7 @@ func (g handler) startCall(r *run, m *msg.Message) msg.SpanID {
 	}
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Arguments, c.Hash, c.Signature = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments), g.signatures.of(m.Tool.Arguments)
-	c.Judged.Begin(g.learned.History, m, g.alive)
+	c.Judged.Begin(g.learned.History, m, g.alive, g.read.UnixNano())
 	id := g.ids.call(c)
 	if len(g.Early) > 0 && !g.flushing {
 		if e, ok := g.takeEarly(c.ID); ok {

@@ -155,7 +155,7 @@ func (g *group) calling(r *run) bool {
 // is open.
 func (g *group) idle(now int64, s *Settings) (next int64) {
 	due := func(since int64, after time.Duration) bool {
-		t := min(since, now) + int64(after)
+		t := g.learned.Naps.After(min(since, now), int64(after))
 		if t > now && (next == 0 || t < next) {
 			next = t
 		}
@@ -189,7 +189,7 @@ func (g *group) past(s *Settings) map[string]bool {
 	var past map[string]bool
 	alive, waits := g.lastAlive(g.Alive), g.waiting(true)
 	for _, r := range g.Runs {
-		if r.Ended == running && g.read.UnixNano()-alive[r.ID] >= int64(s.limit(waits[r.ID])) {
+		if r.Ended == running && g.read.UnixNano() >= g.learned.Naps.After(alive[r.ID], int64(s.limit(waits[r.ID]))) {
 			if past == nil {
 				past = make(map[string]bool)
 			}

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -28,6 +29,7 @@ var historyKey = link.Key{Session: "verdict history"}.String()
 type learning struct {
 	verdict.Judge
 	loaded bool
+	looked int64 // when Earshot looked at its clock last; Unix ns
 	saved  time.Time
 	due    bool // to be stored with the next commit
 
@@ -48,6 +50,13 @@ func (l *learning) load(s Store) error {
 	}
 	l.loaded = true
 	return nil
+}
+
+// Looks records that Earshot looks at its clock, as it does each second: after a longer pause the machine
+// has slept.
+func (a *Assembler) Looks(now time.Time) {
+	a.learning.Naps.Woke(a.learning.looked, now.UnixNano())
+	a.learning.looked = now.UnixNano()
 }
 
 // judge judges a session that has changed, or whose verdict may have changed with time.
@@ -121,10 +130,11 @@ func (j judging) session() *verdict.Session {
 		if r.Start == 0 || r.Stub || !r.Judged.Live {
 			continue
 		}
+		count, since := r.Anomalies.Repeated()
 		v := &verdict.Run{
-			ID: r.ID, Agent: j.agentName(r), Model: r.Model, State: &r.Judged.Progress,
-			Ended: r.Ended != running, Lost: r.Ended == bySilence, Failed: r.Outcome == msg.OutcomeError,
-			Alive: r.Alive, Loop: verdict.Loop{Tool: r.Anomalies.LoopTool, Count: r.Anomalies.Repeated(), Took: max(0, r.Last-r.Anomalies.From)},
+			ID: r.ID, Agent: j.agentName(r), Model: j.model(r), State: &r.Judged.Progress,
+			Ended: r.Ended != running, Lost: r.Ended == bySilence, Failed: r.Outcome == msg.OutcomeError, Stopped: r.Outcome == msg.OutcomeCancelled,
+			Alive: r.Alive, Loop: verdict.Loop{Tool: r.Anomalies.LoopTool, Count: count, Took: max(0, r.Last-since)},
 		}
 		if f := j.settings.LastBytes; f != nil && !v.Ended && waiting[r.Stream] == 1 {
 			v.Alive = max(v.Alive, f(r.Stream))
@@ -158,6 +168,18 @@ func (j judging) session() *verdict.Session {
 		}
 	}
 	return s
+}
+
+// model is the model of a run; before its first answer that of the turns before it.
+func (j judging) model(r *run) string {
+	turn := r
+	for range maxRuns {
+		if turn.Model != "" || turn.Previous == "" || j.Runs[turn.Previous] == nil {
+			break
+		}
+		turn = j.Runs[turn.Previous]
+	}
+	return cmp.Or(turn.Model, r.AskedModel)
 }
 
 func (j judging) agentName(r *run) string {
@@ -317,8 +339,8 @@ func (g handler) observeVerdict(r *run, m *msg.Message) {
 	if p.Began == 0 {
 		p.Began = g.alive
 	}
-	switch {
-	case m.Kind == msg.Error || m.IsError || r.Anomalies.Repeated() >= 5:
+	switch repeated, _ := r.Anomalies.Repeated(); {
+	case m.Kind == msg.Error || m.IsError || repeated >= 5:
 		g.urgent = true
 	case m.Signal != msg.NoSignal && m.Signal != msg.ModelStart && m.Signal != msg.ModelEnd && m.Signal != msg.FirstToken:
 		g.urgent = true
@@ -331,7 +353,8 @@ func (g handler) observeVerdict(r *run, m *msg.Message) {
 		c.Judged.Observe(m, g.alive)
 		c.Alive = max(c.Alive, g.alive)
 		if up := g.Runs[c.Run]; m.Signal == msg.WaitEnd && up != nil && up != r { // it goes on in this run
-			g.silence(up)
+			up.end(byTurn)
+			g.dirty = true
 		}
 	}
 }

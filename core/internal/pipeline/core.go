@@ -336,6 +336,7 @@ func (c *core) idle(now time.Time) error {
 	if !c.commits.unread() {
 		c.accounts.heartbeat(&c.commits, now)
 	}
+	c.assembler.Looks(now)
 	return c.assembler.Idle(now, int(c.commits.submitted.Load()))
 }
 
