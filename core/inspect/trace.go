@@ -272,8 +272,10 @@ type spanColumns struct {
 func (f spanColumns) on(s *blame.Span) {
 	s.Async = s.Async || f.async != ""
 	s.Open = f.state == "idle" || f.state == "open"
-	if sec, err := strconv.ParseFloat(f.first, 64); err == nil && sec > 0 && sec < 1e9 {
-		s.FirstToken = s.Start + int64(sec*1e9)
+	if f.first != "" {
+		if sec, err := strconv.ParseFloat(f.first, 64); err == nil && sec > 0 && sec < 1e9 {
+			s.FirstToken = s.Start + int64(sec*1e9)
+		}
 	}
 	for i, name := range f.names[:min(len(f.names), len(f.at))] {
 		ns := f.at[i].UnixNano()

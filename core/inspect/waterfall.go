@@ -78,11 +78,7 @@ func (t *Trace) Waterfall() *Waterfall {
 		add(n, 0)
 		w.Notes = append(w.Notes, t.notes(n)...)
 	}
-	for _, root := range t.Tree.Roots() {
-		for _, p := range root.Path() {
-			w.Spans[p.Node.Number()].path(p)
-		}
-	}
+	w.paths(t.Tree)
 	// The critical time of a child counts for its parent.
 	for i := len(w.Spans) - 1; i >= 0; i-- {
 		r := &w.Spans[i]
@@ -95,9 +91,26 @@ func (t *Trace) Waterfall() *Waterfall {
 	return w
 }
 
-func (r *WaterfallRow) path(p blame.Segment) {
-	r.CriticalMS += ms(p.To - p.From)
-	r.Critical = append(r.Critical, blame.Interval{From: p.From, To: p.To})
+// paths puts the segments of the critical paths on their rows, in one allocation for all rows.
+func (w *Waterfall) paths(tree *blame.Tree) {
+	var path []blame.Segment
+	for _, root := range tree.Roots() {
+		path = append(path, root.Path()...)
+	}
+	has := make([]int, len(w.Spans))
+	for _, p := range path {
+		has[p.Node.Number()]++
+	}
+	room := make([]blame.Interval, len(path))
+	for _, p := range path {
+		r := &w.Spans[p.Node.Number()]
+		if r.Critical == nil {
+			n := has[p.Node.Number()]
+			r.Critical, room = room[:0:n], room[n:]
+		}
+		r.CriticalMS += ms(p.To - p.From)
+		r.Critical = append(r.Critical, blame.Interval{From: p.From, To: p.To})
+	}
 }
 
 // Write draws the waterfall: a line per span, its bar on the scale of the whole
