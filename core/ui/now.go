@@ -63,7 +63,7 @@ func (u *UI) now(r request) (string, any, error) {
 	group.Go(func() (err error) { p.Sources, err = u.sources(r); return err })
 	group.Go(func() error {
 		return u.q.Each(ctx, `
-		SELECT ts, session_id, if(agent_name = '', concat('(', format, ')'), toString(agent_name)), toString(kind),
+		SELECT ts, session_id, toString(agent_name), toString(kind),
 			multiIf(kind = 'delegation' AND delegate_task != '', concat('→ ', delegate_to, ' ', substringUTF8(delegate_task, 1, 300)),
 				kind IN ('tool_call', 'delegation'), concat(tool_name, ' ', substringUTF8(tool_arguments, 1, 300)), substringUTF8(content, 1, 300)) AS text,
 			toUInt8(`+inspect.Failure+`)
