@@ -28,8 +28,11 @@ Without SQL it is read from standard input. On a terminal the result is a table;
 elsewhere it is tab-separated with a line of names.
 
 -o names the form: table, csv, tsv, json, jsonl or parquet, or any output format of
-ClickHouse. These six have no bound of size; the columns of a table are as wide as in
-its first thousand rows. --output writes a file, which is there only once it is whole.
+ClickHouse. These six have no bound of size for a SELECT; the columns of a table are as
+wide as in its first thousand rows. The embedded store holds other results until they
+are whole: those of SHOW, DESCRIBE and EXPLAIN as a table, those of other formats, and
+those with a FORMAT such as JSON in the SQL. Beyond 64 MiB they are an error, unless the
+query ends with SETTINGS max_result_bytes = N. --output writes a file, which is there only once it is whole.
 
 It works whether or not a sidecar runs: the running store is used, or one is
 started for the moment.`,

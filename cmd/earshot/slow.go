@@ -21,6 +21,10 @@ func newSlow() *cobra.Command {
 		Long: `List the slowest delegations of the last hour, the slowest first, each with the split
 of its wall time and its bottleneck.
 
+The duration is the time that the caller waited, from the call to its result. The boards
+and v_delegations have that of the delegate's run, from the call to the run's end, which
+is "worked_ms" in -o json. They differ where the result was reported later.
+
 Every instant is in exactly one bucket, and the buckets add up to the duration:
   model_ttft    waiting for a model's first token
   model_stream  a model streaming (all of its time if no first token was recorded)
@@ -124,7 +128,7 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 			lasted += " " + d.Status
 		}
 		rows = append(rows, []string{
-			d.Started.In(now.Location()).Format("2006-01-02 15:04:05"), inspect.Clip(orUnknown(d.AgentName)+" → "+orUnknown(d.DelegateTo), 40), lasted,
+			d.Started.In(now.Location()).Format("2006-01-02 15:04:05"), inspect.Clip(d.Pair(), 40), lasted,
 			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), d.Spent.Dollars(), d.TraceID,
 		})
 	}
@@ -137,13 +141,6 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 	}
 	_, err = fmt.Fprintf(w, "\n%s\nearshot explain %.8s  explains it;  earshot show --trace %[2]s  draws it\n", inspect.BarLegend, list[0].TraceID)
 	return err
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "?"
-	}
-	return s
 }
 
 func newExplain() *cobra.Command {

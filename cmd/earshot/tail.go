@@ -182,7 +182,7 @@ func writeTailLine(w io.Writer, l inspect.TailLine, now time.Time) error {
 	if l.TookMS > 0 {
 		what += " " + inspect.Span(time.Duration(l.TookMS*1e6))
 	}
-	head := fmt.Sprintf("%s  %-8s  %-14s  %-28s", clock(l.TS, now), inspect.Clip(l.Session, 8), inspect.Clip(orUnknown(l.Agent), 14), inspect.Clip(what, 28))
+	head := fmt.Sprintf("%s  %-8s  %-14s  %-28s", clock(l.TS, now), inspect.Clip(l.Session, 8), inspect.Clip(inspect.Agent(l.Agent, l.Format), 14), inspect.Clip(what, 28))
 	text := inspect.Clip(l.Text, max(20, width-76))
 	if l.Error {
 		text = "error: " + text

@@ -237,7 +237,7 @@ func TestHostileText(t *testing.T) {
 }
 
 // TestSlowPage: the page ranks delegations that a caller waited for, names the bottleneck, compares with the pair's others, and its
-// filters pick rows; work in the background is apart.
+// filters pick rows; work in the background is apart. Where the delegate's run ended before the result came, both times are there.
 func TestSlowPage(t *testing.T) {
 	h := newHome(t)
 	var spans []msg.Span
@@ -248,7 +248,10 @@ func TestSlowPage(t *testing.T) {
 			long = 60
 		}
 		x.run("root", "", "pilot", 0, long+2)
-		x.delegation("d", "root", "pilot", "diver", 1, long)
+		d := x.delegation("d", "root", "pilot", "diver", 1, long)
+		if i == 5 { // its result was reported two seconds after the run's end
+			d.Worked = d.Start + 7_000_000_000
+		}
 		x.run("r", "d", "diver", 1, long)
 		w := x.tool("t", "r", "Bash", 1, long)
 		if i == 11 {
@@ -261,7 +264,10 @@ func TestSlowPage(t *testing.T) {
 	}
 	h.export(export.Batch{Spans: spans})
 	s := h.site()
-	page := s.has("/slow", "pilot → diver", "times the median of 9.0s", "waiting for a person", "In the background", "pilot → cook", `role="img"`, "of 12")
+	page := s.has("/slow", "pilot → diver", "times the median of 9.0s", "waiting for a person", "In the background", "pilot → cook", `role="img"`, "of 12", "run 7.0s")
+	if strings.Count(page, "<small>run ") != 1 {
+		t.Error("a run that ended with its result has a time of its own")
+	}
 	if strings.Index(page, "pilot → cook") < strings.Index(page, "In the background") {
 		t.Error("work that nobody waited for is ranked among the slow")
 	}

@@ -57,6 +57,10 @@ func (p *splitter) add(n *Node, b Bucket, from, to int64) {
 }
 
 func (p *splitter) split(n *Node, from, to int64) {
+	if len(n.steps) == 0 {
+		p.own(n, from, to)
+		return
+	}
 	for _, s := range criticalSegments(n.steps, from, to) {
 		switch {
 		case s.Node == nil:
@@ -78,7 +82,10 @@ func criticalSegments(steps []step, from, to int64) []Segment {
 	byEnd := slices.Clone(steps)
 	slices.Reverse(byEnd) // of two equal steps the first must be on top
 	slices.SortStableFunc(byEnd, func(a, b step) int {
-		return -cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from), order(a.Node, b.Node))
+		if c := cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from)); c != 0 {
+			return -c
+		}
+		return -order(a.Node, b.Node)
 	})
 	// running has the steps that end at or after the time, the first to end on top:
 	// time runs backwards, so each step that is pushed ends before all steps below it.
@@ -114,7 +121,7 @@ func (p *splitter) own(n *Node, from, to int64) {
 	if n.Kind != Chat {
 		first = 0
 	}
-	cuts := []int64{from, to}
+	cuts := append(make([]int64, 0, 8), from, to) // on the stack
 	for _, at := range []int64{retried, first} {
 		if from < at && at < to {
 			cuts = append(cuts, at)

@@ -76,11 +76,19 @@ func (n *Node) findSteps() {
 			n.steps = append(n.steps, step{c, c.Start, c.End, c.Start})
 		}
 	}
-	slices.SortFunc(calls, func(a, b *Node) int { return cmp.Or(cmp.Compare(a.End, b.End), order(a, b)) })
+	slices.SortFunc(calls, func(a, b *Node) int {
+		if c := cmp.Compare(a.End, b.End); c != 0 {
+			return c
+		}
+		return order(a, b)
+	})
 	n.addReported(calls, asides)
 	n.addAwaited(asides)
 	slices.SortStableFunc(n.steps, func(a, b step) int {
-		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.from, b.from), order(a.Node, b.Node))
+		if c := cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.from, b.from)); c != 0 {
+			return c
+		}
+		return order(a.Node, b.Node)
 	})
 }
 
@@ -185,8 +193,11 @@ func (n *Node) addAwaited(asides []*Node) {
 // order compares nodes by their content, never by their ids: two equal nodes have equal
 // subtrees, so either order has the same result.
 func order(a, b *Node) int {
+	if c := cmp.Compare(a.Start, b.Start); c != 0 { // as nearly always: the rest is compared only where it decides
+		return c
+	}
 	if c := cmp.Or(
-		cmp.Compare(a.Start, b.Start), cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.To, b.To), strings.Compare(a.Agent, b.Agent),
+		cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.To, b.To), strings.Compare(a.Agent, b.Agent),
 		cmp.Compare(a.End, b.End), cmp.Compare(a.FirstToken, b.FirstToken), cmp.Compare(len(a.children), len(b.children)),
 	); c != 0 {
 		return c

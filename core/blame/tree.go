@@ -3,6 +3,7 @@ package blame
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Tree is the spans of a trace, each below its parent. It is immutable.
@@ -53,12 +54,14 @@ type Shift struct {
 func New(spans []Span) *Tree {
 	t := &Tree{nodes: make(map[string]*Node, len(spans))}
 	list := make([]*Node, 0, len(spans))
-	for _, s := range spans {
+	nodes := make([]Node, len(spans)) // one allocation for all of them
+	for i, s := range spans {
 		if _, ok := t.nodes[s.ID]; ok {
 			continue
 		}
 		s.End = max(s.End, s.Start)
-		n := &Node{Span: s}
+		n := &nodes[i]
+		n.Span = s
 		t.nodes[s.ID] = n
 		list = append(list, n)
 	}
@@ -101,7 +104,10 @@ func (n *Node) count(next int) int {
 }
 
 func byStart(a, b *Node) int {
-	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID))
+	if c := cmp.Compare(a.Start, b.Start); c != 0 {
+		return c
+	}
+	return strings.Compare(a.ID, b.ID)
 }
 
 // look is how far the search for cycles is with a node.

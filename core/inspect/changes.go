@@ -148,7 +148,7 @@ func (c *Change) explain(ctx context.Context, q Querier, prices *price.Table, no
 func (c *Change) Title() string {
 	name := or(c.Name, "without a name")
 	if c.Kind == "delegation" {
-		return name + " → " + or(c.To, "an unnamed agent")
+		return name + " → " + Delegate(c.To)
 	}
 	return name
 }

@@ -102,15 +102,15 @@ func (t *Turn) Tree() *blame.Tree {
 // delegations are the spans with those tools made delegations that another agent runs
 // below, under any name.
 func delegations(spans []blame.Span) []blame.Span {
-	tools := make(map[string]*blame.Span)
+	ran := make(map[string]bool) // there are many more tools than runs
 	for i := range spans {
-		if spans[i].Kind == blame.Tool {
-			tools[spans[i].ID] = &spans[i]
+		if spans[i].Kind == blame.Run && spans[i].Parent != "" {
+			ran[spans[i].Parent] = true
 		}
 	}
 	for i := range spans {
-		if p := tools[spans[i].Parent]; p != nil && spans[i].Kind == blame.Run {
-			p.Kind = blame.Delegation
+		if spans[i].Kind == blame.Tool && ran[spans[i].ID] {
+			spans[i].Kind = blame.Delegation
 		}
 	}
 	return spans

@@ -32,6 +32,7 @@ type WorkTime struct {
 	Spent      Cost             `json:"spent"` // by it and all below it
 
 	split blame.Split
+	who   string // the agent, for a person
 }
 
 // Explain explains the trace.
@@ -54,7 +55,7 @@ func (e *Explanation) works(t *Trace, n *blame.Node, depth int) {
 	if n.Kind == blame.Run || n.Kind == blame.Delegation {
 		w := WorkTime{
 			SpanID: n.ID, Depth: depth, Kind: n.Kind.String(), AgentName: n.Agent, DelegateTo: n.To, Started: time.Unix(0, n.Start).UTC(),
-			Status: t.Works[n.ID].Status, Spent: t.spent[n.Number()], BlameMS: make(map[string]int64), split: n.Split(),
+			Status: t.Works[n.ID].Status, Spent: t.spent[n.Number()], BlameMS: make(map[string]int64), split: n.Split(), who: t.works[n.Number()].Actor(),
 		}
 		split, total := w.split.Millis()
 		w.DurationMS = total
@@ -76,7 +77,7 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 	if t.Works[n.ID].Status == "running" {
 		took = "runs, so far for"
 	}
-	who := "The turn of " + or(n.Name, "an unnamed agent")
+	who := "The turn of " + or(n.Name, t.works[n.Number()].Actor())
 	if n.Kind != blame.Run {
 		who = "The " + n.Kind.String() + " " + or(n.Name, "without a name")
 	}
@@ -180,17 +181,17 @@ func (e *Explanation) slowest(t *Trace) {
 		if count > 1 {
 			what = fmt.Sprintf("The slowest of its %d delegations", count)
 		}
-		s := fmt.Sprintf("%s, %s to %s, took %s", what, or(worst.Agent, "an unnamed agent"), or(worst.To, "an unnamed one"), Span(time.Duration(worst.Wall())))
+		s := fmt.Sprintf("%s, %s to %s, took %s", what, t.works[worst.Number()].Actor(), Delegate(worst.To), Span(time.Duration(worst.Wall())))
 		if list := worst.Bottlenecks(1); len(list) > 0 {
 			s += fmt.Sprintf(", %s of it %s", percent(list[0].Time, worst.Wall()), culprit(list[0]))
 		}
 		e.say("%s.", s)
 	}
 	if aside != nil {
-		what := fmt.Sprintf("Nobody waited for its delegation to %s, which went on in the background for %s", or(aside.To, "an unnamed agent"), Span(time.Duration(aside.Wall())))
+		what := fmt.Sprintf("Nobody waited for its delegation to %s, which went on in the background for %s", Delegate(aside.To), Span(time.Duration(aside.Wall())))
 		if asides > 1 {
 			what = fmt.Sprintf("Nobody waited for %d of its delegations, which went on in the background; the longest, to %s, for %s",
-				asides, or(aside.To, "an unnamed agent"), Span(time.Duration(aside.Wall())))
+				asides, Delegate(aside.To), Span(time.Duration(aside.Wall())))
 		}
 		e.say("%s.", what)
 	}
@@ -216,7 +217,7 @@ func (e *Explanation) troubles(t *Trace) {
 	for i := range e.Works {
 		w := t.Works[e.Works[i].SpanID]
 		if n := len(w.Findings); n > 0 { // the last finding of a loop includes the earlier ones
-			e.say("%s %s.", or(w.Agent, "An unnamed agent"), w.Findings[n-1])
+			e.say("%s %s.", w.Actor(), w.Findings[n-1])
 		}
 	}
 	if failed > 0 {
@@ -252,9 +253,9 @@ func (e *Explanation) Write(out io.Writer, st Style) error {
 	}
 	for i := range e.Works {
 		w := &e.Works[i]
-		name := "agent " + or(w.AgentName, "?")
+		name := "agent " + w.who
 		if w.Kind == "delegation" {
-			name = "→ " + or(w.DelegateTo, "?")
+			name = "→ " + Delegate(w.DelegateTo)
 		}
 		indent := strings.Repeat("  ", min(w.Depth, 10))
 		p.line(pad(indent+Clip(name, 36-len(indent)), 36), fmt.Sprintf(" %7s  ", Span(time.Duration(w.split.Total()))), Bar(w.split, 24, st.Color), "  ",

@@ -34,17 +34,17 @@ func (t *Trace) addLinked(ctx context.Context, q Querier, now time.Time) error {
 		var calls []string
 		var from, to int64
 		has := make(map[string]bool)
-		for _, w := range t.Works {
+		for _, w := range t.works {
 			if w.Kind == blame.Run {
 				has[w.Parent] = true
 			}
 		}
-		for id, w := range t.Works {
-			if w.child == "" || has[id] || looked[id] {
+		for _, w := range t.works {
+			if w.child == "" || has[w.ID] || looked[w.ID] {
 				continue
 			}
-			looked[id] = true
-			calls = append(calls, id)
+			looked[w.ID] = true
+			calls = append(calls, w.ID)
 			if from == 0 || w.Start < from {
 				from = w.Start
 			}

@@ -56,8 +56,9 @@ type SlowDelegation struct {
 	SessionID  string           `json:"session_id"`
 	AgentName  string           `json:"agent_name"`
 	DelegateTo string           `json:"delegate_to"`
-	DurationMS int64            `json:"duration_ms"`
-	BlameMS    map[string]int64 `json:"blame_ms"` // every bucket; they add up to duration_ms
+	DurationMS int64            `json:"duration_ms"` // to the result, for which the caller waited
+	WorkedMS   int64            `json:"worked_ms"`   // to the end of the delegate's run: duration_ms of v_delegations; 0 while it runs
+	BlameMS    map[string]int64 `json:"blame_ms"`    // every bucket; they add up to duration_ms
 	Path       []PathStep       `json:"critical_path"`
 
 	Started    time.Time   `json:"started"`
@@ -70,7 +71,21 @@ type SlowDelegation struct {
 
 	Split blame.Split   `json:"-"`
 	Wall  time.Duration `json:"-"`
+
+	caller string // for a person
 }
+
+// Worked is how long the delegate worked, as the boards have it, where that is another time than Wall for a person; else 0.
+func (d *SlowDelegation) Worked() time.Duration {
+	w := time.Duration(d.WorkedMS) * time.Millisecond
+	if Span(w) == Span(d.Wall) {
+		return 0
+	}
+	return w
+}
+
+// Pair names who hands work to whom, for a person.
+func (d *SlowDelegation) Pair() string { return d.caller + " → " + Delegate(d.DelegateTo) }
 
 // PathStep is a piece of a critical path.
 type PathStep struct {
@@ -110,7 +125,7 @@ const slowSQL = `
 		fromUnixTimestamp64Nano({now:Int64}, 'UTC') AS now,
 		now - toIntervalSecond({since:Int64}) AS since,
 		now - toIntervalSecond({since:Int64} + {longest:Int64}) AS oldest
-	SELECT trace_id, span_id AS span, if(status = 'running', now, ts + toIntervalNanosecond(duration_ns)) AS ended
+	SELECT trace_id, span_id AS span, if(status = 'running', now, ts + toIntervalNanosecond(duration_ns)) AS ended, toInt64(duration_ns)
 	FROM %s
 	WHERE ({since:Int64} = 0 OR ts >= oldest AND ended >= since) AND ({session:String} = '' OR session_id = {session:String}) AND (%s)
 	ORDER BY ended - ts DESC, trace_id, span
@@ -128,7 +143,11 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 		}
 		f.Session = id
 	}
-	byTrace := make(map[string][]string)
+	type picked struct {
+		span   string
+		worked int64
+	}
+	byTrace := make(map[string][]picked)
 	var traces []string
 	err := q.Each(ctx, fmt.Sprintf(slowSQL, Delegations, f.Where.sql()), f.Where.with(map[string]string{
 		"now": strconv.FormatInt(f.Now.UnixNano(), 10), "since": strconv.FormatInt(int64(f.Since/time.Second), 10),
@@ -136,10 +155,11 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 	}), func(v []any) error {
 		r := reader{values: v}
 		trace, span := r.str(), r.str()
+		_ = r.time()
 		if byTrace[trace] == nil {
 			traces = append(traces, trace)
 		}
-		byTrace[trace] = append(byTrace[trace], span)
+		byTrace[trace] = append(byTrace[trace], picked{span, r.signed()})
 		return r.err
 	})
 	if err != nil {
@@ -154,9 +174,11 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 			if err != nil {
 				return fmt.Errorf("slow: %w", err)
 			}
-			for _, span := range byTrace[id] {
-				if n := t.Tree.Node(span); n != nil { // else it was taken back meanwhile
-					found[i] = append(found[i], t.slow(n))
+			for _, p := range byTrace[id] {
+				if n := t.Tree.Node(p.span); n != nil { // else it was taken back meanwhile
+					d := t.slow(n)
+					d.WorkedMS = (p.worked + 5e5) / 1e6
+					found[i] = append(found[i], d)
 				}
 			}
 			return nil
@@ -175,7 +197,7 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 	d := SlowDelegation{
 		TraceID: t.ID, SpanID: n.ID, SessionID: w.Session, AgentName: n.Agent, DelegateTo: n.To,
 		BlameMS: make(map[string]int64), Path: t.path(n), Started: time.Unix(0, n.Start).UTC(), Status: w.Status,
-		Split: n.Split(), Wall: time.Duration(n.Wall()), Notes: t.notes(n), Spent: t.spent[n.Number()],
+		Split: n.Split(), Wall: time.Duration(n.Wall()), Notes: t.notes(n), Spent: t.spent[n.Number()], caller: w.Actor(),
 	}
 	split, total := d.Split.Millis()
 	d.DurationMS = total
@@ -235,7 +257,7 @@ func others(n *blame.Node) string {
 		return ""
 	}
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(by)), func(a, b string) int { return cmp.Compare(by[a], by[b]) })
-	return fmt.Sprintf("Other agents took %s of it, %s %s. ", percent(all, n.Wall()), or(most, "one without a name"), Span(time.Duration(by[most])))
+	return fmt.Sprintf("Other agents took %s of it, %s %s. ", percent(all, n.Wall()), Delegate(most), Span(time.Duration(by[most])))
 }
 
 func culprit(c blame.Bottleneck) Bottleneck {

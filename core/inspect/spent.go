@@ -60,7 +60,7 @@ func LoadSpent(ctx context.Context, q Querier, where Condition) (*Spent, error) 
 	err := q.Each(ctx, `
 		SELECT toUInt64(grouping(`+strings.Join(columns, ", ")+`)) AS of, if(concat(`+strings.Join(columns, ", ")+`) = 'unknown', '', concat(`+strings.Join(columns, ", ")+`)), ifNull(sum(cost_usd), 0) AS cost, sum(tokens), sumIf(tokens, NOT has_price),
 			sum(cache_read_tokens), sum(input_tokens + cache_write_tokens), sum(output_tokens + reasoning_tokens)
-		FROM (SELECT *, toString(toDate(ts, 'UTC')) AS day FROM `+Usage+` WHERE `+where.sql()+`)
+		FROM (SELECT * REPLACE(if(agent_name IN ('', 'unknown'), concat('(', format, ')'), toString(agent_name)) AS agent_name), toString(toDate(ts, 'UTC')) AS day FROM `+Usage+` WHERE `+where.sql()+`)
 		GROUP BY GROUPING SETS ((`+strings.Join(columns, "), (")+`), ())
 		ORDER BY of, if(of = `+fmt.Sprint(only(0))+`, day, '') DESC, cost DESC, sum(tokens) DESC`, where.Params, func(v []any) error {
 		r := reader{values: v}

@@ -56,6 +56,7 @@ type OpenWork struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
 	AgentName string `json:"agent_name,omitempty"`
+	Format    string `json:"format,omitempty"`
 	Verdict   string `json:"verdict"`            // healthy, or why it does not advance
 	Evidence  string `json:"evidence,omitempty"` // the verdict's reason in a sentence
 	AgeMS     int64  `json:"age_ms"`
@@ -71,6 +72,9 @@ func (w OpenWork) Advice() string {
 	}
 	return verdict.Advice(w.Verdict)
 }
+
+// Actor names its agent for a person.
+func (w OpenWork) Actor() string { return Agent(w.AgentName, w.Format) }
 
 // Age is how long ago it began.
 func (w OpenWork) Age() time.Duration { return time.Duration(w.AgeMS) * time.Millisecond }
@@ -93,7 +97,7 @@ func OpenWorks(ctx context.Context, q Querier, where Condition, leaves bool, lim
 	var out []OpenWork
 	err := q.Each(ctx, `
 		SELECT state, trace_id, toString(span_id), session_id, toString(kind), toString(name), toString(agent_name), toInt64(age_ms), toInt64(silent_ms), toBool(leaf),
-			countIf(leaf) OVER (PARTITION BY state), toString(verdict), toString(evidence)
+			countIf(leaf) OVER (PARTITION BY state), toString(verdict), toString(evidence), toString(format)
 		FROM v_open_spans
 		WHERE (leaf OR NOT {leaves:Bool}) AND `+where.sql()+`
 		ORDER BY indexOf(['running', 'silent', 'waiting', 'stuck'], state), silent_ms, span_id
@@ -101,7 +105,7 @@ func OpenWorks(ctx context.Context, q Querier, where Condition, leaves bool, lim
 		r := reader{values: v}
 		out = append(out, OpenWork{
 			State: r.str(), TraceID: r.str(), SpanID: r.str(), SessionID: r.str(), Kind: r.str(), Name: r.str(), AgentName: r.str(),
-			AgeMS: r.signed(), SilentMS: r.signed(), Leaf: r.flag(), Leaves: r.num(), Verdict: r.str(), Evidence: r.str(),
+			AgeMS: r.signed(), SilentMS: r.signed(), Leaf: r.flag(), Leaves: r.num(), Verdict: r.str(), Evidence: r.str(), Format: r.str(),
 		})
 		return r.err
 	})
@@ -230,7 +234,7 @@ func (p *printer) works(list []OpenWork) {
 		p.line("", p.dim(fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", "silent", "age", "verdict", "what", "agent", "session", "trace")))
 	}
 	for _, w := range list {
-		p.line("", fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", Span(w.Silent()), Span(w.Age()), w.Verdict, Clip(w.Name, 34), Clip(or(w.AgentName, "?"), 20), Clip(w.SessionID, 14), w.TraceID))
+		p.line("", fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", Span(w.Silent()), Span(w.Age()), w.Verdict, Clip(w.Name, 34), Clip(w.Actor(), 20), Clip(w.SessionID, 14), w.TraceID))
 		if w.Evidence != "" {
 			p.line("", p.dim(fmt.Sprintf("%20s %s", "", Clip(w.Evidence, max(40, p.Width-21)))))
 		}

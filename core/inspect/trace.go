@@ -42,8 +42,12 @@ type Work struct {
 	Events   []Event
 	Silent   time.Duration // of a running one, since its last sign of life
 
-	child string // the run that a call caused
+	child  string // the run that a call caused
+	format string // of a span without the name of an agent
 }
+
+// Actor names the agent of the span for a person.
+func (w *Work) Actor() string { return Agent(w.Agent, w.format) }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
 // Open spans last until now, whose zone is that of times in sentences; costs use the prices, or
@@ -167,7 +171,8 @@ const spansSQL = `
 		toString(if(response_model != '', response_model, request_model)), toUnixTimestamp64Nano(ts), toInt64(duration_ns), toInt64(first_token_ns), toString(state),
 		toUInt8(async), toString(outcome), toString(multiIf(outcome != 'error', '', error_type = '', '_OTHER', error_type)), if(outcome = 'error', status_message, ''),
 		toString(link_method), session_id, events.time, CAST(events.name, 'Array(String)'), CAST(events.attributes, 'Array(Map(String, String))'), child_run_id,
-		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != '')
+		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != ''),
+		if(agent_name = '', toString(format), '')
 	FROM spans FINAL
 	WHERE lower(hex(trace_id)) = {trace:String} AND name != ''
 	UNION ALL
@@ -175,10 +180,11 @@ const spansSQL = `
 		toString(Model), toUnixTimestamp64Nano(Timestamp), toInt64(Duration), toInt64(1e9 * toFloat64OrZero(SpanAttributes['gen_ai.response.time_to_first_chunk'])), '',
 		0, toString(Outcome), SpanAttributes['error.type'], StatusMessage,
 		'', SessionId, Events.Timestamp, CAST(Events.Name, 'Array(String)'), CAST(Events.Attributes, 'Array(Map(String, String))'), '',
-		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning, toInt64(0), 0
+		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning, toInt64(0), 0,
+		if(AgentName = '', toString(Format), '')
 	FROM
 	(
-		SELECT *, Kind, ToolName, AgentName, Model, Outcome, SessionId,
+		SELECT *, Kind, ToolName, AgentName, Model, Outcome, SessionId, Format,
 			toUInt64OrZero(SpanAttributes['gen_ai.usage.input_tokens']) AS input, toUInt64OrZero(SpanAttributes['gen_ai.usage.output_tokens']) AS output,
 			toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_read.input_tokens']) AS read,
 			toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_creation.input_tokens']) + toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_write.input_tokens']) AS written,
@@ -218,6 +224,7 @@ func (t *Trace) read(ctx context.Context, q Querier, id string, now time.Time) e
 		s.child = r.str()
 		s.Tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
 		seen, waits := r.signed(), r.small() != 0
+		s.format = r.str()
 		if r.err != nil {
 			return r.err
 		}
@@ -272,8 +279,10 @@ type spanColumns struct {
 func (f spanColumns) on(s *blame.Span) {
 	s.Async = s.Async || f.async != ""
 	s.Open = f.state == "idle" || f.state == "open"
-	if sec, err := strconv.ParseFloat(f.first, 64); err == nil && sec > 0 && sec < 1e9 {
-		s.FirstToken = s.Start + int64(sec*1e9)
+	if f.first != "" {
+		if sec, err := strconv.ParseFloat(f.first, 64); err == nil && sec > 0 && sec < 1e9 {
+			s.FirstToken = s.Start + int64(sec*1e9)
+		}
 	}
 	for i, name := range f.names[:min(len(f.names), len(f.at))] {
 		ns := f.at[i].UnixNano()

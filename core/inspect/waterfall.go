@@ -52,6 +52,18 @@ type WaterfallRow struct {
 	Critical []blame.Interval `json:"-"` // its own time on the critical path, Unix nanoseconds
 
 	node *blame.Node
+	work *Work
+}
+
+// Label names the row for a person: a delegation by the agent that it goes to, a run by its agent.
+func (r *WaterfallRow) Label() string {
+	switch {
+	case r.Kind == "delegation":
+		return "→ " + Delegate(r.DelegateTo)
+	case r.Kind == "run" && r.Name == "":
+		return r.work.Actor()
+	}
+	return or(r.Name, "?")
 }
 
 // Waterfall puts the trace in order.
@@ -62,7 +74,7 @@ func (t *Trace) Waterfall() *Waterfall {
 		s := t.works[n.Number()]
 		r := WaterfallRow{
 			SpanID: n.ID, ParentID: n.Span.Parent, Depth: depth, Kind: n.Kind.String(), Name: n.Name, AgentName: n.Agent, DelegateTo: n.To,
-			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, Spent: t.spent[n.Number()], node: n,
+			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, Spent: t.spent[n.Number()], node: n, work: s,
 		}
 		w.Spans = append(w.Spans, r)
 		if len(w.Spans) == 1 || n.Start < w.start {
@@ -78,11 +90,7 @@ func (t *Trace) Waterfall() *Waterfall {
 		add(n, 0)
 		w.Notes = append(w.Notes, t.notes(n)...)
 	}
-	for _, root := range t.Tree.Roots() {
-		for _, p := range root.Path() {
-			w.Spans[p.Node.Number()].path(p)
-		}
-	}
+	w.paths(t.Tree)
 	// The critical time of a child counts for its parent.
 	for i := len(w.Spans) - 1; i >= 0; i-- {
 		r := &w.Spans[i]
@@ -95,9 +103,26 @@ func (t *Trace) Waterfall() *Waterfall {
 	return w
 }
 
-func (r *WaterfallRow) path(p blame.Segment) {
-	r.CriticalMS += ms(p.To - p.From)
-	r.Critical = append(r.Critical, blame.Interval{From: p.From, To: p.To})
+// paths puts the segments of the critical paths on their rows, in one allocation for all rows.
+func (w *Waterfall) paths(tree *blame.Tree) {
+	var path []blame.Segment
+	for _, root := range tree.Roots() {
+		path = append(path, root.Path()...)
+	}
+	has := make([]int, len(w.Spans))
+	for _, p := range path {
+		has[p.Node.Number()]++
+	}
+	room := make([]blame.Interval, len(path))
+	for _, p := range path {
+		r := &w.Spans[p.Node.Number()]
+		if r.Critical == nil {
+			n := has[p.Node.Number()]
+			r.Critical, room = room[:0:n], room[n:]
+		}
+		r.CriticalMS += ms(p.To - p.From)
+		r.Critical = append(r.Critical, blame.Interval{From: p.From, To: p.To})
+	}
 }
 
 // Write draws the waterfall: a line per span, its bar on the scale of the whole
@@ -123,12 +148,12 @@ func (w *Waterfall) Write(out io.Writer, st Style) error {
 }
 
 func (w *Waterfall) row(p *printer, r *WaterfallRow, name, bar int) {
-	label := r.Kind + " " + or(r.Name, "?")
+	label := r.Kind + " " + r.Label()
 	switch r.Kind {
 	case "delegation":
-		label = "→ " + or(r.DelegateTo, "?") + " (" + r.Name + ")"
+		label = r.Label() + " (" + r.Name + ")"
 	case "run":
-		label = "agent " + or(r.Name, "?")
+		label = "agent " + r.Label()
 	}
 	mark := " "
 	if r.CriticalMS > 0 {

@@ -42,6 +42,7 @@ func WriteSession(ctx context.Context, w io.Writer, q Querier, id string, st Sty
 	p := &printer{w: lines, Style: st}
 	n := 0
 	err := Each(ctx, q, id, texts, func(s *Session) error {
+		p.format = s.Format
 		p.line("", p.bold("session "+printable(s.ID)), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(int(s.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
 		return p.err
 	}, func(t *Turn) error {
@@ -54,8 +55,9 @@ func WriteSession(ctx context.Context, w io.Writer, q Querier, id string, st Sty
 
 type printer struct {
 	Style
-	w   io.Writer
-	err error
+	w      io.Writer
+	format string // of the session
+	err    error
 }
 
 func (p *printer) line(indent string, parts ...string) {
@@ -123,9 +125,9 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 	case "tool":
 		what = "tool " + p.bold(name)
 	case "delegation":
-		what = "delegation " + p.bold("→ "+or(printable(s.To), "?")) + p.dim(" ("+name+")")
+		what = "delegation " + p.bold("→ "+Delegate(printable(s.To))) + p.dim(" ("+name+")")
 	case "run", "workflow":
-		what = "agent " + p.bold(or(name, "?"))
+		what = "agent " + p.bold(Agent(name, printable(p.format)))
 		if s.Link != "" {
 			what += p.dim(" linked by " + s.Link)
 		}

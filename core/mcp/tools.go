@@ -146,7 +146,7 @@ func (m *Server) stuck(ctx context.Context, in stuckArgs, a *answer) (string, er
 		}
 		a.line("%s: %s", s.words, cmp.Or(strings.Join(open, ", "), "nothing"))
 		for _, w := range s.list {
-			a.line("- %s %s of %s: %s, silent %s, age %s. %s", w.Kind, inspect.Clip(w.Name, 80), cmp.Or(inspect.Clip(w.AgentName, 60), "an unnamed agent"), w.Verdict, inspect.Span(w.Silent()), inspect.Span(w.Age()), inspect.Clip(w.Evidence, 300))
+			a.line("- %s %s of %s: %s, silent %s, age %s. %s", w.Kind, inspect.Clip(w.Name, 80), inspect.Clip(w.Actor(), 60), w.Verdict, inspect.Span(w.Silent()), inspect.Span(w.Age()), inspect.Clip(w.Evidence, 300))
 			if act := w.Advice(); act != "" {
 				a.line("  to do: %s Its session is %s.", act, inspect.Clip(w.SessionID, 100))
 			}
@@ -194,7 +194,7 @@ func (m *Server) slow(ctx context.Context, in slowArgs, a *answer) (string, erro
 	}
 	for i := range list {
 		d := &list[i]
-		a.line("- %s → %s took %s from %s on%s: mostly %s. %s", named(d.AgentName), named(d.DelegateTo), inspect.Span(d.Wall), inspect.Stamp(d.Started, m.Zone), suffix(" (", d.Status, ")"), d.Top(), inspect.Clip(d.Why, 300))
+		a.line("- %s took %s from %s on%s: mostly %s. %s", inspect.Clip(d.Pair(), 160), inspect.Span(d.Wall), inspect.Stamp(d.Started, m.Zone), suffix(" (", d.Status, ")"), d.Top(), inspect.Clip(d.Why, 300))
 		a.line("  session %s, trace %s", inspect.Clip(d.SessionID, 100), d.TraceID)
 	}
 	a.line("The slowest one's turn:")
@@ -449,8 +449,6 @@ func suffix(before, text, after string) string {
 	}
 	return before + text + after
 }
-
-func named(agent string) string { return cmp.Or(inspect.Clip(agent, 80), "an unnamed agent") }
 
 func count(n uint64) string {
 	if n == 0 {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
+	"golang.org/x/sync/errgroup"
 )
 
 // costPage is the cost of work, and the reasons for it.
@@ -87,6 +87,7 @@ func (p *costPage) spent(u *UI, r request) (out []section, err error) {
 				row.Href = r.State.In(address.Range{From: row.Name + "T00:00:00Z", To: row.Name + "T23:59:59Z"}).String()
 			case row.Name == "":
 				row.Name = "none is known"
+			case b.filter == "agent" && strings.HasPrefix(row.Name, "("): // one without a name, which no filter picks
 			default:
 				row.Href = r.State.With(b.filter, row.Name).String()
 			}

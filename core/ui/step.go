@@ -62,9 +62,12 @@ func (u *UI) stepOf(r request, s *shownTrace, span string) (*stepPage, error) {
 	start, _ := s.Waterfall.Times()
 	from, to := row.Times()
 	p := &stepPage{
-		Trace: s.Trace.ID, Span: span, Session: w.Session, Kind: row.Kind, Name: row.Name, Who: row.AgentName, To: row.DelegateTo, Model: w.Model, Status: w.Status, Error: w.Error,
+		Trace: s.Trace.ID, Span: span, Session: w.Session, Kind: row.Kind, Name: row.Name, Who: w.Actor(), To: row.DelegateTo, Model: w.Model, Status: w.Status, Error: w.Error,
 		Link: w.Link, Started: time.Unix(0, from), After: time.Duration(from - start), Took: time.Duration(to - from), Gated: time.Duration(row.CriticalMS * 1e6), Running: w.Status == "running",
 		Tokens: w.Tokens, Spent: s.Trace.Spent(span), Below: row.Below, Findings: w.Findings,
+	}
+	if p.Kind == "run" && p.Name == "" {
+		p.Name = row.Label()
 	}
 	for _, e := range w.Events {
 		p.Events = append(p.Events, stepEvent{e, time.Duration(e.Time - from)})

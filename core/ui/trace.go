@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/earshot-dev/earshot/core/blame"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
 )
@@ -184,15 +185,8 @@ func (s *shownTrace) page(ctx context.Context, q inspect.Querier, v traceView, r
 // draw puts a row on the scale of the view.
 func (s *shownTrace) draw(v traceView, r *inspect.WaterfallRow, number int) traceRow {
 	from, to := r.Times()
-	name := r.Name
-	if r.Kind == "delegation" {
-		name = "→ " + r.DelegateTo
-	}
-	if name == "" || name == "→ " {
-		name += "?"
-	}
 	out := traceRow{
-		Number: number, Span: r.SpanID, Depth: r.Depth, Kind: r.Kind, Name: inspect.Clip(name, 60), Status: inspect.Clip(strings.TrimSpace(r.Status+" "+r.Error), 40),
+		Number: number, Span: r.SpanID, Depth: r.Depth, Kind: r.Kind, Name: inspect.Clip(r.Label(), 60), Status: inspect.Clip(strings.TrimSpace(r.Status+" "+r.Error), 40),
 		Bar: v.at(from, to, 2), Took: inspect.Span(time.Duration(to - from)), Cost: r.Spent.Dollars(),
 	}
 	if n := r.Spent.Tokens.Total(); n > 0 {
@@ -352,8 +346,8 @@ func (u *UI) trace(r request) (string, any, error) {
 			p.Spent = p.Spent.Plus(c)
 		}
 	}
-	if roots := s.Tree.Roots(); len(roots) > 0 && roots[0].Name != "" {
-		p.Agent = roots[0].Name
+	if roots := s.Tree.Roots(); len(roots) > 0 && roots[0].Kind == blame.Run {
+		p.Agent = s.Works[roots[0].ID].Actor()
 	}
 	if len(s.Spans) <= explained || r.State.Get("why") != "" {
 		p.Why = s.why()

@@ -108,10 +108,10 @@ func (f flaky) Each(ctx context.Context, sql string, params map[string]string, r
 
 func TestPages(t *testing.T) {
 	open := [][]any{
-		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1), "healthy", ""},
-		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1), "waiting_permission", "ask has waited 1 s"},
-		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "pilot", int64(900_000), int64(600_000), true, uint64(1), "tool_running", "sound has run 15 min"},
-		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1), "tool_running", "sound has run 15 min"},
+		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1), "healthy", "", "legion"},
+		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1), "waiting_permission", "ask has waited 1 s", "legion"},
+		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "", int64(900_000), int64(600_000), true, uint64(1), "tool_running", "sound has run 15 min", "legion"},
+		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1), "tool_running", "sound has run 15 min", "legion"},
 	}
 	for path, c := range map[string]struct {
 		q    canned
@@ -121,7 +121,7 @@ func TestPages(t *testing.T) {
 		"/":                     {canned{}, 200, []string{"No delegation yet", "No conversation yet"}},
 		"/sessions?search=tide": {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
 		"/tools":                {canned{}, 200, []string{"No tool call has ended in this range"}},
-		"/now":                  {canned{"v_open_spans\n\t\tWHERE (leaf": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
+		"/now":                  {canned{"v_open_spans\n\t\tWHERE (leaf": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<", "(legion)"}},
 		"/session/x":            {canned{}, 404, []string{"Not Found"}},
 		"/assets/style.css":     {canned{}, 200, []string{"color-scheme: light dark"}},
 		"/assets/keys.js":       {canned{}, 200, []string{"use strict"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"time"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -35,7 +36,8 @@ type Column struct {
 type Rows struct {
 	Columns []Column
 	rows    driver.Rows
-	into    []any // pointers, one per column
+	into    []any           // pointers, one per column
+	reset   []reflect.Value // what they point at, where a null does not overwrite
 	values  []any
 	err     error
 }
@@ -49,7 +51,11 @@ func (c *Conn) Query(ctx context.Context, sql string, params Params) (*Rows, err
 	r := &Rows{rows: rows}
 	for _, t := range rows.ColumnTypes() {
 		r.Columns = append(r.Columns, Column{t.Name(), t.DatabaseTypeName()})
-		r.into = append(r.into, reflect.New(t.ScanType()).Interface())
+		p := reflect.New(t.ScanType())
+		r.into = append(r.into, p.Interface())
+		if _, ok := value(p.Interface()); !ok {
+			r.reset = append(r.reset, p.Elem())
+		}
 	}
 	r.values = make([]any, len(r.into))
 	return r, nil
@@ -60,17 +66,47 @@ func (r *Rows) Next() bool {
 	if r.err != nil || !r.rows.Next() {
 		return false
 	}
-	for _, p := range r.into { // a null does not overwrite
-		reflect.ValueOf(p).Elem().SetZero()
+	for _, v := range r.reset {
+		v.SetZero()
 	}
 	if err := r.rows.Scan(r.into...); err != nil {
 		r.err = fmt.Errorf("clickhouse: read row: %w", err)
 		return false
 	}
 	for i, p := range r.into {
-		r.values[i] = reflect.ValueOf(p).Elem().Interface()
+		v, ok := value(p)
+		if !ok {
+			v = reflect.ValueOf(p).Elem().Interface()
+		}
+		r.values[i] = v
 	}
 	return true
+}
+
+// value is what a pointer of a common type points at. Reflection would allocate for each empty text and each small
+// number as well, which most values of a wide row are.
+func value(p any) (any, bool) {
+	switch p := p.(type) {
+	case *string:
+		return *p, true
+	case *uint64:
+		return *p, true
+	case *int64:
+		return *p, true
+	case *float64:
+		return *p, true
+	case *uint8:
+		return *p, true
+	case *bool:
+		return *p, true
+	case *time.Time:
+		return *p, true
+	case *[]string:
+		return *p, true
+	case *[]time.Time:
+		return *p, true
+	}
+	return nil, false
 }
 
 // Values are the row's values, by column: string, bool, uint64, float64,

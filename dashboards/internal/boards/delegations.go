@@ -22,11 +22,11 @@ FROM v_delegations
 SELECT countIf(status = 'error') / nullIf(count(), 0) AS failed
 FROM v_delegations
 `+done)).Warn(0.02, 0.1).Compared(grafana.Lower).Empty("no delegations"),
-		grafana.Stat("p50", "Half of the finished delegations took no longer.", "ms", sql(`
+		grafana.Stat("p50", "Half of the finished delegations took no longer, from the call to the end of the delegate's run, where that is known. The caller may have waited longer, for the result: the page Slow has that time.", "ms", sql(`
 SELECT quantileExactOrNull(0.5)(duration_ms) AS p50
 FROM v_delegations
 `+done)).Compared(grafana.Lower).Empty("no delegations"),
-		grafana.Stat("p95", "Nineteen of twenty finished delegations took no longer.", "ms", sql(`
+		grafana.Stat("p95", "Nineteen of twenty finished delegations took no longer, from the call to the end of the delegate's run, where that is known.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(duration_ms) AS p95
 FROM v_delegations
 `+done)).Compared(grafana.Lower).Empty("no delegations"),
@@ -40,7 +40,7 @@ FROM v_open_spans
 WHERE `+leaves("stuck")+picked("format", "agent"))).Warn(1, 5).Empty("0"),
 	)
 	d.Row(8,
-		grafana.Series("Latency", "Of all finished delegations, by when they began.", "ms", sql(`
+		grafana.Series("Latency", "Of all finished delegations, by when they began: from the call to the end of the delegate's run, where that is known.", "ms", sql(`
 SELECT $__timeInterval(ts) AS time,
   quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, quantileExact(0.99)(duration_ms) AS p99
 FROM v_delegations
@@ -74,7 +74,7 @@ FROM v_delegations
 GROUP BY time, status
 ORDER BY time, status`)).Every("5m").Empty("No delegation in this range"),
 	)
-	d.Row(10, grafana.Table("Slowest", "The fifty longest finished delegations. Trace leads to the waterfall and its critical path, with the messages beside it.", sql(`
+	d.Row(10, grafana.Table("Slowest", "The fifty longest finished delegations. Duration is to the end of the delegate's run, where that is known; the caller may have waited longer, for the result. Trace leads to the waterfall and its critical path, with the messages beside it.", sql(`
 SELECT d.ts AS Started, `+agent+` AS Caller, d.delegate_to AS Delegate, d.tool_name AS Tool, d.status AS Status, d.error_type AS Why,
   d.duration_ms AS Duration, t.task AS Task, d.session_id AS Session, d.trace_id AS Trace
 FROM (
