@@ -16,7 +16,7 @@ func TestSizeOfAnIdleStore(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var k keeper
+			k := keeper{stored: newArrivals()}
 			looks, dropped, failed := 0, int64(0), error(nil)
 			s := sizeKeeper{alone: alone, grown: &k.grown, drop: func(context.Context) (int64, string, error) {
 				looks++
@@ -42,12 +42,12 @@ func TestSizeOfAnIdleStore(t *testing.T) {
 			}
 			looks = 0
 			want("nothing was stored", 0)
-			k.note()
+			k.note(time.Now())
 			want("rows were stored", 1)
-			k.note()
+			k.note(time.Now())
 			dropped = 1
 			want("some were dropped", 2)
-			k.note()
+			k.note(time.Now())
 			failed = errors.New("no answer")
 			want("a look failed", 2)
 		})
