@@ -248,7 +248,7 @@ func TestHoursThatArriveAreRead(t *testing.T) {
 			t.Errorf("%d hours are computed although their rows still arrive", n)
 		}
 	}
-	if got := count(t, c, "SELECT count() FROM "+x.schema.name("rollup_hours")); got != "0" {
+	if got := count(t, c, "SELECT count() FROM "+x.schema.name("rollup_hours")+" WHERE name != '"+collectedFacts+"'"); got != "0" {
 		t.Errorf("%s rows are written about hours that are not computed", got)
 	}
 	sameAsRows(t, c, "not computed", "")
