@@ -47,7 +47,7 @@ type Work struct {
 }
 
 // Actor names the agent of the span for a person.
-func (w *Work) Actor() string { return Agent(w.Agent, w.format) }
+func (s *Work) Actor() string { return Agent(s.Agent, s.format) }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
 // Open spans last until now, whose zone is that of times in sentences; costs use the prices, or
