@@ -62,8 +62,6 @@ type opened struct {
 	*transcript
 }
 
-func (d opened) Flush(out *decoder.Output) error { return d.Decoder.Flush(out) }
-
 func open(t testing.TB, origin string) opened {
 	t.Helper()
 	var d opened
