@@ -64,6 +64,23 @@ func TestSlowerDecoderFallsBehind(t *testing.T) {
 	}
 }
 
+// TestOneFastProcess: the figure to commit is not that of one process among several.
+func TestOneFastProcess(t *testing.T) {
+	was, now := figure{Cases: "a", Time: 1}, figure{Cases: "a", Time: 0.7}
+	if got := was.updated(was.lasting(now, []float64{1.02, 0.7, 0.98})); got.Time != 1 {
+		t.Errorf("one fast process makes it %v", got.Time)
+	}
+	if got := was.updated(was.lasting(now, []float64{0.72, 0.7, 0.71})); got.Time != 0.72 {
+		t.Errorf("three make it %v", got.Time)
+	}
+	if got := was.lasting(figure{Cases: "b", Time: 0.7}, []float64{1.02, 0.7, 0.98}); got.Time != 0.98 {
+		t.Errorf("the first figure of cases is %v", got.Time)
+	}
+	if got := was.lasting(figure{Cases: "a", Time: 1.4}, []float64{1.5, 1.4}); got.Time != 1.4 {
+		t.Errorf("a slower one is %v", got.Time)
+	}
+}
+
 // A figure is compared with the same cases only; an update keeps values within the tolerance.
 func TestFigures(t *testing.T) {
 	was := figure{Cases: "a", Time: 1, Allocs: 10}
