@@ -42,6 +42,14 @@ type step struct {
 	Backlog bool
 }
 
+// status is how a result ended: success or error.
+func (s step) status() string {
+	if s.What == "error" {
+		return "error"
+	}
+	return "success"
+}
+
 // expectation is a verdict that the facts allow from a time on.
 type expectation struct {
 	Verdict, Subject string // a tool's name, or run

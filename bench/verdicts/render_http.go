@@ -73,10 +73,7 @@ func (w *letta) write(s step, now time.Time) bool {
 	case "allow":
 		w.request(now, m{"type": "approval", "approvals": []any{m{"type": "approval", "tool_call_id": "call_" + w.session[:8] + s.ID, "approve": true, "reason": nil}}})
 	case "result", "error":
-		status := "success"
-		if s.What == "error" {
-			status = "error"
-		}
+		status := s.status()
 		r := m{"type": "tool", "tool_return": s.Text, "status": status, "tool_call_id": "call_" + w.session[:8] + s.ID, "stdout": nil, "stderr": nil}
 		w.event(now, "tool_return_message", m{"name": w.calls[s.ID][0], "tool_return": s.Text, "status": status, "tool_call_id": r["tool_call_id"], "stdout": nil, "stderr": nil, "tool_returns": []any{r}})
 	case "close":
@@ -141,10 +138,7 @@ func (w *langGraph) write(s step, now time.Time) bool {
 		w.calls[s.ID] = s.Name
 		w.reply(now, "", "tool_calls", m{"name": s.Name, "args": raw(s.Text), "id": "call_" + w.session[:8] + s.ID, "type": "tool_call"})
 	case "result", "error":
-		status := "success"
-		if s.What == "error" {
-			status = "error"
-		}
+		status := s.status()
 		w.event(now, "messages/complete", []any{m{"content": s.Text, "type": "tool", "name": w.calls[s.ID], "id": w.id("tool-" + w.session[:18]), "tool_call_id": "call_" + w.session[:8] + s.ID, "status": status}})
 	case "pause":
 		w.event(now, "updates", m{"__interrupt__": []any{m{"value": m{"question": s.Text}, "id": w.id("interrupt-" + w.session[:8])}}})
