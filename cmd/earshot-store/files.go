@@ -12,13 +12,15 @@ import (
 	"time"
 )
 
+const lockFile = "earshot-store.lock"
+
 // lockPath keeps a second process off the data folder, and waits that long for the process that has
 // it. The lock goes with the process, however it ends; the file stays and names its last owner.
-func lockPath(ctx context.Context, path string, wait time.Duration) (unlock func(), err error) {
+func lockPath(ctx context.Context, path string, wait time.Duration) (lock *os.File, err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(path, "earshot-store.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
@@ -40,7 +42,7 @@ func lockPath(ctx context.Context, path string, wait time.Duration) (unlock func
 		f.Close()
 		return nil, fmt.Errorf("write lock: %w", err)
 	}
-	return func() { f.Close() }, nil
+	return f, nil
 }
 
 func writeAt(f *os.File, text string) error {

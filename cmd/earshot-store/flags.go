@@ -31,7 +31,7 @@ type options struct {
 	path, socket, readyFile, engine string
 	parentPID, connections          int
 	maxMemory                       size
-	shutdownTimeout, wait           time.Duration
+	shutdownTimeout, wait, standby  time.Duration
 	watchStdin, version             bool
 	check, fetch                    bool
 }
@@ -50,6 +50,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.Var(&o.maxMemory, "max-memory", "`SIZE` at which statements are refused, such as 1GiB (default: 90 % of the machine's)")
 	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long running statements may take to end")
 	fs.DurationVar(&o.wait, "wait", 0, "how long to wait for another store to leave the data folder")
+	fs.DurationVar(&o.standby, "standby", 0, "close the engine after so long without a statement, until the next one (default: never)")
 	fs.BoolVar(&o.check, "check", false, "find the engine library, and exit")
 	fs.BoolVar(&o.fetch, "fetch", false, "fetch the engine library where there is none, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
@@ -73,6 +74,8 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 		return o, errors.New("--connections must be at least 1")
 	case o.wait < 0:
 		return o, errors.New("--wait must not be negative")
+	case o.standby < 0:
+		return o, errors.New("--standby must not be negative")
 	case o.shutdownTimeout < 0:
 		return o, errors.New("--shutdown-timeout must not be negative")
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/httpd"
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/release"
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/server"
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/standby"
 )
 
 // exitMissing is the exit code without an engine library, which --fetch mends.
@@ -111,63 +112,92 @@ func run(opt options) error {
 	if err != nil {
 		return err
 	}
+	go func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	if opt.watchStdin {
 		go func() {
 			io.Copy(io.Discard, os.Stdin)
 			cancel()
 		}()
 	}
+	h, err := hold(ctx, opt)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	var next *standby.State
+	if h.inherited.Waits {
+		next, err = standby.Wait(ctx, h.listener, h.lost)
+	} else {
+		next, err = serve(ctx, opt, h)
+	}
+	if opt.readyFile != "" && (next == nil || err != nil) {
+		_ = os.Remove(opt.readyFile)
+	}
+	if ctx.Err() != nil || err != nil || next == nil {
+		return ignoreEnd(err)
+	}
+	signal.Reset(signals...) // from here on one ends the process: it has no engine
+	if ctx.Err() != nil {
+		return nil
+	}
+	return h.become(next)
+}
 
-	if err := check(opt); err != nil {
-		return err
+// ignoreEnd is the error, unless it is that the process was asked to end.
+func ignoreEnd(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
 	}
-	// The lock is taken before any effect on another store of the folder.
-	unlock, err := lockPath(ctx, opt.path, opt.wait)
+	return err
+}
+
+// serve answers with an engine until ctx ends, or until no statement has run for as long as the options have
+// it: then it returns the state of a store without an engine, and the engine is closed.
+func serve(ctx context.Context, opt options, h *held) (*standby.State, error) {
+	served, version, err := open(ctx, opt, h.inherited)
 	if err != nil {
-		return err
-	}
-	defer unlock()
-	if opt.readyFile != "" { // of a store that was killed
-		if err := os.Remove(opt.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("remove old ready file: %w", err)
-		}
-	}
-	listener, err := listen(opt.socket)
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
-	served, version, err := open(ctx, opt)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- served.Serve(listener) }()
+	go func() { failed <- served.Serve(standby.Resumed(h.listener, h.inherited.Accepted())) }()
 	if opt.readyFile != "" {
 		if err := writeReady(opt.readyFile, opt.socket, version); err != nil {
-			return err
+			return nil, err
 		}
-		defer os.Remove(opt.readyFile)
 	}
-	fmt.Printf("listening on unix:%s\n", opt.socket)
-
+	if !h.again {
+		fmt.Printf("listening on unix:%s\n", opt.socket)
+	}
 	select {
 	case <-ctx.Done():
-	case <-ended:
+	case <-served.Silent():
+		if err := h.keepSocket(); err != nil {
+			return nil, errors.Join(err, shutdown(served, opt.shutdownTimeout))
+		}
+		if err := shutdown(served, opt.shutdownTimeout); err != nil {
+			fmt.Fprintln(os.Stderr, "earshot-store: close the engine:", err) // the next one finds the data as after a crash
+		}
+		return &standby.State{Waits: true}, nil
 	case err = <-failed:
 	}
-	return errors.Join(err, shutdown(served, opt.shutdownTimeout))
+	return nil, errors.Join(err, shutdown(served, opt.shutdownTimeout))
 }
 
 // listen makes the socket, which its owner alone may connect to. The lock of the data folder
 // is held, so a socket that exists is left by a store that was killed.
-func listen(path string) (net.Listener, error) {
+func listen(path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("listen: remove the old socket: %w", err)
 	}
 	mask := syscall.Umask(0o177)
 	defer syscall.Umask(mask)
-	l, err := net.Listen("unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
@@ -178,11 +208,13 @@ func listen(path string) (net.Listener, error) {
 type backend interface {
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
+	// Silent is closed when the backend should end until there is another statement.
+	Silent() <-chan struct{}
 }
 
 // open opens the data folder with the engine library, or with a clickhouse executable, and returns the
 // version of the library. Each has tables of its own there, and does not begin beside the other's.
-func open(ctx context.Context, opt options) (backend, string, error) {
+func open(ctx context.Context, opt options, from standby.State) (backend, string, error) {
 	own, others := filepath.Join(opt.path, "metadata"), filepath.Join(opt.path, server.Folder)
 	if release.Executable(opt.engine) {
 		if _, err := os.Stat(own); err == nil {
@@ -210,7 +242,8 @@ func open(ctx context.Context, opt options) (backend, string, error) {
 	if err := os.MkdirAll(spool, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make spool: %w", err)
 	}
-	return library{httpd.New(eng, spool), eng}, eng.Version(), nil
+	settings := httpd.Settings{Spool: spool, Silence: opt.standby, Flushed: httpd.Flushed{Asked: from.Asked, Writers: from.Writers}}
+	return library{httpd.New(eng, settings), eng}, eng.Version(), nil
 }
 
 // library is a server of the engine library.

@@ -70,7 +70,9 @@ func (v *storedCheck) watch(ctx context.Context) {
 		case <-tick.C:
 			after := storeEvery / 2
 			if v.runner.store != nil && !v.exported.Load() {
-				after = idleStoreEvery
+				if after = idleStoreEvery; v.runner.store.Standby(ctx) {
+					continue // nothing was stored since its last check
+				}
 			}
 			within, cancel := context.WithTimeout(ctx, storeEvery)
 			_ = v.check(within, after) // the exports report a destination that does not answer

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/internal/store"
@@ -15,7 +16,8 @@ import (
 // StoreSettings are the settings of the configuration's embedded store.
 func StoreSettings(c *config.Config, log *slog.Logger) store.Settings {
 	return store.Settings{
-		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, Engine: c.Store.Engine, MaxMemory: int64(c.Store.MaxMemory), Logger: log,
+		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, Engine: c.Store.Engine, MaxMemory: int64(c.Store.MaxMemory),
+		Standby: time.Duration(c.Store.Standby), Logger: log,
 	}
 }
 

@@ -20,9 +20,13 @@ type alerting struct {
 	changes changing
 }
 
-// Alerts implements export.Alerter: the alerts of budgets, and the changes that were found.
+// Alerts implements export.Alerter: the alerts of budgets, and the changes that were found. While the embedded store
+// has closed its engine nothing is spent; a budget whose period ends then is looked at when the engine is open.
 func (x *Exporter) Alerts(ctx context.Context, now time.Time) ([]msg.Verdict, error) {
 	if !x.isReady() {
+		return nil, nil
+	}
+	if len(x.settings.Budgets) > 0 && x.conn.standby.now(ctx) {
 		return nil, nil
 	}
 	list, err := x.alerting.budgets.alerts(ctx, x, now)

@@ -76,6 +76,7 @@ type Conn struct {
 	database string
 	redacted string
 	embedded bool // on a socket of this machine: no other program changes its tables
+	standby  standby
 	throttle *throttle
 	deriving sync.Mutex // held by derive, and while rows are erased
 }
@@ -97,7 +98,7 @@ func open(s ConnSettings, inDatabase bool) (*Conn, error) {
 	c := &Conn{http: opts.Protocol == chgo.HTTP, database: opts.Auth.Database, throttle: &throttle{}}
 	c.redacted = describe(opts)
 	if _, socket, err := unixDSN(strings.TrimPrefix(strings.TrimSpace(s.DSN), "http+unix://")); err == nil && opts.DialContext != nil {
-		c.redacted, c.embedded = "unix:"+socket+"/"+c.database, true
+		c.redacted, c.embedded, c.standby = "unix:"+socket+"/"+c.database, true, standby{socket}
 	}
 	if opts.Compression != nil {
 		c.method = opts.Compression.Method

@@ -112,7 +112,7 @@ func (s sizeKeeper) keep(ctx context.Context, log *slog.Logger) {
 
 func keepRollups(ctx context.Context, p roller, log *slog.Logger) {
 	var many time.Time // when many hours had new rows last
-	for wait := rollFirst; pause(ctx, wait) == nil; {
+	for wait := rollFirst; p.c.standby.pause(ctx, wait) == nil; {
 		began := time.Now()
 		for _, r := range everyComputed() {
 			n, err := p.pass(ctx, r)
@@ -170,7 +170,7 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 }
 
 func keepDays(ctx context.Context, p relayout, replaced bool) {
-	for wait := rollFirst; pause(ctx, wait) == nil; {
+	for wait := rollFirst; p.c.standby.pause(ctx, wait) == nil; {
 		var err error
 		if wait = daysEvery; !replaced {
 			wait = rollEvery

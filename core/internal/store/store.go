@@ -29,10 +29,11 @@ import (
 
 // Settings of a store.
 type Settings struct {
-	Dir       string // its data
-	Binary    string // the executable; empty: beside this one, else in PATH
-	Engine    string // library, its folder, or a clickhouse executable; empty: the library of this machine, else clickhouse in PATH
-	MaxMemory int64  // bytes; 0: the store's default
+	Dir       string        // its data
+	Binary    string        // the executable; empty: beside this one, else in PATH
+	Engine    string        // library, its folder, or a clickhouse executable; empty: the library of this machine, else clickhouse in PATH
+	MaxMemory int64         // bytes; 0: the store's default
+	Standby   time.Duration // after so long without a statement the engine is closed, until the next one; 0: never
 	Logger    *slog.Logger
 	// Fetch is where the fetch of a missing engine is announced. Without it a missing engine is an error.
 	Fetch io.Writer
@@ -255,6 +256,9 @@ func (s *Store) start(ctx context.Context, wait time.Duration) error {
 	if s.settings.MaxMemory > 0 {
 		args = append(args, "--max-memory", strconv.FormatInt(s.settings.MaxMemory, 10))
 	}
+	if s.settings.Standby > 0 {
+		args = append(args, "--standby", s.settings.Standby.String())
+	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = environment()
 	cmd.SysProcAttr = ownGroup()
@@ -404,12 +408,19 @@ func environment(more ...string) []string {
 
 // answers reports whether a store runs on the socket. The socket is in a directory of this
 // user's, and the process behind it is this user's, so it is no other's.
-func (s *Store) answers(ctx context.Context) bool {
+func (s *Store) answers(ctx context.Context) bool { return s.get(ctx, "/ping", "Ok.") }
+
+// Standby reports whether the store has closed its engine because nothing was asked. The question does not open it,
+// and a store whose data directory was removed or replaced opens it, and finds that out.
+func (s *Store) Standby(ctx context.Context) bool { return s.get(ctx, "/standby", "yes") }
+
+// get reports whether the answer to a request begins like this.
+func (s *Store) get(ctx context.Context, path, begins string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	transport := s.transport()
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://store/ping", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://store"+path, nil)
 	if err != nil {
 		return false
 	}
@@ -419,7 +430,7 @@ func (s *Store) answers(ctx context.Context) bool {
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 16))
-	return resp.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte("Ok."))
+	return resp.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte(begins))
 }
 
 // transport sends requests to the socket.

@@ -31,6 +31,20 @@ func (e *Engine) Trim() (done bool, err error) {
 	return true, nil
 }
 
+// Working reports whether the engine merges parts or changes rows.
+func (e *Engine) Working() (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.anchor == nil {
+		return false, nil
+	}
+	n, err := e.anchor.lines("SELECT (SELECT count() FROM system.merges) + (SELECT count() FROM system.mutations WHERE NOT is_done)")
+	if err != nil {
+		return false, fmt.Errorf("engine: list its work: %w", err)
+	}
+	return len(n) != 1 || n[0] != "0", nil
+}
+
 // mapped is the name of a library in the list of this process's mappings.
 func mapped(library string) string {
 	path, err := filepath.Abs(library)

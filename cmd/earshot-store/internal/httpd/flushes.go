@@ -40,8 +40,18 @@ const (
 	flushTakes = time.Second
 )
 
-func newFlushes() *flushes {
-	return &flushes{writers: make(map[string]*writer), changed: make(chan struct{}), stopped: make(chan struct{})}
+// Flushed is the state of flushes that a program leaves to the next one on the same socket.
+type Flushed struct {
+	Asked   uint64   // the number of statements that have read
+	Writers []string // that were asked for a flush last, and will come back
+}
+
+func newFlushes(from Flushed) *flushes {
+	f := &flushes{asked: from.Asked, writers: make(map[string]*writer), changed: make(chan struct{}), stopped: make(chan struct{})}
+	for _, name := range from.Writers {
+		f.writers[name] = &writer{answered: time.Now()}
+	}
+	return f
 }
 
 // close answers the writers.

@@ -13,7 +13,7 @@ import (
 // more than a quarter of a second; where no writer is, it does not wait.
 func TestReadWaitsForAFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFlushes()
+		f := newFlushes(Flushed{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		waits := func() time.Duration {
@@ -67,7 +67,7 @@ func TestReadWaitsForAFlush(t *testing.T) {
 func TestFlushIsForWriters(t *testing.T) {
 	for target, want := range map[string]int{"/flush?writer=1&done=0&user=reader": 403, "/flush?writer=1": 400, "/flush?writer=1&done=0": 200} {
 		w := httptest.NewRecorder()
-		newFlushes().serve(w, httptest.NewRequest(http.MethodPost, target, nil))
+		newFlushes(Flushed{}).serve(w, httptest.NewRequest(http.MethodPost, target, nil))
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", target, w.Code, want)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/engine"
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/sqltext"
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/standby"
 )
 
 // errStopping ends the statements that outlive a shutdown's patience.
@@ -22,14 +23,22 @@ type Server struct {
 	spool string // folder for results that wait_end_of_query holds back
 	flush *flushes
 	calm  *calm
+	quiet *silence
 	http  *http.Server
 	stop  context.CancelCauseFunc
 }
 
-// New makes a server. spool is an existing folder on a disk with room.
-func New(eng *engine.Engine, spool string) *Server {
+// Settings of a server.
+type Settings struct {
+	Spool   string        // an existing folder on a disk with room
+	Silence time.Duration // see Server.Silent; 0: never
+	Flushed Flushed       // of the program before
+}
+
+// New makes a server.
+func New(eng *engine.Engine, settings Settings) *Server {
 	ctx, stop := context.WithCancelCause(context.Background())
-	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: spool, flush: newFlushes(), calm: newCalm(eng.Trim), stop: stop}
+	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: settings.Spool, flush: newFlushes(settings.Flushed), calm: newCalm(eng.Trim), quiet: newSilence(settings.Silence, eng.Working), stop: stop}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -39,8 +48,13 @@ func New(eng *engine.Engine, spool string) *Server {
 	}
 	s.http.RegisterOnShutdown(s.flush.close)
 	s.http.RegisterOnShutdown(s.calm.close)
+	s.http.RegisterOnShutdown(s.quiet.close)
 	return s
 }
+
+// Silent is closed when no statement has run for as long as the settings have it, and the engine has no work
+// of its own.
+func (s *Server) Silent() <-chan struct{} { return s.quiet.reached }
 
 // Serve answers until Shutdown, then returns nil.
 func (s *Server) Serve(l net.Listener) error {
@@ -72,6 +86,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case "/flush":
 		s.flush.serve(w, r)
 		return
+	case standby.Path:
+		w.Write([]byte("no\n"))
+		return
 	case "/":
 	default:
 		http.Error(w, "There is no handle "+r.URL.Path, http.StatusNotFound)
@@ -100,6 +117,7 @@ func ok(w http.ResponseWriter) {
 // statement answers a request that carries a statement.
 func (s *Server) statement(w http.ResponseWriter, r *http.Request) {
 	defer s.calm.statement()()
+	defer s.quiet.statement()()
 	req, err := parse(r)
 	h := w.Header()
 	h.Set("X-ClickHouse-Server-Display-Name", "earshot-store")

@@ -112,6 +112,9 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
+// Silent is never closed: another process has the tables, and it starts in seconds.
+func (s *Server) Silent() <-chan struct{} { return nil }
+
 // Shutdown waits for running statements until ctx ends, and ends the server.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)

@@ -1,0 +1,294 @@
+package standby
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Path is where a store answers whether it has no engine, yes or no. The question is no reason to open one.
+const Path = "/standby"
+
+// answered begin the requests that need no engine.
+var answered = []string{"GET " + Path + " ", "GET /ping ", "POST /flush?"}
+
+// endTime is how long the requests that are answered here may take to end.
+const endTime = time.Second
+
+// waiting is a store without an engine.
+type waiting struct {
+	lost func() bool // the data folder is another one: the engine finds out
+
+	statement chan struct{} // closed when there is one
+	arrived   sync.Once
+	direct    *queue // the connections that are answered here
+
+	mu       sync.Mutex
+	ends     bool                       // no connection is peeked at any more
+	peeked   map[*net.UnixConn]struct{} // nothing was sent on them yet
+	others   []*net.UnixConn            // that wait for the engine
+	asked    uint64                     // the highest number of reads that a writer knows
+	writers  map[string]struct{}        // that wait for a read
+	accepted sync.WaitGroup
+}
+
+// Wait answers what needs no engine until a statement arrives or ctx ends. The state that it returns then has the
+// connections, the statement's among them; they are open until the process becomes another program. lost reports
+// that the data folder is not the one that was opened.
+func Wait(ctx context.Context, l *net.UnixListener, lost func() bool) (*State, error) {
+	w := &waiting{
+		lost: lost, statement: make(chan struct{}), direct: &queue{conns: make(chan net.Conn), closed: make(chan struct{}), addr: l.Addr()},
+		peeked: make(map[*net.UnixConn]struct{}), writers: make(map[string]struct{}),
+	}
+	server := &http.Server{Handler: http.HandlerFunc(w.serve), ReadHeaderTimeout: 10 * time.Second}
+	server.SetKeepAlivesEnabled(false) // the next request may be a statement
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(w.direct) })
+	failed := make(chan error, 1)
+	serving.Go(func() { failed <- w.accept(l) })
+	var err error
+	select {
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-w.statement:
+	case err = <-failed:
+	}
+	w.arrived.Do(func() { close(w.statement) })
+	w.mu.Lock()
+	w.ends = true
+	for c := range w.peeked {
+		_ = c.SetReadDeadline(time.Now())
+	}
+	w.mu.Unlock()
+	_ = l.SetDeadline(time.Now()) // ends accept
+	end, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	if server.Shutdown(end) != nil {
+		_ = server.Close()
+	}
+	serving.Wait()
+	w.accepted.Wait()
+	if err != nil {
+		for _, c := range w.others {
+			c.Close()
+		}
+		return nil, err
+	}
+	return w.state()
+}
+
+// state has copies of the connections: net closes its own in its time.
+func (w *waiting) state() (*State, error) {
+	s := &State{Asked: w.asked}
+	for name := range w.writers {
+		s.Writers = append(s.Writers, name)
+	}
+	for _, c := range w.others {
+		_ = c.SetReadDeadline(time.Time{})
+		fd, err := Descriptor(c)
+		if err == nil {
+			fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("standby: keep a connection: %w", err)
+		}
+		s.Connections = append(s.Connections, fd)
+	}
+	return s, nil
+}
+
+func (w *waiting) accept(l *net.UnixListener) error {
+	for {
+		c, err := l.AcceptUnix()
+		if w.ended(c) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("standby: accept: %w", err)
+		}
+		w.accepted.Go(func() { w.place(c) })
+	}
+}
+
+// ended reports whether Wait ends, and keeps a connection that was accepted meanwhile; else it is peeked at.
+func (w *waiting) ended(c *net.UnixConn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case c == nil:
+	case w.ends:
+		w.others = append(w.others, c)
+	default:
+		w.peeked[c] = struct{}{}
+	}
+	return w.ends
+}
+
+// hold keeps a connection for the engine.
+func (w *waiting) hold(c *net.UnixConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.others = append(w.others, c)
+}
+
+// place finds out who answers a connection.
+func (w *waiting) place(c *net.UnixConn) {
+	begins, err := peek(c)
+	w.mu.Lock()
+	delete(w.peeked, c)
+	w.mu.Unlock()
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded): // another one has sent a statement
+		w.hold(c)
+		return
+	case err != nil:
+		c.Close()
+		return
+	}
+	for _, a := range answered {
+		if strings.HasPrefix(begins, a) {
+			if !w.direct.put(c) {
+				w.hold(c)
+			}
+			return
+		}
+	}
+	w.hold(c)
+	w.arrived.Do(func() { close(w.statement) })
+}
+
+// peek returns the first bytes of a request and leaves them to be read. They may be fewer than it takes to
+// recognize it, which costs the start of an engine.
+func peek(c *net.UnixConn) (string, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	var b [32]byte
+	n := 0
+	failed := raw.Read(func(fd uintptr) bool {
+		n, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK)
+		return err != unix.EAGAIN && err != unix.EINTR
+	})
+	switch {
+	case failed != nil:
+		return "", failed
+	case err != nil:
+		return "", err
+	case n == 0:
+		return "", net.ErrClosed
+	}
+	return string(b[:n]), nil
+}
+
+// serve answers what needs no engine.
+func (w *waiting) serve(out http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case Path:
+		if w.lost() {
+			fmt.Fprintln(out, "no")
+			w.arrived.Do(func() { close(w.statement) })
+			return
+		}
+		fmt.Fprintln(out, "yes")
+	case "/ping":
+		fmt.Fprintln(out, "Ok.")
+	case "/flush":
+		w.flush(out, r)
+	default:
+		http.NotFound(out, r)
+	}
+}
+
+// flush has a writer wait for a statement; it flushes while the engine starts. Until then there is no reader, which it
+// does not ask again.
+func (w *waiting) flush(out http.ResponseWriter, r *http.Request) {
+	values := r.URL.Query()
+	done, err := strconv.ParseUint(values.Get("done"), 10, 64)
+	if err != nil {
+		http.Error(out, "POST /flush?writer=NAME&done=N, with the number of the last answer", http.StatusBadRequest)
+		return
+	}
+	name := values.Get("writer")
+	w.mu.Lock()
+	w.writers[name] = struct{}{}
+	w.mu.Unlock()
+	select {
+	case <-w.statement:
+		done++
+		w.mu.Lock()
+		w.asked = max(w.asked, done)
+		w.mu.Unlock()
+		fmt.Fprintln(out, done)
+	case <-r.Context().Done():
+		w.mu.Lock()
+		delete(w.writers, name)
+		w.mu.Unlock()
+	}
+}
+
+// queue is the listener of connections that were accepted already.
+type queue struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	addr   net.Addr
+}
+
+// put adds a connection; it returns false when the queue is closed.
+func (q *queue) put(c net.Conn) bool {
+	select {
+	case q.conns <- c:
+		return true
+	case <-q.closed:
+		return false
+	}
+}
+
+// Accept implements net.Listener.
+func (q *queue) Accept() (net.Conn, error) {
+	select {
+	case c := <-q.conns:
+		return c, nil
+	case <-q.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (q *queue) Close() error {
+	q.once.Do(func() { close(q.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (q *queue) Addr() net.Addr { return q.addr }
+
+// Resumed is a listener that first accepts the connections of a state.
+func Resumed(l net.Listener, accepted []net.Conn) net.Listener {
+	return &resumed{Listener: l, accepted: accepted}
+}
+
+type resumed struct {
+	net.Listener
+	accepted []net.Conn
+}
+
+// Accept implements net.Listener. One goroutine accepts.
+func (r *resumed) Accept() (net.Conn, error) {
+	if len(r.accepted) > 0 {
+		c := r.accepted[0]
+		r.accepted = r.accepted[1:]
+		return c, nil
+	}
+	return r.Listener.Accept()
+}
