@@ -99,7 +99,7 @@ func eraseHere(ctx context.Context, s Settings) (*Erased, error) {
 const (
 	// erasureEvery is how often a sidecar looks for a request, and erasureRetry how long it waits
 	// after one that failed.
-	erasureEvery, erasureRetry = 500 * time.Millisecond, time.Minute
+	erasureEvery, erasureRetry = 2 * time.Second, time.Minute
 	// caughtUpFor is how long an exporter may take to empty its spool.
 	caughtUpFor = time.Minute
 )

@@ -35,8 +35,9 @@ func BoundMemory(ctx context.Context, c *config.Config) {
 			{Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 			{Name: "/memory/classes/metadata/mspan/inuse:bytes"}, {Name: "/memory/classes/metadata/other:bytes"},
 		}
-		// Without a collection there is nothing new, and while there was none it looks seldom.
-		const working, idling = 100 * time.Millisecond, time.Second
+		// Without a collection there is nothing new, and while there was none it looks seldom, and more so after
+		// it has returned memory.
+		const working, idling, resting = 100 * time.Millisecond, time.Second, 3 * time.Second
 		cycles, seen, idle, every := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}, int64(-1), 0, working
 		tick := time.NewTicker(every)
 		defer tick.Stop()
@@ -54,6 +55,8 @@ func BoundMemory(ctx context.Context, c *config.Config) {
 				returnMemory(sum(live))
 				metrics.Read(cycles)
 				seen = sum(cycles)
+			} else if idle > idleTicks {
+				next = resting
 			}
 			if next != every {
 				every = next

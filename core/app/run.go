@@ -147,6 +147,9 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 	every := progressEvery
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	if r.Progress == nil && r.UntilIdle <= 0 {
+		tick.Stop() // there is nothing to look at
+	}
 	shown := int64(-1)
 	since, last, finished := time.Now(), int64(-1), false
 	for {

@@ -133,7 +133,7 @@ func (c *core) run(ctx context.Context) error {
 			return err
 		}
 	}
-	slow := time.NewTicker(time.Second)
+	slow := time.NewTicker(slowEvery)
 	defer slow.Stop()
 	var again <-chan time.Time
 	for {
@@ -147,13 +147,12 @@ func (c *core) run(ctx context.Context) error {
 			f(c)
 			err = c.fatal
 		case now := <-tick.C:
-			c.collect()
-			if c.commits.due(now) {
-				err = c.commits.close(ctx, closing{})
-			}
+			err = c.send(ctx, now)
 		case now := <-slow.C:
 			again = c.accounts.rest(now, &c.settings)
-			err = c.idle(now)
+			if err = c.idle(now); err == nil {
+				err = c.send(ctx, now)
+			}
 		case now := <-again:
 			again = c.accounts.rest(now, &c.settings)
 		}
@@ -173,6 +172,18 @@ func (c *core) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// slowEvery is how often the core looks for streams, runs and rows that have waited for long.
+const slowEvery = time.Second
+
+// send closes the commit batch if it is due.
+func (c *core) send(ctx context.Context, now time.Time) error {
+	c.collect()
+	if !c.commits.due(now) {
+		return nil
+	}
+	return c.commits.close(ctx, closing{})
 }
 
 // take applies a result, unless its stream has ended or was rewound.

@@ -297,7 +297,11 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 func (p *Pipeline) SetFlushInterval(d time.Duration) {
 	p.inbox.post(func(c *core) {
 		c.commits.interval = d
-		c.tick.Reset(max(min(d/20, time.Second), 10*time.Millisecond))
+		if d/20 >= slowEvery {
+			c.tick.Stop() // the slow one is enough
+			return
+		}
+		c.tick.Reset(max(d/20, 10*time.Millisecond))
 	})
 }
 

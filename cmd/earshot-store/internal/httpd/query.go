@@ -54,6 +54,7 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 		}
 		req.settings = append(req.settings, engine.Setting{Name: "max_result_bytes", Value: limit})
 	}
+	req.own = req.writer && st.Query
 	if !st.Insert && !req.writer {
 		s.flush.read(r.Context())
 	}

@@ -27,6 +27,7 @@ type request struct {
 
 	blockCompress   bool   // compress=1
 	blockDecompress bool   // decompress=1
+	own             bool   // a question that a writer asks by itself
 	method          string // network_compression_method
 	encoding        string // Content-Encoding of the answer
 	wait            bool   // wait_end_of_query

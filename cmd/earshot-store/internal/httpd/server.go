@@ -117,7 +117,8 @@ func ok(w http.ResponseWriter) {
 // statement answers a request that carries a statement.
 func (s *Server) statement(w http.ResponseWriter, r *http.Request) {
 	defer s.calm.statement()()
-	defer s.quiet.statement()()
+	end, breaks := s.quiet.statement(), true
+	defer func() { end(breaks) }()
 	req, err := parse(r)
 	h := w.Header()
 	h.Set("X-ClickHouse-Server-Display-Name", "earshot-store")
@@ -130,6 +131,7 @@ func (s *Server) statement(w http.ResponseWriter, r *http.Request) {
 	defer resp.close()
 	if err == nil {
 		err = s.run(r, req, resp)
+		breaks = !req.own
 	}
 	if err == nil {
 		err = resp.finish()

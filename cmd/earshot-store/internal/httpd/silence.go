@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// silence finds out that no statement has run for a time.
+// silence finds out that no statement has run for a time. The questions that a sidecar asks the tables by itself, once a
+// minute, do not break it.
 type silence struct {
 	after   time.Duration // 0: never
 	working func() (bool, error)
@@ -13,13 +14,14 @@ type silence struct {
 
 	mu      sync.Mutex
 	running int
-	ended   bool // reached, or closed
+	last    time.Time // end of the last statement that broke it
+	ended   bool      // reached, or closed
 	timer   *time.Timer
 }
 
 // newSilence begins with a silence. working reports whether the engine has work of its own, which ends first.
 func newSilence(after time.Duration, working func() (bool, error)) *silence {
-	s := &silence{after: after, working: working, reached: make(chan struct{})}
+	s := &silence{after: after, working: working, reached: make(chan struct{}), last: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if after > 0 {
@@ -28,20 +30,23 @@ func newSilence(after time.Duration, working func() (bool, error)) *silence {
 	return s
 }
 
-// statement notes that a statement runs, until end is called.
-func (s *silence) statement() (end func()) {
+// statement notes that a statement runs, until end is called with whether it breaks the silence.
+func (s *silence) statement() (end func(breaks bool)) {
 	if s.timer == nil {
-		return func() {}
+		return func(bool) {}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running++
 	s.timer.Stop()
-	return func() {
+	return func(breaks bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if breaks {
+			s.last = time.Now()
+		}
 		if s.running--; s.running == 0 && !s.ended {
-			s.timer.Reset(s.after)
+			s.timer.Reset(max(time.Until(s.last.Add(s.after)), 0))
 		}
 	}
 }
