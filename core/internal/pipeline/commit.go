@@ -225,6 +225,14 @@ func (k *committer) due(now time.Time) bool {
 	return now.Sub(k.closed) >= interval && now.Sub(k.batch.began) >= min(interval, k.settings.FlushInterval)/5
 }
 
+// closeDue closes the commit batch if it is due.
+func (k *committer) closeDue(ctx context.Context, now time.Time) error {
+	if !k.due(now) {
+		return nil
+	}
+	return k.close(ctx, closing{})
+}
+
 // unread reports whether rows wait for a reader.
 func (k *committer) unread() bool { return k.interval > k.settings.FlushInterval }
 

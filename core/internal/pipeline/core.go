@@ -147,11 +147,13 @@ func (c *core) run(ctx context.Context) error {
 			f(c)
 			err = c.fatal
 		case now := <-tick.C:
-			err = c.send(ctx, now)
+			c.collect()
+			err = c.commits.closeDue(ctx, now)
 		case now := <-slow.C:
 			again = c.accounts.rest(now, &c.settings)
 			if err = c.idle(now); err == nil {
-				err = c.send(ctx, now)
+				c.collect()
+				err = c.commits.closeDue(ctx, now)
 			}
 		case now := <-again:
 			again = c.accounts.rest(now, &c.settings)
@@ -176,15 +178,6 @@ func (c *core) run(ctx context.Context) error {
 
 // slowEvery is how often the core looks for streams, runs and rows that have waited for long.
 const slowEvery = time.Second
-
-// send closes the commit batch if it is due.
-func (c *core) send(ctx context.Context, now time.Time) error {
-	c.collect()
-	if !c.commits.due(now) {
-		return nil
-	}
-	return c.commits.close(ctx, closing{})
-}
 
 // take applies a result, unless its stream has ended or was rewound.
 func (c *core) take(r result) error {
