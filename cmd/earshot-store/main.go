@@ -180,6 +180,9 @@ func serve(ctx context.Context, opt options, h *held) (*standby.State, error) {
 		if err := h.keepSocket(); err != nil {
 			return nil, errors.Join(err, shutdown(served, opt.shutdownTimeout))
 		}
+		// A connection that was accepted is known to the server when it accepts the next one, so none is lost.
+		_ = h.listener.SetDeadline(time.Now())
+		<-failed
 		if err := shutdown(served, opt.shutdownTimeout); err != nil {
 			fmt.Fprintln(os.Stderr, "earshot-store: close the engine:", err) // the next one finds the data as after a crash
 		}

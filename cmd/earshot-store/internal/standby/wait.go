@@ -290,5 +290,9 @@ func (r *resumed) Accept() (net.Conn, error) {
 		r.accepted = r.accepted[1:]
 		return c, nil
 	}
-	return r.Listener.Accept()
+	c, err := r.Listener.Accept()
+	if errors.Is(err, os.ErrDeadlineExceeded) { // a server would try again
+		err = net.ErrClosed
+	}
+	return c, err
 }
