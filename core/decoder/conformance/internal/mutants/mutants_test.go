@@ -170,7 +170,9 @@ func verdict(t *testing.T, s *conformance.Suite) string {
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "servemutant")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../servemutant").CombinedOutput()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../servemutant")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
