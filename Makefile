@@ -74,8 +74,10 @@ vulncheck:
 	esac
 
 # Every bundled decoder, as a process, against the conformance suite; and its speed, in one
-# process, against bench/decoders.json, which conformance-update writes.
+# process, against bench/decoders.json, which conformance-update writes. Before it, the suite
+# against decoders that are wrong on purpose.
 conformance: build
+	$(GO) test ./core/decoder/conformance/internal/mutants
 	@$(GO) run ./bench/cmd/conformance $(BIN)/earshot plugins bench/decoders.json
 conformance-update: build
 	@$(GO) run ./bench/cmd/conformance -speed -update $(BIN)/earshot plugins bench/decoders.json

@@ -1,3 +1,8 @@
+//go:build !race
+
+// The faulty decoders under the whole suite: make conformance runs them. The race detector would
+// have them take five times as long, for code that the suite's own tests have it watch.
+
 package mutants
 
 import (
