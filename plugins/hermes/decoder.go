@@ -284,6 +284,8 @@ func text(v jsonv.Value) msg.Text {
 	return v.Text()
 }
 
+func empty(v jsonv.Value) bool { return len(v.Escaped()) == 0 && v.Len() == 0 }
+
 // answer decodes a response of the model: its thought, its text and its calls.
 func (d *stream) answer(v jsonv.Value, key string) {
 	s, finish := d.s, ident.Of(v.Get("finish_reason"))
@@ -294,19 +296,11 @@ func (d *stream) answer(v jsonv.Value, key string) {
 	} else if string(again.Peek()) == string(thought.Peek()) {
 		again.MarkRead()
 	}
-	for _, part := range [...]struct {
-		kind msg.Kind
-		key  string
-		text jsonv.Value
-	}{{msg.Reasoning, key + "/thinking", thought}, {msg.Assistant, key, v.Get("content")}} {
-		if len(part.text.Escaped()) == 0 && part.text.Len() == 0 {
-			continue
-		}
-		m := d.add(part.kind, part.key)
-		m.Role = msg.RoleAssistant
-		m.Content = text(part.text)
-		r.Mark(m)
-		r.Last, m.FinishReason = m.Key, finish
+	if !empty(thought) {
+		r.Said(d.add(msg.Reasoning, key+"/thinking"), text(thought)).FinishReason = finish
+	}
+	if content := v.Get("content"); !empty(content) {
+		r.Said(d.add(msg.Assistant, key), text(content)).FinishReason = finish
 	}
 	n := 0
 	for c := range v.Get("tool_calls").Elems() {

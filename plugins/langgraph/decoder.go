@@ -24,10 +24,10 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/langchain"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
@@ -63,11 +63,9 @@ func threadOf(path string) string {
 }
 
 const (
-	maxGraphs  = 256
-	maxReplies = 64
-	maxSeen    = 4096
-	maxText    = 4 << 20 // bytes of a reply that is not complete
-	maxLast    = 64 << 10
+	maxGraphs = 256
+	maxText   = 4 << 20 // bytes of a prompt
+	maxLast   = 64 << 10
 )
 
 // stream decodes the events.
@@ -84,14 +82,13 @@ type runs struct {
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Thread  string              `json:",omitempty"`
-	Graphs  []*graph            `json:",omitempty"` // the root first
-	Tools   []started           `json:",omitempty"` // calls that run
-	Seen    bounded.Set[string] `json:",omitzero"`  // messages, calls and results
-	Replies []*reply            `json:",omitempty"`
-	Asked   *asked              `json:",omitempty"` // the request, until its run is known
-	Valued  string              `json:",omitempty"` // the run whose first values have come
-	Dated   bool                `json:",omitempty"` // its events have times, in which a reply is repeated
+	Thread string    `json:",omitempty"`
+	Graphs []*graph  `json:",omitempty"` // the root first
+	Tools  []started `json:",omitempty"` // calls that run
+	langchain.Transcript
+	Asked  *asked `json:",omitempty"` // the request, until its run is known
+	Valued string `json:",omitempty"` // the run whose first values have come
+	Dated  bool   `json:",omitempty"` // its events have times, in which a reply is repeated
 }
 
 // asked is a request.

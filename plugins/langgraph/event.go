@@ -23,19 +23,12 @@ func (d *stream) request(path string, v jsonv.Value) {
 		d.Thread = thread
 	}
 	v.Path("config", "configurable").MarkRead() // it may have credentials
-	input := v.Get("input")
 	a := &asked{Assistant: ident.Of(v.Get("assistant_id")), Path: ident.Bounded(path)}
 	if r := v.Path("command", "resume"); r.Exists() && len(r.Peek()) <= maxLast {
 		a.Resume = string(r.Raw())
 	}
-	for m := range input.Get("messages").Elems() {
-		if m, typ := langchain.Message(m); typ == "human" {
-			c := langchain.ContentOf(m)
-			a.Prompts = append(a.Prompts, prompt{conversation.Cut(string(c.Text), maxText), c.Files})
-		}
-	}
-	if text := input.Get("messages"); text.Is(jsonv.String) {
-		a.Prompts = append(a.Prompts, prompt{Text: conversation.Cut(text.Str(), maxText)})
+	for _, c := range langchain.Prompts(v.Path("input", "messages")) {
+		a.Prompts = append(a.Prompts, prompt{conversation.Cut(string(c.Text), maxText), c.Files})
 	}
 	d.Asked = a
 }
@@ -72,7 +65,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 		d.tuple(path, v)
 	case "messages/metadata":
 		for id, m := range v.Members() {
-			d.noted(d.reply(ident.Bounded(id.String())), m.Get("metadata"))
+			d.Reply(ident.Bounded(id.String())).Note(m.Get("metadata"))
 		}
 	case "messages/partial", "messages/complete":
 		for m := range v.Elems() {
@@ -167,7 +160,7 @@ func (d *stream) lifecycle(path, where string, v jsonv.Value) {
 	case path == "":
 		d.finish(map[bool]string{true: "error", false: "stop"}[fails], fails)
 	default:
-		for _, r := range d.of(path) {
+		for _, r := range d.Of(path, "") {
 			d.complete(r)
 		}
 		d.over(path, fails)
@@ -219,23 +212,7 @@ func (d *stream) values(g *graph, v jsonv.Value, over bool) {
 	list := v.Get("messages")
 	if g.Path == "" && d.Valued != g.ID {
 		d.Valued = g.ID
-		old, n := 0, 0
-		for m := range list.Elems() {
-			n++
-			switch _, typ := langchain.Message(m); {
-			case over && typ == "human":
-				old = n - 1
-			case !over && (typ == "ai" || typ == "tool"):
-				old = n
-			}
-		}
-		n = 0
-		for m := range list.Elems() {
-			if m, _ := langchain.Message(m); n < old && d.reply(langchain.ID(m)) == nil {
-				d.Seen.Add(langchain.ID(m), maxSeen)
-			}
-			n++
-		}
+		d.Skip(list, over)
 	}
 	d.update(g, "", v)
 }
@@ -290,7 +267,7 @@ func (d *stream) update(g *graph, node string, v jsonv.Value) {
 			}
 		case typ != "":
 			d.whole(g, member)
-		case !d.Seen.Add("state:"+msg.HashKey(g.ID, name.String(), string(member.Peek())), maxSeen): // it is repeated
+		case !d.Once("state:" + msg.HashKey(g.ID, name.String(), string(member.Peek()))): // it is repeated
 			member.MarkRead()
 		}
 	}
@@ -348,7 +325,7 @@ func (d *stream) waits(g *graph, v jsonv.Value) {
 		return
 	}
 	key := "interrupt:" + msg.HashKey(d.Graphs[0].ID, string(v.Peek()))
-	if !d.Seen.Add(key, maxSeen) { // values and updates both have it
+	if !d.Once(key) { // values and updates both have it
 		v.MarkRead()
 		return
 	}
