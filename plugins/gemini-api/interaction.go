@@ -67,22 +67,15 @@ func suffixed(typ jsonv.Value, end string) bool { return strings.HasSuffix(ident
 func input(items []exchange.Item, v, from jsonv.Value) []exchange.Item {
 	prompt := exchange.Item{Who: exchange.Prompt, From: from}
 	var own conversation.Content
-	one := func(c jsonv.Value) {
+	for c := range jsonv.Each(v) {
 		if !c.Get("type").Equal("function_result") {
 			content(c, &own)
-			return
+			continue
 		}
 		it := exchange.Item{Who: exchange.Result, From: from, CallID: ident.Of(c.Get("call_id")), Failed: c.Get("is_error").Bool()}
 		r := contentOf(c.Get("result"))
 		it.Text, it.Attachments = r.Joined(), r.Files
 		items = append(items, it)
-	}
-	if v.Is(jsonv.Array) {
-		for c := range v.Elems() {
-			one(c)
-		}
-	} else {
-		one(v)
 	}
 	if prompt.Text, prompt.Attachments = own.Joined(), own.Files; !prompt.Text.IsZero() || len(own.Files) > 0 {
 		items = append(items, prompt)

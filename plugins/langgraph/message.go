@@ -80,9 +80,7 @@ func (d *replies) resultOf(g *graph, call, name string, text msg.Text, failed bo
 		return nil
 	}
 	d.Tools = slices.DeleteFunc(d.Tools, func(t started) bool { return t.Call == call })
-	for _, r := range d.Of("", call) { // a result follows the whole reply
-		d.complete(r)
-	}
+	d.complete(d.Of("", call)...) // a result follows the whole reply
 	m := d.add(g, msg.ToolResult, key)
 	d.about(m, call)
 	m.Role, m.Tool.Name, m.Content = msg.RoleTool, name, text
@@ -94,9 +92,7 @@ func (d *replies) resultOf(g *graph, call, name string, text msg.Text, failed bo
 
 // open opens a reply. Another of the same task is complete then.
 func (d *replies) open(id, graph, task string) *langchain.Reply {
-	for _, r := range d.Before(task) {
-		d.complete(r)
-	}
+	d.complete(d.Before(task)...)
 	return d.Open(id, graph, task)
 }
 
@@ -108,11 +104,14 @@ func (d *replies) going(id, graph, task string) *langchain.Reply {
 	return d.open(id, graph, task)
 }
 
-// complete emits a reply.
-func (d *replies) complete(r *langchain.Reply) {
-	d.Drop(r)
-	d.Once(r.ID)
-	d.write(r, msg.Complete)
+// complete emits replies.
+func (d *replies) complete(list ...*langchain.Reply) {
+	for _, r := range slices.Clone(list) {
+		if d.Drop(r) {
+			d.Once(r.ID)
+			d.write(r, msg.Complete)
+		}
+	}
 }
 
 // write adds the messages of a reply: its thought, its text, its calls, its tokens.
@@ -147,7 +146,8 @@ func (d *replies) write(r *langchain.Reply, complete msg.Completeness) {
 	}
 	r.Run = g.ID
 	if m := r.Usage(d.Out, complete); m != nil {
-		m.Session, m.Agent = d.session(), msg.Agent{Name: cmp.Or(g.Agent, "graph"), Kind: msg.KindAgent}
+		m.Session, _ = d.In()
+		m.Agent = msg.Agent{Name: cmp.Or(g.Agent, "graph"), Kind: msg.KindAgent}
 	}
 	d.At, r.Last = at, last
 }

@@ -70,9 +70,10 @@ func (t *Transcript) Open(id, graph, task string) *Reply {
 	return r
 }
 
-// Drop closes a reply.
-func (t *Transcript) Drop(r *Reply) {
-	t.Replies = slices.DeleteFunc(t.Replies, func(o *Reply) bool { return o == r })
+// Drop closes a reply, and reports whether it was open.
+func (t *Transcript) Drop(r *Reply) bool {
+	_, open := bounded.Take(&t.Replies, func(o *Reply) bool { return o == r })
+	return open
 }
 
 // Skip remembers the messages of a list that are of earlier runs: those up to the last reply, and in a response that
