@@ -95,7 +95,7 @@ func (d *stream) prompt(rec *message, id string) *msg.Message {
 	m := d.partOf(rec, msg.User, id)
 	if d.cur.Parent == "" {
 		m.Agent.Kind = msg.KindHuman
-	} else if p := d.lookup(d.cur.Parent); p != nil { // another agent wrote it
+	} else if p := d.Sessions.Find(d.cur.Parent); p != nil { // another agent wrote it
 		m.Agent.Name = p.Agent
 	}
 	return m
