@@ -14,7 +14,8 @@
 //   - The session of a sub-agent names its parent session and never the call. The call names the
 //     session in its metadata, once it has begun.
 //   - Compaction, and the result of a task in the background, are synthetic user messages.
-//   - Newer servers send each event a second time as session.next.* and as sync.
+//   - Newer servers send each event a second time as sync, and as session.next.*, which is a step of the
+//     work: a text, a call, its end. Version 2 has these alone, as session.* with data instead of properties.
 package opencode
 
 import (
@@ -39,7 +40,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
@@ -86,6 +87,8 @@ type session struct {
 	User   string     `json:",omitempty"` // the last user message, which the responses answer
 	Last   string     `json:",omitempty"` // the last response
 	Client msg.Client `json:",omitzero"`
+	Whole  bool       `json:",omitempty"` // events have its messages whole
+	Held   []held     `json:",omitempty"`
 }
 
 // message is one message: a prompt, or a response of the model.
@@ -167,7 +170,9 @@ func (d *stream) record(v jsonv.Value) bool {
 		}
 	case info.Get("role").Exists():
 		d.whole(v)
-	case v.Get("properties").Is(jsonv.Object):
+	case isNext(v.Get("type").PeekStr(), v):
+		d.next(v.Get("type").Str(), v)
+	case v.First("properties", "data").Is(jsonv.Object) && v.Get("type").Is(jsonv.String) && !v.Get("type").Equal("sync"):
 		return d.event(ident.Of(v.Get("type")), v)
 	case v.Get("type").Equal("sync"):
 		v.MarkRead() // a copy

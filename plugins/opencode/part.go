@@ -140,7 +140,8 @@ func (d *state) open(id string, rec *message, kind msg.Kind) *conversation.Part 
 // injected decodes a text that OpenCode put into the context: the answer of an agent in the
 // background, or a file.
 func (d *stream) injected(rec *message, id string, text jsonv.Value) {
-	if child, ok := strings.CutPrefix(conversation.Cut(text.PeekStr(), ident.Max), `<task id="`); ok {
+	_, child, ok := strings.Cut(conversation.Cut(text.PeekStr(), ident.Max), ` id="`)
+	if ok && (text.HasPrefix("<task id=") || text.HasPrefix("<subagent id=")) {
 		child, rest, _ := strings.Cut(child, `"`)
 		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
@@ -185,32 +186,17 @@ func (d *stream) tool(rec *message, id string, v jsonv.Value) {
 	c := d.Calls.Get(callID)
 	if c == nil {
 		c = &call{Call: conversation.Call{ID: callID, Name: cmp.Or(ident.Of(v.Get("tool")), "unknown")}, Message: rec.ID}
-		c.Task = c.Name == "task"
+		c.Task = isTask(c.Name)
 		d.Calls.Add(c)
 	}
 	v.Get("tool").Equal(c.Name)
 	if !c.Complete {
-		kind := msg.ToolCall
-		if c.Task {
-			kind = msg.Delegation
-			c.To, c.Async = ident.Of(input.Get("subagent_type")), input.Get("background").Bool()
+		d.At, c.Complete = began.Or(d.At), !status.Equal("pending")
+		m := d.called(rec, c, input)
+		if raw := state.Get("raw"); !c.Complete && len(raw.Escaped()) > 0 {
+			m.Tool.Arguments = raw.Text()
 		}
-		d.At = began.Or(d.At)
-		m := d.partOf(rec, kind, "call:"+c.ID)
-		m.Tool.Arguments = input.JSON()
-		if c.Complete = !status.Equal("pending"); !c.Complete {
-			m.Complete = msg.Partial
-			if raw := state.Get("raw"); len(raw.Escaped()) > 0 {
-				m.Tool.Arguments = raw.Text()
-			}
-		}
-		c.Input = conversation.SumOf(input.Peek())
-		c.on(m)
 		m.SetAttr("part_id", id)
-		if c.Task {
-			m.Delegation.Task = input.Get("prompt").Text()
-		}
-		rec.Response.Last = m.Key
 	} else if c.Input == conversation.SumOf(input.Peek()) {
 		input.MarkRead()
 	}
@@ -226,6 +212,26 @@ func (d *stream) tool(rec *message, id string, v jsonv.Value) {
 		status.Equal("running")
 		state.Get("title").MarkRead()
 	}
+}
+
+func isTask(tool string) bool { return tool == "task" || tool == "subagent" }
+
+// called adds a call, which is complete when its arguments are.
+func (d *stream) called(rec *message, c *call, input jsonv.Value) *msg.Message {
+	kind := msg.ToolCall
+	if c.Task {
+		kind = msg.Delegation
+		c.To, c.Async = ident.Of(input.First("subagent_type", "agent")), input.Get("background").Bool()
+	}
+	m := d.partOf(rec, kind, "call:"+c.ID)
+	if m.Tool.Arguments = input.JSON(); !c.Complete {
+		m.Complete = msg.Partial
+	}
+	c.Input, rec.Response.Last = conversation.SumOf(input.Peek()), m.Key
+	if c.on(m); c.Task {
+		m.Delegation.Task = input.Get("prompt").Text()
+	}
+	return m
 }
 
 // link emits the session in which the agent of a call works.
@@ -254,19 +260,23 @@ func (d *stream) result(c *call, rec *message) *msg.Message {
 	return m
 }
 
+// closed adds the result of a call, or, of an agent that goes on in the background, that it has begun.
+func (d *stream) closed(rec *message, c *call, failed bool) *msg.Message {
+	if !c.Async || failed {
+		d.Calls.End(c)
+		return d.result(c, rec)
+	}
+	m := d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal)
+	m.ParentKey = "call:" + c.ID
+	c.on(m)
+	return m
+}
+
 // ended decodes the end of a call.
 func (d *stream) ended(rec *message, c *call, state jsonv.Value) {
-	fault, output := state.Get("error"), state.Get("output")
-	var m *msg.Message
-	if c.Async && !fault.Exists() { // the agent goes on
-		m = d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal)
-		m.ParentKey = "call:" + c.ID
-		c.on(m)
-	} else {
-		d.Calls.End(c)
-		m = d.result(c, rec)
-	}
-	m.Content = output.Text()
+	fault := state.Get("error")
+	m := d.closed(rec, c, fault.Exists())
+	m.Content = state.Get("output").Text()
 	for a := range state.Get("attachments").Elems() {
 		m.Attachments = append(m.Attachments, file(a))
 	}
@@ -291,8 +301,11 @@ func file(v jsonv.Value) msg.Attachment {
 // tokens emits the tokens of a response, or of a step of it; those of a response yield to those
 // of its step.
 func (d *stream) tokens(rec *message, v jsonv.Value, complete msg.Completeness, reason string) *msg.Message {
+	return d.spent(rec, counts(v), complete, reason)
+}
+
+func (d *stream) spent(rec *message, c conversation.Counts, complete msg.Completeness, reason string) *msg.Message {
 	r := rec.Response
-	c := counts(v)
 	if complete == msg.Summary && c == (conversation.Counts{}) {
 		return nil
 	}
@@ -308,12 +321,19 @@ func (d *stream) tokens(rec *message, v jsonv.Value, complete msg.Completeness, 
 	return m
 }
 
-// counts reads tokens: {total?, input, output, reasoning, cache: {read, write}}.
-func counts(v jsonv.Value) conversation.Counts {
-	c := conversation.Counts{
-		Input: v.Get("input").Uint(), Output: v.Get("output").Uint(), Reasoning: v.Get("reasoning").Uint(),
+// apart reads tokens whose output excludes those of reasoning: {input, output, reasoning, cache: {read, write}}.
+func apart(v jsonv.Value) conversation.Counts {
+	reasoning := v.Get("reasoning").Uint()
+	return conversation.Counts{
+		Input: v.Get("input").Uint(), Output: v.Get("output").Uint() + reasoning, Reasoning: reasoning,
 		CacheRead: v.Path("cache", "read").Uint(), CacheWrite: v.Path("cache", "write").Uint(),
 	}
+}
+
+// counts reads tokens whose total decides: {total?, input, output, reasoning, cache: {read, write}}.
+func counts(v jsonv.Value) conversation.Counts {
+	c := apart(v)
+	c.Output -= c.Reasoning
 	inside := c.Input + c.Output + c.CacheRead + c.CacheWrite
 	if total := v.Get("total").Uint(); c.Reasoning > c.Output || total >= inside+(c.Reasoning+1)/2 && c.Reasoning > 0 {
 		c.Output += c.Reasoning
