@@ -90,12 +90,8 @@ func content(c jsonv.Value, to *conversation.Content) {
 		to.Add(c.Text())
 	case c.Get("text").Is(jsonv.String):
 		to.Add(c.Get("text").Text())
-	case c.Get("data").Is(jsonv.String):
-		to.Attach(media.Base64(c.Get("data"), ident.Of(c.Get("mime_type"))))
-	case c.Get("uri").Is(jsonv.String):
-		f := media.URL(c.Get("uri"))
-		f.MediaType = ident.Of(c.Get("mime_type"))
-		to.Attach(f)
+	case c.First("data", "uri").Is(jsonv.String):
+		to.Attach(media.Of(c.Get("data"), c.Get("uri"), ident.Of(c.Get("mime_type"))))
 	default:
 		to.Add(c.JSON())
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/mcp"
 	"github.com/earshot-dev/earshot/core/sdk/media"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -416,16 +417,7 @@ func (d *stream) result(v jsonv.Value, key string) {
 	if value.Is(jsonv.Object) {
 		content = value.Get("content")
 	}
-	var texts conversation.Texts
-	for p := range content.Elems() {
-		switch {
-		case p.Get("text").Is(jsonv.String):
-			texts.Add(p.Get("text").Text())
-		case p.Get("data").Is(jsonv.String):
-			m.Attachments = append(m.Attachments, media.Base64(p.Get("data"), ident.Of(p.Get("mimeType"))))
-		}
-	}
-	m.Content = texts.Joined()
+	mcp.Content(content).Fill(m)
 	if fault := result.Get("error"); fault.Exists() || value.Get("isError").Bool() {
 		if m.IsError, m.Tool.ErrorType = true, "tool_error"; fault.Exists() {
 			m.Content = fault.Text()

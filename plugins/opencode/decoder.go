@@ -171,7 +171,7 @@ func (d *stream) record(v jsonv.Value) bool {
 	case info.Get("role").Exists():
 		d.whole(v)
 	case isNext(v.Get("type").PeekStr(), v):
-		d.next(v.Get("type").Str(), v)
+		steps{calls{d}}.next(v.Get("type").Str(), v)
 	case v.First("properties", "data").Is(jsonv.Object) && v.Get("type").Is(jsonv.String) && !v.Get("type").Equal("sync"):
 		return d.event(ident.Of(v.Get("type")), v)
 	case v.Get("type").Equal("sync"):

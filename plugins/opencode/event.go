@@ -169,7 +169,7 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 	rec.Ended = true
 	d.At = conversation.TimeOf(v.Path("time", "completed")).Or(d.At)
 	if rec.Steps == 0 {
-		d.tokens(rec, v.Get("tokens"), msg.Summary, finish)
+		d.tokens(rec, counts(v.Get("tokens")), msg.Summary, finish)
 	}
 	if fault.Exists() {
 		d.failed(d.find(rec.Session), fault)

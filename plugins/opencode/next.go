@@ -21,15 +21,17 @@ const aborted = "aborted"
 // held is a prompt that waits until the run before it is over.
 type held struct{ ID, Text string }
 
+// steps decodes the newer family of events, which has a step of the work where the older one has the whole message or part.
+type steps struct{ calls }
+
 // isNext reports whether an event is of the newer family: session.next.* of version 1, and from version 2 on session.*
 // with data in the place of properties.
 func isNext(typ string, v jsonv.Value) bool {
 	return strings.HasPrefix(typ, "session.next.") || strings.HasPrefix(typ, "session.") && v.Path("data", "sessionID").Exists() && typ != "session.created"
 }
 
-// next decodes an event of the newer family, which has a step of the work where the older one has the whole message or
-// part. In a session that has both it is a copy.
-func (d *stream) next(typ string, v jsonv.Value) {
+// next decodes an event. In a session that has both families it is a copy.
+func (d steps) next(typ string, v jsonv.Value) {
 	e := v.First("properties", "data")
 	s := d.find(ident.Of(e.Get("sessionID")))
 	if s.Whole {
@@ -76,7 +78,7 @@ func (d *stream) next(typ string, v jsonv.Value) {
 }
 
 // answer returns the response of that id.
-func (d *stream) answer(s *session, id string) *message {
+func (d steps) answer(s *session, id string) *message {
 	if rec := d.known(id); rec != nil {
 		return rec
 	}
@@ -87,7 +89,7 @@ func (d *stream) answer(s *session, id string) *message {
 }
 
 // admitted decodes a prompt. One that is queued behind a run which goes on begins its own run later.
-func (d *stream) admitted(s *session, name, event string, e jsonv.Value) {
+func (d steps) admitted(s *session, name, event string, e jsonv.Value) {
 	item := e.First("input", "item")
 	prompt, typ := e.Get("prompt"), item.Get("type")
 	if item.Exists() {
@@ -126,13 +128,13 @@ func (d *stream) admitted(s *session, name, event string, e jsonv.Value) {
 }
 
 // begins adds a prompt, which begins a run unless it steers the one that goes on.
-func (d *stream) begins(s *session, id string, steers bool) *msg.Message {
+func (d steps) begins(s *session, id string, steers bool) *msg.Message {
 	d.Seen.Add(id, maxSeen)
 	return d.prompt(&message{ID: id, Session: s.ID, User: true, Run: s.turn(id, steers)}, id)
 }
 
 // executed decodes the end of the work on a prompt.
-func (d *stream) executed(s *session, action string, e jsonv.Value) {
+func (d steps) executed(s *session, action string, e jsonv.Value) {
 	reason := map[string]string{"failed": "error", "interrupted": "interrupted"}[action]
 	d.fault(s, e.Get("error"))
 	if e.Get("reason").In("user", "shutdown", "superseded"); s.Run.Active() {
@@ -141,7 +143,7 @@ func (d *stream) executed(s *session, action string, e jsonv.Value) {
 }
 
 // fault decodes an error {type, message} once: of a step and of the execution. It reports whether there is one.
-func (d *stream) fault(s *session, v jsonv.Value) bool {
+func (d steps) fault(s *session, v jsonv.Value) bool {
 	if !v.Is(jsonv.Object) {
 		return false
 	}
@@ -160,7 +162,7 @@ func (d *stream) fault(s *session, v jsonv.Value) bool {
 }
 
 // step decodes what a response of the model does: its beginning and its end, its texts, its thoughts, its calls.
-func (d *stream) step(s *session, rec *message, group, action, event string, e jsonv.Value) {
+func (d steps) step(s *session, rec *message, group, action, event string, e jsonv.Value) {
 	if d.At.Nanos != 0 {
 		rec.Response.At = d.At
 	}
@@ -176,7 +178,7 @@ func (d *stream) step(s *session, rec *message, group, action, event string, e j
 	case "step ended", "step failed":
 		finish := ident.Of(e.Get("finish"))
 		if t := e.Get("tokens"); t.Is(jsonv.Object) && d.Seen.Add("end:"+event, maxSeen) {
-			m := d.spent(rec, apart(t), msg.Complete, finish)
+			m := d.tokens(rec, apart(t), msg.Complete, finish)
 			m.SetAttr("cost", e.Get("cost").Digits())
 			conversation.Attrs(m, e, "snapshot")
 		}
@@ -195,7 +197,7 @@ func (d *stream) step(s *session, rec *message, group, action, event string, e j
 
 // piece decodes the beginning, a piece or the end of a text. Early servers name neither it nor its response: it is the
 // last one then.
-func (d *stream) piece(rec *message, group, action string, e jsonv.Value) {
+func (d steps) piece(rec *message, group, action string, e jsonv.Value) {
 	kind := map[string]msg.Kind{"text": msg.Assistant, "reasoning": msg.Reasoning}[group]
 	name := cmp.Or(ident.First(e.Get("textID"), e.Get("reasoningID")), e.Get("ordinal").Digits())
 	if name == "" {
@@ -223,7 +225,7 @@ func (d *stream) piece(rec *message, group, action string, e jsonv.Value) {
 }
 
 // act decodes a call: its arguments as they are written, its beginning, and its end.
-func (d *stream) act(rec *message, action string, e jsonv.Value) {
+func (d steps) act(rec *message, action string, e jsonv.Value) {
 	id := unique(e.Get("assistantMessageID"), e.First("callID", "id"))
 	if id == "" {
 		d.unknown("tool."+action, d.Root)
@@ -266,7 +268,7 @@ func (d *stream) act(rec *message, action string, e jsonv.Value) {
 }
 
 // settled decodes the end of a call: {content: [{type: text, text} | {type: file, uri, mime, name}], error: {type, message}}.
-func (d *stream) settled(rec *message, c *call, e jsonv.Value) {
+func (d steps) settled(rec *message, c *call, e jsonv.Value) {
 	fault := e.Get("error")
 	m := d.closed(rec, c, fault.Exists())
 	var texts conversation.Texts

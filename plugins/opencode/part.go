@@ -31,12 +31,12 @@ func (d *stream) part(v jsonv.Value) bool {
 		d.text(rec, id, typ, v)
 		return true
 	case "tool":
-		d.tool(rec, id, v)
+		calls{d}.tool(rec, id, v)
 		return true
 	case "step-start", "snapshot", "agent":
 		conversation.Attrs(d.beside(rec, id, typ, msg.NoSignal), v, "snapshot", "name")
 	case "step-finish":
-		m := d.tokens(rec, v.Get("tokens"), msg.Complete, ident.Of(v.Get("reason")))
+		m := d.tokens(rec, counts(v.Get("tokens")), msg.Complete, ident.Of(v.Get("reason")))
 		m.SetAttr("part_id", id)
 		m.SetAttr("cost", v.Get("cost").Digits())
 		conversation.Attrs(m, v, "snapshot")
@@ -145,7 +145,7 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 		child, rest, _ := strings.Cut(child, `"`)
 		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
-			m := d.result(c, cmp.Or(d.known(c.Message), rec))
+			m := calls{d}.result(c, cmp.Or(d.known(c.Message), rec))
 			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`)
 			m.SetAttr("part_id", id)
 			return
@@ -177,7 +177,7 @@ func (c *call) on(m *msg.Message) {
 }
 
 // tool decodes a call in its state: pending, running, completed or error.
-func (d *stream) tool(rec *message, id string, v jsonv.Value) {
+func (d calls) tool(rec *message, id string, v jsonv.Value) {
 	state := v.Get("state")
 	status, input, extra := state.Get("status"), state.Get("input"), state.Get("metadata")
 	callID := cmp.Or(unique(v.Get("messageID"), v.Get("callID")), id)
@@ -214,10 +214,13 @@ func (d *stream) tool(rec *message, id string, v jsonv.Value) {
 	}
 }
 
+// calls decodes the tool calls of responses.
+type calls struct{ *stream }
+
 func isTask(tool string) bool { return tool == "task" || tool == "subagent" }
 
 // called adds a call, which is complete when its arguments are.
-func (d *stream) called(rec *message, c *call, input jsonv.Value) *msg.Message {
+func (d calls) called(rec *message, c *call, input jsonv.Value) *msg.Message {
 	kind := msg.ToolCall
 	if c.Task {
 		kind = msg.Delegation
@@ -235,7 +238,7 @@ func (d *stream) called(rec *message, c *call, input jsonv.Value) *msg.Message {
 }
 
 // link emits the session in which the agent of a call works.
-func (d *stream) link(rec *message, c *call, child string) {
+func (d calls) link(rec *message, c *call, child string) {
 	c.Child = child
 	parent := d.find(rec.Session)
 	m := d.beside(rec, "link:"+c.ID, "task", msg.Link)
@@ -249,7 +252,7 @@ func (d *stream) link(rec *message, c *call, child string) {
 }
 
 // result adds the result of a call.
-func (d *stream) result(c *call, rec *message) *msg.Message {
+func (d calls) result(c *call, rec *message) *msg.Message {
 	m := d.partOf(rec, msg.ToolResult, "result:"+c.ID)
 	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
 	c.on(m)
@@ -261,7 +264,7 @@ func (d *stream) result(c *call, rec *message) *msg.Message {
 }
 
 // closed adds the result of a call, or, of an agent that goes on in the background, that it has begun.
-func (d *stream) closed(rec *message, c *call, failed bool) *msg.Message {
+func (d calls) closed(rec *message, c *call, failed bool) *msg.Message {
 	if !c.Async || failed {
 		d.Calls.End(c)
 		return d.result(c, rec)
@@ -273,7 +276,7 @@ func (d *stream) closed(rec *message, c *call, failed bool) *msg.Message {
 }
 
 // ended decodes the end of a call.
-func (d *stream) ended(rec *message, c *call, state jsonv.Value) {
+func (d calls) ended(rec *message, c *call, state jsonv.Value) {
 	fault := state.Get("error")
 	m := d.closed(rec, c, fault.Exists())
 	m.Content = state.Get("output").Text()
@@ -300,11 +303,7 @@ func file(v jsonv.Value) msg.Attachment {
 
 // tokens emits the tokens of a response, or of a step of it; those of a response yield to those
 // of its step.
-func (d *stream) tokens(rec *message, v jsonv.Value, complete msg.Completeness, reason string) *msg.Message {
-	return d.spent(rec, counts(v), complete, reason)
-}
-
-func (d *stream) spent(rec *message, c conversation.Counts, complete msg.Completeness, reason string) *msg.Message {
+func (d *stream) tokens(rec *message, c conversation.Counts, complete msg.Completeness, reason string) *msg.Message {
 	r := rec.Response
 	if complete == msg.Summary && c == (conversation.Counts{}) {
 		return nil
