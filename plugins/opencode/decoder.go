@@ -172,7 +172,7 @@ func (d *stream) record(v jsonv.Value) bool {
 		d.whole(v)
 	case isNext(v.Get("type").PeekStr(), v):
 		steps{calls{d}}.next(v.Get("type").Str(), v)
-	case v.First("properties", "data").Is(jsonv.Object) && v.Get("type").Is(jsonv.String) && !v.Get("type").Equal("sync"):
+	case v.Get("properties").Is(jsonv.Object):
 		return d.event(ident.Of(v.Get("type")), v)
 	case v.Get("type").Equal("sync"):
 		v.MarkRead() // a copy
@@ -188,6 +188,8 @@ func (d *stream) record(v jsonv.Value) bool {
 		d.end(d.message(v), v)
 	case v.Get("id").HasPrefix("ses_"):
 		d.session(v)
+	case v.Get("data").Is(jsonv.Object):
+		return d.event(ident.Of(v.Get("type")), v)
 	default:
 		return false
 	}

@@ -25,9 +25,13 @@ type held struct{ ID, Text string }
 type steps struct{ calls }
 
 // isNext reports whether an event is of the newer family: session.next.* of version 1, and from version 2 on session.*
-// with data in the place of properties.
+// with data in the place of properties, except those that the older family has too.
 func isNext(typ string, v jsonv.Value) bool {
-	return strings.HasPrefix(typ, "session.next.") || strings.HasPrefix(typ, "session.") && v.Path("data", "sessionID").Exists() && typ != "session.created"
+	switch typ {
+	case "session.created", "session.updated", "session.deleted", "session.status", "session.idle", "session.error", "session.compacted", "session.diff":
+		return false
+	}
+	return strings.HasPrefix(typ, "session.next.") || strings.HasPrefix(typ, "session.") && v.Path("data", "sessionID").Exists()
 }
 
 // next decodes an event. In a session that has both families it is a copy.
