@@ -41,9 +41,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 func ask(v jsonv.Value, model string, stream bool) exchange.Ask {
 	var items []exchange.Item
 	for s := range v.Get("system").Elems() {
-		if s.Get("text").Is(jsonv.String) {
-			items = append(items, exchange.Item{Who: exchange.Instructions, Text: s.Get("text").Text(), From: s})
-		}
+		items = exchange.Instruct(items, s.Get("text").Text(), s)
 	}
 	items = exchange.Messages(items, v.Get("messages"), "assistant", userItems)
 	a := exchange.Ask{Model: model, Items: items, Session: ident.Of(v.Path("requestMetadata", "session_id"))}

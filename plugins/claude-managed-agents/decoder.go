@@ -92,10 +92,9 @@ type call struct {
 func (d *stream) Read() {
 	page := d.Root.First("data", "events")
 	if !page.Is(jsonv.Array) || d.Root.Get("type").Exists() {
-		d.event(d.Root)
-		return
+		page = d.Root
 	}
-	events := slices.Collect(page.Elems())
+	events := slices.Collect(jsonv.Each(page))
 	if n := len(events); n > 1 && events[0].Get("processed_at").PeekStr() > events[n-1].Get("processed_at").PeekStr() {
 		slices.Reverse(events) // the newest was first
 	}
@@ -168,10 +167,7 @@ func (d *stream) part(t *thread, kind msg.Kind, id, key string) *msg.Message {
 	if r == nil || r.Done || r.Run != t.Run.ID || !t.Run.Active() {
 		r = d.request(t, id)
 	}
-	m := d.add(t, kind, key)
-	m.Role, m.ParentKey, r.Last = msg.RoleAssistant, r.Last, key
-	r.Mark(m)
-	return m
+	return r.Next(d.add(t, kind, key))
 }
 
 // about adds a message about a call, to the run that made it.

@@ -18,10 +18,8 @@ import (
 //
 //	{model | agent, input: text | [content | step | {role, content}], previous_interaction_id, …}
 func interactionRequest(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	var items []exchange.Item
-	if system := v.Get("system_instruction"); system.Is(jsonv.String) {
-		items = append(items, exchange.Item{Who: exchange.Instructions, Text: system.Text(), From: system})
-	}
+	system := v.Get("system_instruction")
+	items := exchange.Instruct(nil, system.Text(), system)
 	list := v.Get("input")
 	if list.Is(jsonv.Array) {
 		beside := exchange.Item{Who: exchange.Prompt, From: list}

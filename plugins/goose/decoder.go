@@ -382,8 +382,7 @@ func (d *stream) call(v jsonv.Value, r *conversation.Response) {
 	if c.Task {
 		m.Delegation.Task = value.Path("arguments", "instructions").Text()
 	}
-	r.Mark(m)
-	m.ParentKey, r.Last = r.Last, m.Key
+	r.Next(m)
 	if fault := v.Path("toolCall", "error"); fault.Exists() { // the model wrote no valid call
 		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), "invalid_arguments"
 	}

@@ -284,4 +284,3 @@ func answer(m *msg.Message, result jsonv.Value) {
 		m.Content = msg.Plain(m.Content.String() + "\n" + string(structured.Raw()))
 	}
 }
-

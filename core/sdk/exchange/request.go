@@ -35,6 +35,14 @@ const (
 	Other // unknown
 )
 
+// Instruct adds instructions, unless they are empty.
+func Instruct(items []Item, text msg.Text, from jsonv.Value) []Item {
+	if text.IsZero() {
+		return items
+	}
+	return append(items, Item{Who: Instructions, Text: text, From: from})
+}
+
 // Messages adds the messages that a request repeats: those of the model, by their role, and the client's as that
 // function reads them.
 func Messages(items []Item, list jsonv.Value, model string, client func([]Item, jsonv.Value) []Item) []Item {
