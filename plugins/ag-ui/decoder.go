@@ -88,12 +88,11 @@ func (d *stream) unique(id string) string { return ident.Within(d.Run.ID, id) }
 
 // fill writes a part into a message.
 func (d *stream) fill(m *msg.Message, p *conversation.Part) {
-	m.Kind, m.Key, m.Session, m.Run, m.Role, m.Content = p.Kind, p.Key, d.session(), d.Run.ID, msg.RoleAssistant, msg.Plain(string(p.Text))
-	m.Agent.Kind = msg.KindAgent
+	p.Fill(m)
+	m.Session, m.Run, m.Agent.Kind = d.session(), d.Run.ID, msg.KindAgent
 	switch p.Kind {
 	case msg.ToolCall:
-		m.Key, m.ResponseID, m.Content = "call:"+p.CallID, p.Key, msg.Text{}
-		m.Tool = msg.Tool{CallID: p.CallID, Name: p.Tool, Arguments: p.Arguments(), ProtocolID: strings.TrimPrefix(p.CallID, d.Run.ID+"/")}
+		m.Key, m.ResponseID, m.Tool.ProtocolID = "call:"+p.CallID, p.Key, strings.TrimPrefix(p.CallID, d.Run.ID+"/")
 	case msg.Assistant:
 		m.ResponseID = p.Key
 	case msg.User:
