@@ -92,9 +92,10 @@ type call struct {
 func (d *stream) Read() {
 	page := d.Root.First("data", "events")
 	if !page.Is(jsonv.Array) || d.Root.Get("type").Exists() {
-		page = d.Root
+		d.event(d.Root)
+		return
 	}
-	events := slices.Collect(jsonv.Each(page))
+	events := slices.Collect(page.Elems())
 	if n := len(events); n > 1 && events[0].Get("processed_at").PeekStr() > events[n-1].Get("processed_at").PeekStr() {
 		slices.Reverse(events) // the newest was first
 	}

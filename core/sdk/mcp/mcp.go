@@ -19,7 +19,10 @@ import (
 //
 // A block of another type is not read.
 func Content(v jsonv.Value) (c conversation.Content) {
-	for b := range jsonv.Each(v) {
+	if !v.Is(jsonv.Array) {
+		block(v, &c)
+	}
+	for b := range v.Elems() {
 		block(b, &c)
 	}
 	return c
