@@ -22,7 +22,7 @@ const module = "github.com/earshot-dev/earshot/"
 var rooms = []string{
 	".", // the package at the root, which embeds the source of the SDK
 	"core/msg", "core/verdict", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/langchain", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/messages", "core/sdk/otlp", "core/sdk/pi", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/attribution", "core/blame", "core/change", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/loopback", "core/pages", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/langchain", "core/sdk/mcp", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/messages", "core/sdk/otlp", "core/sdk/pi", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/attribution", "core/blame", "core/change", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/loopback", "core/pages", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/erasure", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
 	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards/internal/measure", "dashboards", "docs", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
@@ -42,8 +42,9 @@ var may = map[string][]string{
 	"core/sdk/ident":           {"core/msg", "core/sdk/jsonv"},
 	"core/sdk/codex":           {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/record", "core/sdk/spawn"},
 	"core/sdk/gemini":          {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
-	"core/sdk/langchain":       {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
+	"core/sdk/langchain":       {"core/msg", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/openai":          {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
+	"core/sdk/mcp":             {"core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/media":           {"core/msg", "core/sdk/ident", "core/sdk/jsonv"},
 	"core/sdk/pyrepr":          {"core/sdk/jsonv"},
 	"core/sdk/record":          {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/jsonv", "core/sdk/snapshot", "core/sdk/unknown"},
@@ -122,7 +123,7 @@ var may = map[string][]string{
 	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/attribution", "core/export", "core/loopback", "core/semconv", "core/price", "core/retry"},
 	"exporters/notify":     {"core/msg", "core/attribution", "core/config/spec", "core/export", "core/retry", "core/verdict"},
 	"exporters/otel":       {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/retry"},
-	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonrpc", "core/sdk/jsonv", "core/sdk/langchain", "core/sdk/media", "core/sdk/messages", "core/sdk/openai", "core/sdk/otlp", "core/sdk/pi", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
+	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonrpc", "core/sdk/jsonv", "core/sdk/langchain", "core/sdk/mcp", "core/sdk/media", "core/sdk/messages", "core/sdk/openai", "core/sdk/otlp", "core/sdk/pi", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
 	"dashboards":           {},
 	// It fills a store, and has the exporter compute the tables that a sidecar computes in the background.
 	"dashboards/internal/measure": {"dashboards", "exporters/clickhouse"},
