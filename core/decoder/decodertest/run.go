@@ -38,7 +38,8 @@ var (
 // Run makes every check of the suite, as a subtest each, with every case of
 // ./testdata: on the decoder in this process, and again behind gRPC. Their
 // output is compared with that of the decoder as a process of its own, for which the test
-// binary is started again as go-plugin starts any decoder.
+// binary is started again as go-plugin starts any decoder: frames reach it over a socket of its own
+// (core/internal/plane).
 //
 // Under the race detector, the checks that repeat a case at many positions take fewer of
 // them, and behind gRPC the cases run once, for the comparison; `make conformance` takes all.

@@ -23,7 +23,7 @@ var rooms = []string{
 	".", // the package at the root, which embeds the source of the SDK
 	"core/msg", "core/verdict", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
 	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/langchain", "core/sdk/mcp", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/record", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/messages", "core/sdk/otlp", "core/sdk/pi", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/attribution", "core/blame", "core/change", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/loopback", "core/pages", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
-	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
+	"core/internal/wire", "core/internal/plane", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/erasure", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
 	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards/internal/measure", "dashboards", "docs", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
 }
@@ -59,7 +59,7 @@ var may = map[string][]string{
 	"core/sdk/pi":              {"core/msg", "core/frame", "core/decoder", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/record"},
 	"core/sdk/otlp":            {"core/msg", "core/frame", "core/decoder", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/record", "core/sdk/unknown", "core/sdk/when"},
 	"core/sdk/spawn":           {"core/msg", "core/sdk/jsonv"},
-	"core/sdk":                 {"core/msg", "core/frame", "core/decoder", "core/proto", "core/internal/wire"},
+	"core/sdk":                 {"core/msg", "core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/internal/plane"},
 	"core/decoder/conformance": {"core/msg", "core/frame", "core/decoder", "core/proto", "core/sdk", "core/sdk/jsonv", "core/sdk/unknown", "core/sdk/when", "core/internal/wire", "core/internal/host"},
 	"core/decoder/decodertest": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/sdk", "core/sdk/unknown", "core/internal/wire"},
 	".":                        {},
@@ -86,7 +86,8 @@ var may = map[string][]string{
 	"core/mcp":                 {"core/price", "core/change", "core/inspect"},
 	"docs":                     {},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
-	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/sandbox"},
+	"core/internal/plane":      {"core/internal/wire"},
+	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/internal/plane", "core/sandbox"},
 	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec", "core/sdk/jsonv"},
 	"core/internal/anomaly":    {},
 	"core/internal/assemble":   {"core/msg", "core/verdict", "core/internal/anomaly", "core/internal/assemble/link"},
