@@ -46,6 +46,20 @@ func writerOf(format, name string) writer {
 		return newOTelGenAI(session(name))
 	case "mcp":
 		return newMCP(session(name))
+	case "pi":
+		return newPi(session(name))
+	case "copilot":
+		return newCopilot(session(name))
+	case "claude-stream":
+		return newClaudeStream(session(name))
+	case "acp":
+		return newACP(session(name))
+	case "anthropic-sse":
+		return newAnthropic(session(name))
+	case "openai-responses":
+		return newOpenAIResponses(session(name))
+	case "ag-ui":
+		return newAGUI(session(name))
 	}
 	return nil
 }
@@ -136,9 +150,9 @@ func play(t *testing.T, c *incident, format string) (out []made) {
 func subject(format, s string) string {
 	if s == "delegation" {
 		switch format {
-		case "claude-code":
+		case "claude-code", "claude-stream", "anthropic-sse":
 			return "Agent"
-		case "opencode":
+		case "opencode", "copilot":
 			return "task"
 		case "agno":
 			return "delegate_task_to_member"
@@ -199,7 +213,7 @@ func TestIncidents(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
 		t.Logf("%-12s %s", name, formats[name])
 	}
-	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3", "holdout-4"} {
+	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3", "holdout-4", "holdout-5"} {
 		if parts[part] != nil {
 			t.Logf("%-12s %s", part, parts[part])
 		}
