@@ -12,6 +12,7 @@ type pi struct {
 	record
 	session string
 	last    string
+	pending []any             // what the model has written of a message
 	calls   map[string]string // name
 }
 
@@ -39,6 +40,8 @@ func (w *pi) message(now time.Time, more m) {
 }
 
 func (w *pi) assistant(now time.Time, stop string, more m, content ...any) {
+	content = append(w.pending, content...)
+	w.pending = nil
 	rec := m{"role": "assistant", "content": content, "api": "openai-responses", "provider": "openai", "model": "small-2", "stopReason": stop, "responseId": "resp_" + w.session[:8] + w.last,
 		"usage": m{"input": 20, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 25, "cost": m{"total": 0.001}}}
 	for k, v := range more {
@@ -52,6 +55,8 @@ func (w *pi) write(s step, now time.Time) bool {
 	switch s.What {
 	case "user":
 		w.message(now, m{"role": "user", "content": []any{text}})
+	case "text": // it is in the log with the message
+		w.pending = append(w.pending, text)
 	case "final":
 		w.assistant(now, "stop", nil, text)
 	case "call":
