@@ -115,10 +115,12 @@ func (w *anthropic) write(s step, now time.Time) bool {
 		w.stop(x, now, "tool_use")
 	case "result", "error":
 		w.request(s, now, m{"type": "tool_result", "tool_use_id": "toolu_" + w.session[:8] + s.ID, "content": s.Text, "is_error": s.What == "error"})
-	case "retry", "limit": // the answer is an error; a retry asks again at once
+	case "again":
+		w.request(s, now)
+	case "retry", "limit", "refuse": // the answer is an error; a retry asks again at once
 		e := m{"type": "overloaded_error", "message": "Overloaded"}
 		if s.What == "limit" {
-			e = m{"type": "rate_limit_error", "message": "This request would exceed your account's rate limit."}
+			e = m{"type": "invalid_request_error", "message": "Your credit balance is too low to access the Anthropic API."}
 		}
 		w.frame(x, now, frame.Frame{Kind: frame.Body, Data: encode(m{"type": "error", "error": e, "request_id": "req_011"})})
 		w.frame(x, now, frame.Frame{Kind: frame.Close})
@@ -212,6 +214,11 @@ func (w *openAIResponses) write(s step, now time.Time) bool {
 		w.done(now)
 	case "result":
 		w.request(now, m{"type": "function_call_output", "call_id": "call_" + w.session[:8] + s.ID, "output": s.Text})
+	case "again":
+		w.request(now)
+	case "refuse":
+		w.frame(now, frame.Frame{Kind: frame.Body, Data: encode(m{"error": m{"message": "The server is overloaded", "type": "server_error", "param": nil, "code": "server_is_overloaded"}})})
+		w.frame(now, frame.Frame{Kind: frame.Close})
 	case "close":
 		w.frame(now, frame.Frame{Kind: frame.Close, Name: frame.Lost})
 	default:

@@ -67,6 +67,9 @@ type Session struct {
 	// ShowsDelegates is set if a delegation of the session had its run below it: one that has
 	// none is not just invisible.
 	ShowsDelegates bool
+	// Declared is set if agents of the format show their delegates by default. It holds until one of them has
+	// answered unseen.
+	Declared bool
 }
 
 // Judge judges sessions by its rules and its history.
@@ -83,6 +86,12 @@ func (j *Judge) Session(s *Session, now int64) (next int64) {
 	calls := make(map[*Run][]*Call, len(s.Runs))
 	for _, c := range s.Calls {
 		calls[c.Caller] = append(calls[c.Caller], c)
+		if c.Child != nil && !c.Child.Ended {
+			if v.working == nil {
+				v.working = make(map[*Run]int)
+			}
+			v.working[c.Caller]++
+		}
 	}
 	for _, c := range s.Calls {
 		if !c.Caller.gone(int64(v.Rules.Grace)) {
@@ -102,7 +111,11 @@ type judgement struct {
 	*Judge
 	*Session
 	now, next int64
+	working   map[*Run]int // delegates at work, by their caller
 }
+
+// queueing is from how many delegates of one caller at work on another may wait for its turn: agents bound how many work at a time.
+const queueing = 6
 
 // late reports whether the machine has been awake for so long since a time; if not, the session is judged
 // again when it has.
@@ -127,11 +140,8 @@ func (v *judgement) call(c *Call) Verdict {
 	if st.Told || st.Old {
 		return Verdict{}
 	}
-	switch st.Awaits {
-	case Permission:
-		return Verdict{Kind: WaitingPermission, Since: st.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", c.name(), v.ago(st.Since))}
-	case Person:
-		return Verdict{Kind: WaitingPerson, Since: st.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's answer", c.name(), v.ago(st.Since))}
+	if st.Awaits == Permission || st.Awaits == Person {
+		return v.waits(st.Awaits, st.Since, c.name())
 	}
 	if child := c.Child; child != nil {
 		switch {
@@ -161,14 +171,25 @@ func (v *judgement) call(c *Call) Verdict {
 	}
 	if c.Delegation && !c.Elsewhere {
 		b := v.History.Bound(StartKey(v.Format))
-		if v.ShowsDelegates || b.N >= 2 {
-			if v.late(st.Begun, max(int64(rules.Start), b.Limit)) {
+		if v.ShowsDelegates || b.N >= 2 || v.Declared && v.History.Bound(HiddenKey(v.Format)).N == 0 {
+			if v.working[c.Caller] < queueing && v.late(st.Begun, max(int64(rules.Start), b.Limit)) {
 				return Verdict{Kind: NeverStarted, Since: st.Begun, Evidence: fmt.Sprintf("%s was called %s ago and its delegate has written nothing", c.name(), v.ago(st.Begun))}
 			}
 			return Verdict{}
 		}
 	}
 	return v.tool(c)
+}
+
+// waits judges a wait for a person. One who sits at the keyboard answers within seconds, and a policy at once.
+func (v *judgement) waits(who Awaits, since int64, work string) Verdict {
+	switch {
+	case !v.late(since, int64(v.Rules.Asked)):
+		return Verdict{}
+	case who == Permission:
+		return Verdict{Kind: WaitingPermission, Since: since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", work, v.ago(since))}
+	}
+	return Verdict{Kind: WaitingPerson, Since: since, Evidence: fmt.Sprintf("%s has waited %s for a person's answer", work, v.ago(since))}
 }
 
 // tool judges how long a call has run.
@@ -211,19 +232,17 @@ func (v *judgement) run(r *Run, calls []*Call) Verdict {
 	if r.Ended || r.gone(int64(rules.Grace)) {
 		return Verdict{}
 	}
-	asks := slices.ContainsFunc(calls, func(c *Call) bool { return c.Verdict.Kind.Waits() })
+	asks := slices.ContainsFunc(calls, func(c *Call) bool { return c.State.Awaits == Permission || c.State.Awaits == Person })
 	switch {
 	case asks && (p.Awaits == Permission || p.Awaits == Person): // the wait is the call's
 		return Verdict{}
-	case p.Awaits == Permission:
-		return Verdict{Kind: WaitingPermission, Since: p.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", agent(r), v.ago(p.Since))}
-	case p.Awaits == Person:
-		return Verdict{Kind: WaitingPerson, Since: p.Since, Evidence: fmt.Sprintf("%s has waited %s for a person", agent(r), v.ago(p.Since))}
+	case p.Awaits == Permission || p.Awaits == Person:
+		return v.waits(p.Awaits, p.Since, agent(r))
 	case p.Limited != 0:
 		return Verdict{Kind: RateLimited, Since: p.Limited, Evidence: fmt.Sprintf("the provider has refused %s for %s: %s", agent(r), v.ago(p.Limited), p.Trouble)}
 	case p.Retries > 0:
 		if p.Retries >= 3 || v.late(p.Retrying, int64(rules.Retrying)) {
-			return Verdict{Kind: ModelRetrying, Since: p.Retrying, Evidence: fmt.Sprintf("%d requests of %s failed one after the other in %s: %s", p.Retries, agent(r), v.ago(p.Retrying), or(p.Trouble, "no reason is known"))}
+			return Verdict{Kind: ModelRetrying, Since: p.Retrying, Evidence: v.failures(r)}
 		}
 		return Verdict{}
 	case r.Loop.endless():
@@ -232,6 +251,16 @@ func (v *judgement) run(r *Run, calls []*Call) Verdict {
 		return Verdict{}
 	}
 	return v.model(r)
+}
+
+// failures is the evidence of requests that failed.
+func (v *judgement) failures(r *Run) string {
+	p := r.State
+	why := or(p.Trouble, "no reason is known")
+	if p.Retries == 1 {
+		return fmt.Sprintf("a request of %s failed %s ago and none has succeeded since: %s", agent(r), v.ago(p.Retrying), why)
+	}
+	return fmt.Sprintf("%d requests of %s failed one after the other in %s: %s", p.Retries, agent(r), v.ago(p.Retrying), why)
 }
 
 // model judges a run that waits for its model.

@@ -38,7 +38,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "ag-ui",
-			Revision:   2,
+			Revision:   3,
 			Summary:    "AG-UI events between an agent and a user interface.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
 		},
