@@ -47,8 +47,10 @@ func writerOf(format, name string) writer {
 		return newOTelGenAI(session(name))
 	case "mcp":
 		return newMCP(session(name))
-	case "pi":
+	case "pi", "openclaw":
 		return newPi(session(name))
+	case "vercel-ui":
+		return newVercelUI(session(name))
 	case "copilot":
 		return newCopilot(session(name))
 	case "claude-stream":
@@ -216,7 +218,7 @@ func TestIncidents(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
 		t.Logf("%-12s %s", name, formats[name])
 	}
-	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3", "holdout-4", "holdout-5"} {
+	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3", "holdout-4", "holdout-5", "holdout-6"} {
 		if parts[part] != nil {
 			t.Logf("%-12s %s", part, parts[part])
 		}
