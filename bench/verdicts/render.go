@@ -309,7 +309,16 @@ func (w *openCode) write(s step, now time.Time) bool {
 		w.reply[s.Lane] = ""
 	case "ping":
 		w.event(now, "server.heartbeat", m{})
-	case "compact":
+	case "compact": // a message that asks for it, a response that is the summary
+		w.user[s.Lane] = w.id("msg_" + w.session[:8])
+		w.event(now, "message.updated", m{"sessionID": w.ses(s.Lane), "info": m{"id": w.user[s.Lane], "sessionID": w.ses(s.Lane), "role": "user", "time": m{"created": ms}, "agent": "build", "model": m{"providerID": "anthropic", "modelID": "claude-sonnet-4-5"}}})
+		w.part(s, now, w.user[s.Lane], m{"type": "compaction", "auto": true})
+		id := w.id("msg_" + w.session[:8])
+		info := m{"id": id, "sessionID": w.ses(s.Lane), "role": "assistant", "parentID": w.user[s.Lane], "modelID": "claude-sonnet-4-5", "providerID": "anthropic", "mode": "compaction", "agent": "compaction", "summary": true, "time": m{"created": ms}}
+		w.event(now, "message.updated", m{"sessionID": w.ses(s.Lane), "info": info})
+		w.part(s, now, id, m{"type": "text", "text": s.Text, "time": m{"start": ms, "end": ms}})
+		info["finish"], info["time"] = "stop", m{"created": ms, "completed": ms}
+		w.event(now, "message.updated", m{"sessionID": w.ses(s.Lane), "info": info})
 		w.event(now, "session.compacted", m{"sessionID": w.ses(s.Lane)})
 	case "think":
 		w.part(s, now, w.answer(s, now), m{"type": "reasoning", "text": s.Text, "time": m{"start": ms}})

@@ -44,7 +44,7 @@ func Rehearse(f decoder.Factory, heard []Heard, until time.Time, out Rehearsed) 
 	slices.SortStableFunc(heard, func(a, b Heard) int { return a.At.Compare(b.At) })
 	r := &rehearsal{factory: f, format: f.Info().Name, streams: make(map[uint64]*rehearsed), groups: make(map[string][]byte), out: out}
 	r.assembler = assemble.New(assemble.Settings{
-		LocalIDs: func(string) bool { return f.Info().LocalIDs }, LastBytes: r.lastBytes, View: view, Reconciles: reconciled(nil), ShowsDelegates: semconv.ShowsDelegates,
+		LocalIDs: func(string) bool { return f.Info().LocalIDs }, LastBytes: r.lastBytes, View: view, Reconciles: reconciled(nil), ShowsDelegates: semconv.ShowsDelegates, Serves: semconv.Serves,
 	}, r, r)
 	last := heard[0].At
 	for r.now = last; !r.now.After(until); r.now = r.now.Add(time.Second) {

@@ -86,12 +86,6 @@ func (j *Judge) Session(s *Session, now int64) (next int64) {
 	calls := make(map[*Run][]*Call, len(s.Runs))
 	for _, c := range s.Calls {
 		calls[c.Caller] = append(calls[c.Caller], c)
-		if c.Child != nil && !c.Child.Ended {
-			if v.working == nil {
-				v.working = make(map[*Run]int)
-			}
-			v.working[c.Caller]++
-		}
 	}
 	for _, c := range s.Calls {
 		if !c.Caller.gone(int64(v.Rules.Grace)) {
@@ -111,11 +105,22 @@ type judgement struct {
 	*Judge
 	*Session
 	now, next int64
-	working   map[*Run]int // delegates at work, by their caller
 }
 
-// queueing is from how many delegates of one caller at work on another may wait for its turn: agents bound how many work at a time.
+// queueing is from how many delegates of one caller at work on another may wait for its turn: agents bound how
+// many work at a time.
 const queueing = 6
+
+// queued reports whether a delegate may wait for its turn: that of one that has just ended is free now.
+func (v *judgement) queued(c *Call) bool {
+	n := 0
+	for _, r := range v.Runs {
+		if r.Parent == c.Caller && (!r.Ended || !v.late(r.Alive, int64(v.Rules.Start))) {
+			n++
+		}
+	}
+	return n >= queueing
+}
 
 // late reports whether the machine has been awake for so long since a time; if not, the session is judged
 // again when it has.
@@ -172,7 +177,7 @@ func (v *judgement) call(c *Call) Verdict {
 	if c.Delegation && !c.Elsewhere {
 		b := v.History.Bound(StartKey(v.Format))
 		if v.ShowsDelegates || b.N >= 2 || v.Declared && v.History.Bound(HiddenKey(v.Format)).N == 0 {
-			if v.working[c.Caller] < queueing && v.late(st.Begun, max(int64(rules.Start), b.Limit)) {
+			if v.late(st.Begun, max(int64(rules.Start), b.Limit)) && !v.queued(c) {
 				return Verdict{Kind: NeverStarted, Since: st.Begun, Evidence: fmt.Sprintf("%s was called %s ago and its delegate has written nothing", c.name(), v.ago(st.Begun))}
 			}
 			return Verdict{}

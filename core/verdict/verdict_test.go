@@ -179,7 +179,7 @@ func TestFirstDelegate(t *testing.T) {
 	now := 100_000 * sec
 	for name, c := range map[string]struct {
 		declared, hidden bool
-		atWork           int
+		atWork, ended    int // how many delegates; seconds since the first of them ended
 		want             Kind
 	}{
 		"declared":            {declared: true, want: NeverStarted},
@@ -187,6 +187,8 @@ func TestFirstDelegate(t *testing.T) {
 		"answered unseen":     {declared: true, hidden: true, want: Healthy},
 		"two at work":         {declared: true, atWork: 2, want: NeverStarted},
 		"as many as may work": {declared: true, atWork: queueing, want: Healthy},
+		"one has just ended":  {declared: true, atWork: queueing, ended: 1, want: Healthy},
+		"they ended long ago": {declared: true, atWork: queueing, ended: 70, want: NeverStarted},
 	} {
 		j := Judge{Rules: DefaultRules(), History: NewHistory()}
 		if c.hidden {
@@ -198,6 +200,9 @@ func TestFirstDelegate(t *testing.T) {
 		for n := range c.atWork {
 			kid := &Run{ID: fmt.Sprint("kid", n), State: &Progress{Awaits: Model, Answered: true}, Alive: now, Parent: run}
 			kid.Call = &Call{ID: fmt.Sprint("call", n), Tool: "Agent", Delegation: true, Caller: run, Child: kid, State: &CallState{Begun: now - 70*sec}}
+			if n == 0 && c.ended > 0 {
+				kid.Ended, kid.Alive = true, now-int64(c.ended)*sec
+			}
 			s.Runs, s.Calls = append(s.Runs, kid), append(s.Calls, kid.Call)
 		}
 		if j.Session(s, now); late.Verdict.Kind != c.want {

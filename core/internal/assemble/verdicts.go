@@ -108,6 +108,10 @@ type judging struct {
 // session returns the open work of the group; nil when there is none that goes on now.
 func (j judging) session() *verdict.Session {
 	s := &verdict.Session{Format: j.key.Format, Declared: j.settings.ShowsDelegates != nil && j.settings.ShowsDelegates(j.key.Format)}
+	lastBytes := j.settings.LastBytes
+	if j.settings.Serves != nil && j.settings.Serves(j.key.Format) {
+		lastBytes = nil
+	}
 	runs := make(map[string]*verdict.Run, len(j.Runs))
 	waiting := make(map[uint64]int)
 	live := false
@@ -135,8 +139,8 @@ func (j judging) session() *verdict.Session {
 			Ended: r.Ended != running, Lost: r.Ended == bySilence, Failed: r.Outcome == msg.OutcomeError, Stopped: r.Outcome == msg.OutcomeCancelled,
 			Alive: r.Alive, Loop: r.loop(),
 		}
-		if f := j.settings.LastBytes; f != nil && !v.Ended && waiting[r.Stream] == 1 {
-			v.Alive = max(v.Alive, f(r.Stream))
+		if lastBytes != nil && !v.Ended && waiting[r.Stream] == 1 {
+			v.Alive = max(v.Alive, lastBytes(r.Stream))
 		}
 		runs[r.ID] = v
 		s.Runs = append(s.Runs, v)
