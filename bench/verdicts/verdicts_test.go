@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,6 +167,8 @@ func subject(format, s string) string {
 
 var only = flag.String("only", "*/*", "the incidents to re-enact: PART/NAME, a pattern")
 
+var update = flag.Bool("update", false, "write the table of docs/verdicts.md")
+
 const within = 30 * time.Second
 
 // score is a count of verdicts.
@@ -224,11 +227,41 @@ func TestIncidents(t *testing.T) {
 		}
 	}
 	t.Logf("%-12s %s", "all", all)
+	if *only == "*/*" {
+		document(t, len(paths), len(formats), all, confusion)
+	}
 	if p := float64(all.right) / float64(all.right+all.wrong); p < 0.98 {
 		t.Errorf("precision %.3f, less than 0.98", p)
 	}
 	if r := float64(all.right) / float64(all.right+all.missed); r < 0.95 {
 		t.Errorf("recall %.3f, less than 0.95", r)
+	}
+}
+
+// document compares the table of docs/verdicts.md with this run's, or writes it.
+func document(t *testing.T, incidents, formats int, all score, confusion map[[2]string]int) {
+	const path, begin, end = "../../docs/verdicts.md", "<!-- incidents: go test ./bench/verdicts -run TestIncidents -update -->\n", "<!-- end -->\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), begin)
+	was, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no %s … %s", path, begin, end)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d incidents in %d formats: %s.\n\n| the facts | the verdict | cases |\n|---|---|---|\n", incidents, formats, all)
+	for _, k := range slices.SortedFunc(maps.Keys(confusion), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %d |\n", k[0], k[1], confusion[k])
+	}
+	switch {
+	case *update:
+		if err := os.WriteFile(path, []byte(before+begin+b.String()+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	case was != b.String():
+		t.Errorf("%s has another table than this run: -update writes it", path)
 	}
 }
 

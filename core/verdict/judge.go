@@ -42,9 +42,10 @@ type Call struct {
 
 // Loop is a repetition of calls with equal results that goes on.
 type Loop struct {
-	Tool  string
-	Count int64 // calls
-	Took  int64 // ns; since the first
+	Tool   string // of the last call
+	Count  int64  // calls
+	Period int    // how many calls take turns; 0: they are all alike
+	Took   int64  // ns; since the first
 }
 
 // The counts and the pace of a loop: a poll that waits between its calls is none until it has
@@ -244,18 +245,27 @@ func (v *judgement) run(r *Run, calls []*Call) Verdict {
 	case p.Awaits == Permission || p.Awaits == Person:
 		return v.waits(p.Awaits, p.Since, agent(r))
 	case p.Limited != 0:
-		return Verdict{Kind: RateLimited, Since: p.Limited, Evidence: fmt.Sprintf("the provider has refused %s for %s: %s", agent(r), v.ago(p.Limited), p.Trouble)}
+		return Verdict{Kind: RateLimited, Since: p.Limited, Evidence: fmt.Sprintf("the provider refuses %s until its quota is reset or raised: %s", agent(r), or(p.Trouble, "no reason is known"))}
 	case p.Retries > 0:
 		if p.Retries >= 3 || v.late(p.Retrying, int64(rules.Retrying)) {
 			return Verdict{Kind: ModelRetrying, Since: p.Retrying, Evidence: v.failures(r)}
 		}
 		return Verdict{}
 	case r.Loop.endless():
-		return Verdict{Kind: Looping, Since: r.Alive - r.Loop.Took, Evidence: fmt.Sprintf("%s has had the same results of %s %d times in %s", agent(r), r.Loop.Tool, r.Loop.Count, span(r.Loop.Took))}
+		return Verdict{Kind: Looping, Since: r.Alive - r.Loop.Took, Evidence: r.loops()}
 	case len(calls) > 0 || p.Awaits != Model:
 		return Verdict{}
 	}
 	return v.model(r)
+}
+
+// loops is the evidence of a loop.
+func (r *Run) loops() string {
+	l := &r.Loop
+	if l.Period > 1 {
+		return fmt.Sprintf("%s has made the same round of %d calls, with the same results, %d times in %s; the last was of %s", agent(r), l.Period, l.Count/int64(l.Period), span(l.Took), l.Tool)
+	}
+	return fmt.Sprintf("%s has had the same results of %s %d times in %s", agent(r), l.Tool, l.Count, span(l.Took))
 }
 
 // failures is the evidence of requests that failed.
@@ -272,7 +282,7 @@ func (v *judgement) failures(r *Run) string {
 func (v *judgement) model(r *Run) Verdict {
 	p, rules := r.State, &v.Rules
 	b := v.History.Bound(ModelKey(r.Model))
-	limit, than := int64(rules.ModelSilent), "no history of the model"
+	limit, than := int64(rules.ModelSilent), fmt.Sprintf("an answer without history may take %s", span(int64(rules.ModelSilent)))
 	if b.N >= MinSamples {
 		limit = max(limit, b.Limit)
 		than = fmt.Sprintf("its longest of %d answers took %s", b.N, span(b.Longest))

@@ -65,7 +65,7 @@ func (r *run) loop() verdict.Loop {
 			s, n, since = t, more, from
 		}
 	}
-	return verdict.Loop{Tool: s.LoopTool, Count: n, Took: max(0, r.Last-since)}
+	return verdict.Loop{Tool: s.LoopTool, Count: n, Period: s.Period, Took: max(0, r.Last-since)}
 }
 
 // detectFanOut checks a delegation that begins.
