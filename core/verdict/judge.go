@@ -10,6 +10,7 @@ import (
 type Run struct {
 	ID      string
 	Agent   string
+	Format  string // which names an agent without a name
 	Model   string
 	State   *Progress
 	Ended   bool  // by its protocol, by its silence, or with its stream
@@ -379,7 +380,12 @@ func (c *Call) name() string {
 // Name is the call for people.
 func (c *Call) Name() string { return c.name() }
 
-func agent(r *Run) string { return or(r.Agent, "the agent") }
+func agent(r *Run) string {
+	if r.Agent == "" && r.Format != "" {
+		return "the " + r.Format + " agent"
+	}
+	return or(r.Agent, "the agent")
+}
 
 func or(s, other string) string {
 	if s == "" {

@@ -135,7 +135,7 @@ func (j judging) session() *verdict.Session {
 			continue
 		}
 		v := &verdict.Run{
-			ID: r.ID, Agent: cmp.Or(j.agentName(r), "the "+j.key.Format+" agent"), Model: j.model(r), State: &r.Judged.Progress,
+			ID: r.ID, Agent: j.agentName(r), Format: j.key.Format, Model: j.model(r), State: &r.Judged.Progress,
 			Ended: r.Ended != running, Lost: r.Ended == bySilence, Failed: r.Outcome == msg.OutcomeError, Stopped: r.Outcome == msg.OutcomeCancelled,
 			Alive: r.Alive, Loop: r.loop(),
 		}
