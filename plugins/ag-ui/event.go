@@ -94,7 +94,11 @@ func (d *stream) finished() {
 	m.Content = d.Root.Get("result").Text()
 	outcome := d.Root.Get("outcome")
 	m.SetAttr("interrupts", conversation.ShortJSON(outcome.Get("interrupts")))
-	if d.Root.First("runId", "run_id").Equal(d.Run.ID); d.Run.Active() { // LangGraph's is another id
+	switch d.Root.First("runId", "run_id").Equal(d.Run.ID); { // LangGraph's is another id
+	case !d.Run.Active():
+	case outcome.Get("type").Equal("interrupt"): // its run goes on in the one that has the answer
+		m.Signal = msg.RunPause
+	default:
 		m.Kind, m.FinishReason = msg.Stop, cmp.Or(ident.Of(outcome.Get("type")), "stop")
 		d.Run.End(m)
 	}

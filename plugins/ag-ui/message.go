@@ -31,7 +31,10 @@ func (d *stream) request() {
 	d.messages(d.Root.Get("messages"), msg.Complete, "assistant", false)
 	m := d.status("request:" + d.Run.ID)
 	m.SetAttr("parent_run_id", d.id("parentRunId", "parent_run_id"))
-	m.SetAttr("resume", conversation.ShortJSON(d.Root.Get("resume")))
+	if resume := d.Root.Get("resume"); resume.Exists() {
+		m.Signal = msg.RunResume
+		m.SetAttr("resume", conversation.ShortJSON(resume))
+	}
 }
 
 // messages decodes a list that repeats the conversation: those behind the last message of that
