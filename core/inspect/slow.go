@@ -113,6 +113,9 @@ type Bottleneck struct {
 
 func ms(ns int64) float64 { return float64(ns) / 1e6 }
 
+// Unawaited is the note of work in the background that no caller waited for.
+const Unawaited = "no caller waited for it"
+
 // slowTraces is how many traces are read at once: each may be large.
 const slowTraces = 4
 
@@ -264,7 +267,7 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 		d.Notes = append(d.Notes, "its result was reported "+Span(time.Duration(n.Reported-n.End))+" after its work was done")
 	}
 	if !n.Waited() {
-		d.Notes = append(d.Notes, "nobody waited for it")
+		d.Notes = append(d.Notes, Unawaited)
 	}
 	return d
 }
