@@ -66,7 +66,7 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 		for _, size := range [][2]int64{{1440, 900}, {820, 1180}, {390, 844}} {
 			b.setAppearance(t, scheme, size[0], size[1])
 			for n, p := range pages {
-				if size[0] == 820 && n >= 11 {
+				if size[0] == 820 && (n >= 11 || scheme == "dark") { // the layout is that of the light
 					break
 				}
 				name := fmt.Sprintf("%s-%s-%d", p.name, scheme, size[0])
@@ -74,9 +74,9 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 				b.open(t, w.url+p.path)
 				took, paint := time.Since(began), b.firstPaint(t)
 				b.unfold(t)
-				b.shot(t, name)
 				// A turn has no text before the frame that follows the load (content-visibility: auto).
 				b.until(t, fmt.Sprintf(`document.body.innerText.includes(%q)`, p.has))
+				b.shot(t, name)
 				if out := eval[[]string](t, b, overflowing); len(out) > 0 {
 					t.Errorf("%s: overflow the window: %q", name, out)
 				}
@@ -109,13 +109,13 @@ const overflowing = `(() => {
 
 // lowContrast lists texts whose contrast is less than 4.5 to 1, the AA of WCAG.
 const lowContrast = `(() => {
-	const rgb = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
+	const rgb = (c) => (c.match(/[\d.]+/g) || []).map(Number);
 	const light = (c) => { const [r, g, b] = rgb(c).slice(0, 3).map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 	const paper = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] !== 0) return c; } return "rgb(255,255,255)"; };
 	const seen = {};
 	for (const e of document.querySelectorAll("body *")) {
 		if (!Array.from(e.childNodes).some(n => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility()) continue;
-		const pair = [light(getComputedStyle(e).color), light(paper(e))].sort();
+		const pair = [light(getComputedStyle(e).color), light(paper(e))].sort((a, b) => a - b);
 		if ((pair[1] + 0.05) / (pair[0] + 0.05) < 4.5) seen[e.tagName + "." + e.className] = e.textContent.trim().slice(0, 40);
 	}
 	return Object.entries(seen).map(String);

@@ -163,6 +163,9 @@ func (u *UI) board(r request) (string, any, error) {
 		shown := &panel{Panel: d, Address: own.String(), Back: r.State.At("/boards/" + p.Name).String()}
 		if d.Kind != board.Heading {
 			shown.Shown = start(until, func() drawing {
+				if id == "" {
+					r.wait(u.paint)
+				}
 				out := u.draw(r, p.Board, d, look, id != "")
 				if out.Series != nil {
 					if m := p.Marks.Wait(); m != nil {
