@@ -13,6 +13,7 @@ func TestUI(t *testing.T) {
 	rules := axe(t)
 	t.Run("pages", func(t *testing.T) { everyPage(t, w, b, rules) })
 	t.Run("boards", func(t *testing.T) { everyBoard(t, w, b, rules) })
+	t.Run("paint", func(t *testing.T) { paints(t, w, b) })
 	t.Run("zoom", func(t *testing.T) { zooms(t, w, b) })
 	t.Run("theme", func(t *testing.T) { themeButton(t, w, b) })
 	b.setAppearance(t, "light", 1280, 900)
