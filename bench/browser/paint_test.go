@@ -18,7 +18,7 @@ func paints(t *testing.T, w *world, b *tab) {
 		}
 		slices.Sort(paint)
 		t.Logf("%-42s first paint %4.0f ms at best, %4.0f ms at worst", path, paint[0], paint[len(paint)-1])
-		if paint[0] > 500 { // five times what it takes alone
+		if paint[0] > 1000 { // ten times what it takes alone
 			t.Errorf("%s shows nothing for %.0f ms", path, paint[0])
 		}
 		const blocking = `performance.getEntriesByType("resource").filter(r => r.renderBlockingStatus === "blocking")`

@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 )
@@ -65,9 +66,12 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 	b.until(t, `document.body.innerText.includes("1 stuck")`) // the sidecar has read it, and has notified the page
 	for _, scheme := range []string{"light", "dark"} {
 		for _, size := range [][2]int64{{1440, 900}, {820, 1180}, {390, 844}} {
+			if scheme == "dark" && size[0] < 1440 && os.Getenv("SHOTS") == "" {
+				continue // the boxes are those of the light, the colors those of the wide window: only a person looks
+			}
 			b.setAppearance(t, scheme, size[0], size[1])
 			for n, p := range pages {
-				if size[0] == 820 && (n >= 11 || scheme == "dark") { // the layout is that of the light
+				if size[0] == 820 && n >= 11 {
 					break
 				}
 				name := fmt.Sprintf("%s-%s-%d", p.name, scheme, size[0])
