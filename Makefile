@@ -100,8 +100,10 @@ typescript:
 # Opens `earshot ui` in a headless Chromium and looks at every page; fails without
 # one. make browser SHOTS=/tmp/ui leaves pictures of what it saw.
 SHOTS ?=
+# make browser APPROVE=1 writes what TestApproved compares with: read the difference.
+APPROVE ?=
 browser: build
-	cd bench/browser && SHOTS='$(SHOTS)' CGO_ENABLED=$(CGO) $(GO) test $(RACE) -count=1 -timeout 10m ./...
+	cd bench/browser && SHOTS='$(SHOTS)' UPDATE='$(APPROVE)' CGO_ENABLED=$(CGO) $(GO) test $(RACE) -count=1 -timeout 10m ./...
 
 # Fills an embedded store through the real pipeline and the engine, and measures
 # every query of the dashboards on it; bench/queries.md has an earlier run. 50e6
