@@ -151,14 +151,9 @@ func (u *UI) board(r request) (string, any, error) {
 	if id != "" {
 		until = r.Now.Add(panelAlone)
 	}
-	begin := func() {
-		if id == "" { // the queries of a board take every core, as those of a busy page
-			r.wait(u.paint)
-		}
-	}
-	p.Variables = start(until, func() []variable { begin(); return u.variables(r, p.Board, look) })
-	p.Marks = start(until, func() []chart.Mark { begin(); return u.marks(r, p.Board, look) })
-	p.Around = start(until, func() hint { begin(); return hint{u.around(r)} })
+	p.Variables = start(until, func() []variable { return u.variables(r, p.Board, look) })
+	p.Marks = start(until, func() []chart.Mark { return u.marks(r, p.Board, look) })
+	p.Around = start(until, func() hint { return hint{u.around(r)} })
 	// A board's panels are asked for when it is shown, those of one panel alone.
 	for _, d := range p.Board.Panels {
 		if id != "" && id != strconv.Itoa(d.ID) || id != "" && d.Kind == board.Heading {
@@ -168,7 +163,6 @@ func (u *UI) board(r request) (string, any, error) {
 		shown := &panel{Panel: d, Address: own.String(), Back: r.State.At("/boards/" + p.Name).String()}
 		if d.Kind != board.Heading {
 			shown.Shown = start(until, func() drawing {
-				begin()
 				out := u.draw(r, p.Board, d, look, id != "")
 				if out.Series != nil {
 					if m := p.Marks.Wait(); m != nil {

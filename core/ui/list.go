@@ -6,8 +6,8 @@ import "github.com/earshot-dev/earshot/core/ui/address"
 func (u *UI) list() []page {
 	boardRange := address.Range{From: "now-6h", To: "now"}
 	return []page{
-		{name: "Slow", pattern: "/slow", title: "Slow delegations", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, busy: true, load: u.slow},
-		{pattern: "/{$}", title: "Slow delegations", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, busy: true, load: u.slow},
+		{name: "Slow", pattern: "/slow", title: "Slow delegations", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, load: u.slow},
+		{pattern: "/{$}", title: "Slow delegations", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, load: u.slow},
 
 		{name: "Conversations", pattern: "/sessions", title: "Conversations", template: "sessions.html", load: u.sessions},
 		{pattern: "/session/{id...}", title: "Conversation", template: "session.html", style: "session.css", script: "session.js", untimed: true, load: u.session},
@@ -21,13 +21,13 @@ func (u *UI) list() []page {
 		{pattern: "/boards/{name}", template: "board.html", style: "uplot.css board.css", script: "uplot.js board.js", since: boardRange, streamed: true, load: u.board},
 		{pattern: "/boards/{name}/{panel}", template: "panel.html", style: "uplot.css board.css", script: "uplot.js board.js", since: boardRange, streamed: true, load: u.board},
 
-		{name: "Cost", pattern: "/cost", title: "Cost", template: "cost.html", style: "cost.css", since: address.Range{From: "now-30d", To: "now"}, busy: true, load: u.cost},
+		{name: "Cost", pattern: "/cost", title: "Cost", template: "cost.html", style: "cost.css", since: address.Range{From: "now-30d", To: "now"}, load: u.cost},
 
 		{name: "Compare", pattern: "/compare", title: "Compare", template: "compare.html", style: "compare.css", since: address.Range{From: "now-24h", To: "now"}, load: u.compare},
 
 		{name: "Changes", pattern: "/changes", title: "Changes", template: "changes.html", style: "changes.css", since: address.Range{From: "now-7d", To: "now"}, load: u.changes},
 
-		{name: "Now", pattern: "/now", title: "Now", template: "now.html", since: address.Range{From: "now-1h", To: "now"}, busy: true, load: u.now},
+		{name: "Now", pattern: "/now", title: "Now", template: "now.html", since: address.Range{From: "now-1h", To: "now"}, load: u.now},
 
 		{name: "Tools", pattern: "/tools", title: "Tools", template: "tools.html", load: u.tools},
 	}

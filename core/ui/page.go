@@ -27,8 +27,6 @@ type page struct {
 	since address.Range
 	// A streamed page is sent as it is rendered, for data that takes long to load: .Flush sends the part that is rendered.
 	streamed bool
-	// The queries of a busy page take every core: they wait until its head is shown.
-	busy bool
 	// untimed pages show the same in every range of time, and offer none.
 	untimed bool
 
@@ -44,16 +42,6 @@ type request struct {
 	*http.Request
 	State address.State
 	Now   time.Time
-}
-
-// wait returns when the request is that old, or gone.
-func (r request) wait(age time.Duration) {
-	t := time.NewTimer(time.Until(r.Now.Add(age)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-r.Context().Done():
-	}
 }
 
 // view is the data of a template.
@@ -135,9 +123,6 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 				bare := v
 				timer := time.AfterFunc(u.soon, func() { head.send(w, t, bare) })
 				defer timer.Stop()
-			}
-			if p.busy {
-				asked.wait(u.paint)
 			}
 			var title string
 			if title, v.Data, err = p.load(asked); title != "" {

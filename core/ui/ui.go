@@ -53,12 +53,8 @@ var pages embed.FS
 //go:embed assets
 var assets embed.FS
 
-// A page shows something within a tenth of a second: its head is sent at once, unless the request is refused before any query,
-// and queries that take every core begin when the browser has had the time to show it.
-const (
-	headWait  = 3 * time.Millisecond
-	paintWait = 25 * time.Millisecond
-)
+// headWait is when the head of a page is sent, before its data: at once, unless the request is refused before any query.
+const headWait = 3 * time.Millisecond
 
 // Querier reads the tables.
 type Querier interface {
@@ -76,7 +72,6 @@ type UI struct {
 	slots  chan struct{} // of panels whose queries run
 	wait   time.Duration // how long a board waits for its panels
 	soon   time.Duration // how long a page waits for its data before its head is sent
-	paint  time.Duration // how long the queries of a busy page wait for the browser
 	pages  []page
 	fails  *template.Template // the page of an error
 	mux    *http.ServeMux
@@ -86,7 +81,7 @@ type UI struct {
 
 // New returns the pages over the tables that q reads; costs are by the prices.
 func New(q Querier, prices *price.Table) (*UI, error) {
-	u := &UI{q: q, prices: prices, slots: make(chan struct{}, panelsAtOnce), wait: panelsWait, soon: headWait, paint: paintWait, mux: http.NewServeMux()}
+	u := &UI{q: q, prices: prices, slots: make(chan struct{}, panelsAtOnce), wait: panelsWait, soon: headWait, mux: http.NewServeMux()}
 	var err error
 	if u.version, err = version(); err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func get(t *testing.T, q Querier, host, path string) *httptest.ResponseRecorder 
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.soon, u.paint = time.Hour, 0 // each answer has its status
+	u.soon = time.Hour // each answer has its status
 	r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
 	w := httptest.NewRecorder()
 	u.ServeHTTP(w, r)
