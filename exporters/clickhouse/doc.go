@@ -65,8 +65,9 @@
 // The parts and statements of a small insert decide its cost: 80 messages take 37 ms, 18 without the four
 // materialized views that there were, each of which is planned again (2 to 6 ms) and writes a part of a dozen files, if
 // it has rows. Of a thousand live streams, inserts of 100 rows into messages and spans are more than half of the
-// engine's time. So a table that is not read at once has no view: the attribution collects its own facts
-// (collect.go). These change nothing that could be measured: settings of the insert (threads, analyzer, compiled
+// engine's time. So a table that is not read at once has no view: the attribution collects its own facts,
+// and the machines of conversations (collect.go). The largest view that is left is that of sessions, a third of an insert of
+// messages. These change nothing that could be measured: settings of the insert (threads, analyzer, compiled
 // expressions), of the parts (marks of substreams, sizes of strings, sparse columns, uncompressed marks), and a view that
 // selects few rows for others behind a table of the engine Null, because those behind it are planned all the same.
 // BenchmarkLiveFlush and BenchmarkViewsOfFacts measure it.

@@ -151,6 +151,9 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 		if err == nil {
 			_, err = p.pass(ctx, since)
 		}
+		if err == nil {
+			stored.attributed()
+		}
 		if ctx.Err() != nil {
 			return
 		}
