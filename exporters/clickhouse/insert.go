@@ -55,7 +55,7 @@ func (x *Exporter) insert(ctx context.Context, i insertion) error {
 	if i.size >= largeInsert {
 		settings["materialize_skip_indexes_on_insert"] = 1
 		settings["min_insert_block_size_bytes"] = 2 * i.size // one part, not a large and a small one
-		if x.settlesDays() {
+		if settlesDays(x) {
 			settings["exclude_materialize_skip_indexes_on_insert"] = textIndex
 		}
 	}

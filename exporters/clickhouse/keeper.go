@@ -54,7 +54,7 @@ func (k *keeper) start(prepare context.Context, x *Exporter) {
 	}
 	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, log) })
 	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k.stored, log) })
-	if x.settlesDays() {
+	if settlesDays(x) {
 		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
 		replaced, err := p.empty(prepare)
 		if err != nil {
@@ -64,8 +64,8 @@ func (k *keeper) start(prepare context.Context, x *Exporter) {
 	}
 }
 
-// settlesDays reports whether the keeper merges the days that are over.
-func (x *Exporter) settlesDays() bool { return x.conn.embedded && x.settings.CreateSchema }
+// settlesDays reports whether the exporter's keeper merges the days that are over.
+func settlesDays(x *Exporter) bool { return x.conn.embedded && x.settings.CreateSchema }
 
 func (k *keeper) stop() {
 	if k.cancel != nil {

@@ -18,7 +18,7 @@ func TestTextIndexIsBuiltOncePerDay(t *testing.T) {
 		t.Run(fmt.Sprint(inserts), func(t *testing.T) {
 			x, c := exporter(t, func(s *Settings) { s.TempDir = t.TempDir() })
 			x.keeper.stop()
-			if !x.settlesDays() {
+			if !settlesDays(x) {
 				t.Skip("of the embedded store")
 			}
 			if err := c.Exec(t.Context(), "SYSTEM STOP MERGES messages"); err != nil {
