@@ -25,7 +25,7 @@ type insertion struct {
 // largeInsert is the size from which an insert builds the indexes of its part: no merge may come that would.
 const largeInsert = 32 << 20
 
-// textIndex is the full-text index of messages. To build it takes a third of the engine's time of a backlog, and the merge
+// textIndex is the full-text index of messages. To build it takes a quarter of the engine's time of a backlog's inserts, and the merge
 // of a day that is over builds it again from the contents. So where settled.go looks after those days, no insert builds it.
 const textIndex = "idx_fts"
 
