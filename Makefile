@@ -9,13 +9,18 @@ TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 
 # The race detector needs a C compiler, which Go and npm do not bring. Without one the
 # tests run without it, and say so.
-RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+CGO  := $(shell $(GO) env CGO_ENABLED)
+RACE := $(if $(filter 1,$(CGO)),-race)
+
+# Everything else is built without C, as the executables are, and with the same flags: each other
+# combination has the compiler do its minutes of work once more.
+export CGO_ENABLED := 0
 
 .PHONY: build cross demo test unit lint vulncheck bench bench-backlog bench-otlp bench-queries chaos security sbom release release-test upgrade-test mutate cross-check conformance conformance-update dashboards browser python typescript generate engine clean
 
 build: $(BIN)
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/earshot-store ./cmd/earshot-store
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
+	$(GO) build -ldflags '-s -w' -o $(BIN)/earshot-store ./cmd/earshot-store
 	@$(MAKE) --no-print-directory engine || echo 'built without the engine of the embedded store: earshot up, run and demo fetch it when they start'
 
 $(BIN):
@@ -26,8 +31,8 @@ $(BIN):
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 cross:
 	@for p in $(PLATFORMS); do echo $$p; \
-		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./... && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; done
-	@echo windows/amd64; CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/earshot && CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/earshot
+		GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./... && GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; done
+	@echo windows/amd64; GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/earshot && GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/earshot
 
 # The part of cross that CI can afford, in lint: types alone, half a minute of processor time for all
 # platforms, where go vet with an empty cache takes four minutes for one.
@@ -42,7 +47,7 @@ demo: build
 test: build lint conformance
 	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
-	$(GO) test $(RACE) -vet=off -p 4 -shuffle=on -timeout 40m ./... # lint has vetted them
+	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -vet=off -p 4 -shuffle=on -timeout 40m ./... # lint has vetted them
 
 # The unit tier: no engine, no race detector, no processes of the product but decoders;
 # under three minutes on two cores. make unit PKG=./core/msg/... runs a part of it.
@@ -69,8 +74,10 @@ vulncheck:
 	esac
 
 # Every bundled decoder, as a process, against the conformance suite; and its speed, in one
-# process, against bench/decoders.json, which conformance-update writes.
+# process, against bench/decoders.json, which conformance-update writes. Before it, the suite
+# against decoders that are wrong on purpose.
 conformance: build
+	$(GO) test ./core/decoder/conformance/internal/mutants
 	@$(GO) run ./bench/cmd/conformance $(BIN)/earshot plugins bench/decoders.json
 conformance-update: build
 	@$(GO) run ./bench/cmd/conformance -speed -update $(BIN)/earshot plugins bench/decoders.json
@@ -84,17 +91,19 @@ dashboards: engine
 # Holds decoders that are written in Python to the conformance suite; needs Python with
 # gRPC (Debian: python3-grpcio python3-protobuf), or pip and its registry.
 python:
-	$(GO) test -race -count=1 -tags python -run Python ./core/decoder/conformance ./cmd/earshot
+	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -count=1 -tags python -run Python ./core/decoder/conformance ./cmd/earshot
 
 # The same for TypeScript; needs Node.js 20 and npm, which installs what the decoder imports.
 typescript:
-	$(GO) test -race -count=1 -tags typescript -run TypeScript ./core/decoder/conformance ./cmd/earshot
+	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -count=1 -tags typescript -run TypeScript ./core/decoder/conformance ./cmd/earshot
 
 # Opens `earshot ui` in a headless Chromium and looks at every page; fails without
 # one. make browser SHOTS=/tmp/ui leaves pictures of what it saw.
 SHOTS ?=
+# make browser APPROVE=1 writes what TestApproved compares with: read the difference.
+APPROVE ?=
 browser: build
-	cd bench/browser && SHOTS='$(SHOTS)' $(GO) test -race -count=1 -timeout 10m ./...
+	cd bench/browser && SHOTS='$(SHOTS)' UPDATE='$(APPROVE)' CGO_ENABLED=$(CGO) $(GO) test $(RACE) -count=1 -timeout 10m ./...
 
 # Fills an embedded store through the real pipeline and the engine, and measures
 # every query of the dashboards on it; bench/queries.md has an earlier run. 50e6
@@ -162,7 +171,7 @@ release-test:
 FROM ?= main
 upgrade-test:
 	@dir="$$(mktemp -d)" && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/tree" "$$dir/bin" && git archive '$(FROM)' | tar -x -C "$$dir/tree" && \
-	( cd "$$dir/tree" && CGO_ENABLED=0 $(GO) build -trimpath -o "$$dir/bin/" ./cmd/earshot ./cmd/earshot-store ) && \
+	( cd "$$dir/tree" && $(GO) build -trimpath -o "$$dir/bin/" ./cmd/earshot ./cmd/earshot-store ) && \
 	EARSHOT_PREVIOUS="$$dir/bin" $(GO) test -count=1 -tags upgrade -run '^TestPreviousBuild$$' -timeout 15m ./bench/e2e
 
 # The licences of what the binaries contain, in NOTICE, and a CycloneDX list of the same.

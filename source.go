@@ -8,7 +8,7 @@ import (
 	"io/fs"
 )
 
-//go:embed go.mod go.sum LICENSE core/msg/*.go core/frame core/proto core/sdk core/internal/wire core/internal/host core/sandbox
+//go:embed go.mod go.sum LICENSE core/msg/*.go core/frame core/proto core/sdk core/internal/wire core/internal/plane core/internal/host core/sandbox
 //go:embed core/decoder/*.go core/decoder/conformance/*.go core/decoder/decodertest
 var source embed.FS
 

@@ -71,6 +71,7 @@ func newWorld() (_ *world, err error) {
 	}
 	build := exec.Command("go", "build", "-o", w.bin+string(filepath.Separator),
 		"github.com/earshot-dev/earshot/cmd/earshot", "github.com/earshot-dev/earshot/cmd/earshot-store")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build: %w\n%s", err, out)
 	}

@@ -40,6 +40,7 @@ func open(t *testing.T) *world {
 	gen := exec.CommandContext(t.Context(), "go", "run", "./bench/cmd/gen", "-dir", filepath.Join(w.traffic, "legion"),
 		"-sessions", "30", "-bytes", "3e6", "-max-content", "3000", "-start", time.Now().UTC().Add(-5*time.Hour).Format(time.RFC3339))
 	gen.Dir = root
+	gen.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := gen.CombinedOutput(); err != nil {
 		t.Fatalf("gen: %v\n%s", err, out)
 	}

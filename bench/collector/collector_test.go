@@ -34,6 +34,7 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	for _, args := range [][]string{{"build", "-o", dir, "."}, {"build", "-C", "../..", "-o", dir, "./cmd/earshot", "./cmd/earshot-store"}} {
 		build := exec.Command("go", args...)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 			return 1

@@ -147,7 +147,7 @@ func TestNewPlugin(t *testing.T) {
 		for _, args := range [][]string{{"test"}, {"build", "-o", "decoder", "."}} {
 			c := exec.CommandContext(t.Context(), "go", args...)
 			c.Dir = h.path(name)
-			c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off")
+			c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "CGO_ENABLED=0")
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Fatalf("%s: go %v: %v\n%s", name, args, err, out)
 			}

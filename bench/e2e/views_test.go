@@ -56,6 +56,17 @@ func TestViewsAreStoredOnce(t *testing.T) {
 	if !strings.Contains(show, "seen by claude-code, claude-code-otel") {
 		t.Errorf("show prints no provenance:\n%s", show)
 	}
+	// The query of docs/provenance.md.
+	seen := first.query(`SELECT kind, format, arrayStringConcat(JSONExtract(s.attributes['earshot.seen_by.messages'], toString(message_id), 'Array(String)'), ', ') AS seen_by
+		FROM v_messages AS m INNER JOIN (SELECT lower(hex(span_id)) AS span, attributes FROM spans FINAL) AS s ON s.span = m.span_id
+		WHERE seen_by != '' ORDER BY kind, ts`)
+	t.Log(strings.Join(seen, "\n"))
+	if len(seen) == 0 {
+		t.Error("no message is seen by both")
+	}
+	if show := string(first.command("show", "-o", "json", "5e550000-0000-4000-8000-0000000000b7")); !strings.Contains(show, `"seen_messages"`) {
+		t.Errorf("show has no provenance of messages:\n%s", show)
+	}
 }
 
 // TestLeadingViewIsStoredOnce: a rollout of Codex and its telemetry, which has no ids of responses, whichever is

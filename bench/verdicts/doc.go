@@ -6,8 +6,8 @@
 // An incident is a text file of incidents/before, written before the rules were tuned, of
 // incidents/after, written when they were fixed, or of incidents/holdout-1 and holdout-2, each written
 // in one go, the first without a look at the rules, and the second before the first had mended them,
-// or of holdout-3 and holdout-4, of which the first was written without a look at the rules, and the second
-// when what it found was mended:
+// or of holdout-3 and holdout-4, and holdout-5 and holdout-6, of which the first was written without a look at the
+// rules, and the second when what it found was mended:
 //
 //	thread: where it was reported
 //	formats: claude-code opencode        it is one case in each
@@ -21,7 +21,8 @@
 // (a call whose id names the run), background (likewise, and no one waits), begin (the delegate's
 // prompt), retry, limit, ask (permission for a call), allow, pause, fail (the run), close (its
 // connection), ping (a sign of life of a server), progress (of a call), resume, cancel, interrupt
-// (by the person). A line "history of the transcript" makes all before it backlog that is old; "clock 3h"
+// (by the person), think (aloud), compact, refuse (an answer that is an error) and again (the request after it). A
+// retry that begins with a duration waits for so long. A line "history of the transcript" makes all before it backlog that is old; "clock 3h"
 // puts the agent's clock ahead; "jump 60s 2h" sets it ahead, or back, in the midst; "asleep 10s 2h" is a machine that sleeps.
 //
 // Every verdict must be made within 30 s of its time, on its subject and with its name. Any

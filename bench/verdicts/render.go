@@ -174,10 +174,15 @@ func (w *claudeCode) write(s step, now time.Time) bool {
 			}
 			w.queued = nil
 		}
+	case "think":
+		w.assistant(s, now, nil, m{"type": "thinking", "thinking": s.Text, "signature": "c2ln"})
+	case "compact":
+		w.line(s, now, m{"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "compactMetadata": m{"trigger": "auto", "preTokens": 155000}})
+		w.line(s, now, m{"type": "user", "isCompactSummary": true, "isVisibleInTranscriptOnly": true, "message": m{"role": "user", "content": s.Text}})
 	case "interrupt":
 		w.line(s, now, m{"type": "user", "message": m{"role": "user", "content": []any{m{"type": "text", "text": "[Request interrupted by user]"}}}})
 	case "retry":
-		w.line(s, now, m{"type": "system", "subtype": "api_error", "level": "error", "retryInMs": 1000, "retryAttempt": 1, "maxRetries": 10,
+		w.line(s, now, m{"type": "system", "subtype": "api_error", "level": "error", "retryInMs": waits(s, time.Second).Milliseconds(), "retryAttempt": 1, "maxRetries": 10,
 			"error": m{"status": 529, "error": m{"type": "error", "error": m{"type": "overloaded_error", "message": "Overloaded"}}}})
 	case "limit":
 		w.line(s, now, m{"type": "assistant", "isApiErrorMessage": true, "apiErrorStatus": 429, "error": "rate_limit", "requestId": "req_lim", "message": m{
@@ -196,11 +201,12 @@ type openCode struct {
 	user     map[string]string // message, by lane
 	reply    map[string]string
 	calls    map[string]m
+	above    map[string]string // the lane that asks for a delegate
 	finished map[string]bool
 }
 
 func newOpenCode(session string) *openCode {
-	return &openCode{session: session, user: map[string]string{}, reply: map[string]string{}, calls: map[string]m{}, finished: map[string]bool{}}
+	return &openCode{session: session, user: map[string]string{}, reply: map[string]string{}, calls: map[string]m{}, above: map[string]string{}, finished: map[string]bool{}}
 }
 
 func (w *openCode) ses(lane string) string {
@@ -261,11 +267,11 @@ func (w *openCode) write(s step, now time.Time) bool {
 		}
 		w.prompt(s, now)
 	case "begin":
-		w.create(s, now, w.ses(""))
+		w.create(s, now, w.ses(w.above[s.Lane]))
 		w.prompt(s, now)
 		if call := w.calls[s.Lane]; call != nil {
 			call["state"].(m)["metadata"] = m{"sessionId": w.ses(s.Lane)}
-			w.part(step{}, now, call["messageID"].(string), call)
+			w.part(step{Lane: w.above[s.Lane]}, now, call["messageID"].(string), call)
 		}
 	case "text", "final":
 		id := w.answer(s, now)
@@ -280,6 +286,7 @@ func (w *openCode) write(s step, now time.Time) bool {
 		input, tool := raw(s.Text), s.Name
 		if s.What == "delegate" {
 			input, tool = m{"description": "Ask " + s.Name, "prompt": s.Text, "subagent_type": s.Name}, "task"
+			w.above[s.ID] = s.Lane
 		}
 		p := m{"id": w.id("prt_" + w.session[:8]), "type": "tool", "callID": "call_" + w.session[:8] + s.ID, "tool": tool, "state": m{"status": "running", "input": input, "time": m{"start": ms}}}
 		w.calls[s.ID] = p
@@ -300,8 +307,23 @@ func (w *openCode) write(s step, now time.Time) bool {
 		w.part(s, now, p["messageID"].(string), p)
 		w.info(s, now, "tool-calls")
 		w.reply[s.Lane] = ""
+	case "ping":
+		w.event(now, "server.heartbeat", m{})
+	case "compact": // a message that asks for it, a response that is the summary
+		w.user[s.Lane] = w.id("msg_" + w.session[:8])
+		w.event(now, "message.updated", m{"sessionID": w.ses(s.Lane), "info": m{"id": w.user[s.Lane], "sessionID": w.ses(s.Lane), "role": "user", "time": m{"created": ms}, "agent": "build", "model": m{"providerID": "anthropic", "modelID": "claude-sonnet-4-5"}}})
+		w.part(s, now, w.user[s.Lane], m{"type": "compaction", "auto": true})
+		id := w.id("msg_" + w.session[:8])
+		info := m{"id": id, "sessionID": w.ses(s.Lane), "role": "assistant", "parentID": w.user[s.Lane], "modelID": "claude-sonnet-4-5", "providerID": "anthropic", "mode": "compaction", "agent": "compaction", "summary": true, "time": m{"created": ms}}
+		w.event(now, "message.updated", m{"sessionID": w.ses(s.Lane), "info": info})
+		w.part(s, now, id, m{"type": "text", "text": s.Text, "time": m{"start": ms, "end": ms}})
+		info["finish"], info["time"] = "stop", m{"created": ms, "completed": ms}
+		w.event(now, "message.updated", m{"sessionID": w.ses(s.Lane), "info": info})
+		w.event(now, "session.compacted", m{"sessionID": w.ses(s.Lane)})
+	case "think":
+		w.part(s, now, w.answer(s, now), m{"type": "reasoning", "text": s.Text, "time": m{"start": ms}})
 	case "retry":
-		w.event(now, "session.status", m{"sessionID": w.ses(s.Lane), "status": m{"type": "retry", "attempt": w.n, "message": "Overloaded", "next": ms + 4000}})
+		w.event(now, "session.status", m{"sessionID": w.ses(s.Lane), "status": m{"type": "retry", "attempt": w.n, "message": "Overloaded", "next": ms + waits(s, 4*time.Second).Milliseconds()}})
 	case "ask":
 		p := w.calls[s.ID]
 		w.event(now, "permission.asked", m{"id": "per_" + w.session[:8] + s.ID, "sessionID": w.ses(s.Lane), "permission": "bash", "patterns": []any{"*"}, "metadata": m{}, "always": []any{},

@@ -202,7 +202,9 @@ func (w *openAIChat) write(s step, now time.Time) bool {
 		w.done(now, m{"role": "assistant", "content": nil, "tool_calls": []any{call}})
 	case "result":
 		w.request(now, m{"role": "tool", "tool_call_id": "call_" + w.session[:8] + s.ID, "content": s.Text})
-	case "retry", "limit": // the answer is an error; a retry asks again at once
+	case "again":
+		w.request(now)
+	case "retry", "limit", "refuse": // the answer is an error; a retry asks again at once
 		e := m{"message": "Rate limit reached", "type": "requests", "param": nil, "code": "rate_limit_exceeded"}
 		if s.What == "limit" {
 			e = m{"message": "You exceeded your current quota", "type": "insufficient_quota", "param": nil, "code": "insufficient_quota"}

@@ -2,9 +2,11 @@ package verdicts
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +48,22 @@ func writerOf(format, name string) writer {
 		return newOTelGenAI(session(name))
 	case "mcp":
 		return newMCP(session(name))
+	case "pi", "openclaw":
+		return newPi(session(name))
+	case "vercel-ui":
+		return newVercelUI(session(name))
+	case "copilot":
+		return newCopilot(session(name))
+	case "claude-stream":
+		return newClaudeStream(session(name))
+	case "acp":
+		return newACP(session(name))
+	case "anthropic-sse":
+		return newAnthropic(session(name))
+	case "openai-responses":
+		return newOpenAIResponses(session(name))
+	case "ag-ui":
+		return newAGUI(session(name))
 	}
 	return nil
 }
@@ -136,9 +154,9 @@ func play(t *testing.T, c *incident, format string) (out []made) {
 func subject(format, s string) string {
 	if s == "delegation" {
 		switch format {
-		case "claude-code":
+		case "claude-code", "claude-stream", "anthropic-sse":
 			return "Agent"
-		case "opencode":
+		case "opencode", "copilot":
 			return "task"
 		case "agno":
 			return "delegate_task_to_member"
@@ -146,6 +164,10 @@ func subject(format, s string) string {
 	}
 	return s
 }
+
+var only = flag.String("only", "*/*", "the incidents to re-enact: PART/NAME, a pattern")
+
+var update = flag.Bool("update", false, "write the table of docs/verdicts.md")
 
 const within = 30 * time.Second
 
@@ -165,7 +187,7 @@ func (s *score) add(o score) {
 // TestIncidents re-enacts the corpus and holds the goals: precision 0.98 and recall 0.95 over
 // all, each verdict within 30 s.
 func TestIncidents(t *testing.T) {
-	paths, err := filepath.Glob("incidents/*/*.txt")
+	paths, err := filepath.Glob("incidents/" + *only + ".txt")
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no incidents", err)
 	}
@@ -199,17 +221,47 @@ func TestIncidents(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
 		t.Logf("%-12s %s", name, formats[name])
 	}
-	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3", "holdout-4"} {
+	for _, part := range []string{"before", "after", "holdout-1", "holdout-2", "holdout-3", "holdout-4", "holdout-5", "holdout-6"} {
 		if parts[part] != nil {
 			t.Logf("%-12s %s", part, parts[part])
 		}
 	}
 	t.Logf("%-12s %s", "all", all)
+	if *only == "*/*" {
+		document(t, len(paths), len(formats), all, confusion)
+	}
 	if p := float64(all.right) / float64(all.right+all.wrong); p < 0.98 {
 		t.Errorf("precision %.3f, less than 0.98", p)
 	}
 	if r := float64(all.right) / float64(all.right+all.missed); r < 0.95 {
 		t.Errorf("recall %.3f, less than 0.95", r)
+	}
+}
+
+// document compares the table of docs/verdicts.md with this run's, or writes it.
+func document(t *testing.T, incidents, formats int, all score, confusion map[[2]string]int) {
+	const path, begin, end = "../../docs/verdicts.md", "<!-- incidents: go test ./bench/verdicts -run TestIncidents -update -->\n", "<!-- end -->\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), begin)
+	was, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no %s … %s", path, begin, end)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d incidents in %d formats: %s.\n\n| the facts | the verdict | cases |\n|---|---|---|\n", incidents, formats, all)
+	for _, k := range slices.SortedFunc(maps.Keys(confusion), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %d |\n", k[0], k[1], confusion[k])
+	}
+	switch {
+	case *update:
+		if err := os.WriteFile(path, []byte(before+begin+b.String()+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	case was != b.String():
+		t.Errorf("%s has another table than this run: -update writes it", path)
 	}
 }
 

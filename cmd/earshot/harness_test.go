@@ -32,7 +32,9 @@ var storeBinary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(dir, "earshot-store")
-	if out, err := exec.Command("go", "build", "-o", bin, "github.com/earshot-dev/earshot/cmd/earshot-store").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", bin, "github.com/earshot-dev/earshot/cmd/earshot-store")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build earshot-store: %w\n%s", err, out)
 	}
 	return bin, nil

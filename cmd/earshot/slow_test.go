@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -255,6 +256,38 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	text, _ := h.run("explain", d.TraceID)
 	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Still running: 4 steps. The last to begin was the tool sonar, silent for 9m") {
 		t.Errorf("explanation:\n%s", text)
+	}
+}
+
+// TestSlowPicksByTheWait has calls whose wait is not as long as the work of the delegate: the rows are those of the
+// longest waits, however few are asked for.
+func TestSlowPicksByTheWait(t *testing.T) {
+	h := newHome(t)
+	in := newTurn("waits", time.Now().Add(-20*time.Minute))
+	in.run("turn", "", "pilot", 0, 400)
+	call := func(to string, start, result, done float64) {
+		in.delegation(to, "turn", "pilot", to, start, result).Worked = in.at(done)
+		in.run(to+"-run", to, to, start, done)
+		in.chat(to+"-chat", to+"-run", start, start+1, done)
+	}
+	call("diver", 0, 100, 5) // its result was late
+	call("mate", 110, 170, 170)
+	// Reported together: each caller waited as long as its delegate worked.
+	call("cook", 180, 380, 200)
+	call("clerk", 180, 380, 210)
+	call("scout", 180, 380, 260)
+	h.export(export.Batch{Spans: in.spans})
+	want := []string{"diver 100000", "scout 80000", "mate 60000", "clerk 30000", "cook 20000"}
+	for n := 1; n <= len(want); n++ {
+		var list []inspect.SlowDelegation
+		h.json(&list, "slow", "-n", fmt.Sprint(n))
+		var got []string
+		for _, d := range list {
+			got = append(got, fmt.Sprint(d.DelegateTo, " ", d.DurationMS))
+		}
+		if diff := cmp.Diff(want[:n], got); diff != "" {
+			t.Errorf("the longest %d: %s", n, diff)
+		}
 	}
 }
 

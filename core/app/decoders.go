@@ -37,12 +37,6 @@ type Decoder struct {
 	Shadowed bool
 }
 
-// gcPercent is how far the heap of a decoder written in Go may grow between two
-// collections. Most of the live heap is buffers of frames, which have no pointers and cost
-// a collection nothing, and little is allocated for a message, so it is done sooner than
-// usual: a sidecar is a guest on the machine of the agent.
-const gcPercent = 30
-
 // launch returns the settings with which the decoder of a format is started.
 func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logger) (host.Settings, error) {
 	p, ok := c.Plugins[name]
@@ -55,7 +49,6 @@ func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logge
 		Cell: d.Cell, Off: p.Sandbox.Off,
 		Rules: sandbox.Rules{Execute: p.Sandbox.Read, Write: p.Sandbox.Write, Network: p.Sandbox.Network, Processes: p.Sandbox.Processes},
 	}
-	s.Env = append(s.Env, fmt.Sprintf("GOGC=%d", gcPercent)) // of decoders written in Go; Env may override it
 	for _, key := range p.Env {
 		if v, ok := os.LookupEnv(key); ok {
 			s.Env = append(s.Env, key+"="+v)

@@ -35,6 +35,8 @@ import (
 
 var receiverRuns = flag.Int("otlp.runs", 5, "runs of each receiver in TestReceiverBesideCollector")
 
+var receiverProfile = flag.String("otlp.profile", "", "file for the CPU profile of Earshot's receiver in TestReceiverBesideCollector, which then measures no other")
+
 // Variables of the environment: the collector to compare with, and the directory of the process
 // that is the receiver alone.
 const (
@@ -83,6 +85,9 @@ func TestReceiverBesideCollector(t *testing.T) {
 	bodies := agentRequests(t)
 	rates := make(map[string][]float64)
 	names := []string{"earshot, journal", "collector, dropped", "collector, file"}
+	if *receiverProfile != "" {
+		names = names[:1]
+	}
 	for i := range *receiverRuns {
 		for _, name := range names {
 			rate := measureReceiver(t, name, collector, bodies)
@@ -153,6 +158,9 @@ func measureReceiver(t *testing.T, name, collector string, bodies [][]byte) floa
 			t.Fatal(err)
 		}
 		cmd = exec.Command(exe, "-test.run", "^TestReceiverAlone$", "-test.v")
+		if *receiverProfile != "" {
+			cmd.Args = append(cmd.Args, "-test.cpuprofile", *receiverProfile)
+		}
 		cmd.Env = append(os.Environ(), envReceiver+"="+dir)
 	} else {
 		var err error

@@ -12,6 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
 )
 
 // Heard is a frame with the stream in which it came and when that was.
@@ -43,9 +44,10 @@ func Rehearse(f decoder.Factory, heard []Heard, until time.Time, out Rehearsed) 
 	slices.SortStableFunc(heard, func(a, b Heard) int { return a.At.Compare(b.At) })
 	r := &rehearsal{factory: f, format: f.Info().Name, streams: make(map[uint64]*rehearsed), groups: make(map[string][]byte), out: out}
 	r.assembler = assemble.New(assemble.Settings{
-		LocalIDs: func(string) bool { return f.Info().LocalIDs }, LastBytes: r.lastBytes, View: view, Reconciles: reconciled(nil),
+		LocalIDs: func(string) bool { return f.Info().LocalIDs }, LastBytes: r.lastBytes, View: view, Reconciles: reconciled(nil), ShowsDelegates: semconv.ShowsDelegates, Serves: semconv.Serves,
 	}, r, r)
-	for r.now = heard[0].At; !r.now.After(until); r.now = r.now.Add(time.Second) {
+	last := heard[0].At
+	for r.now = last; !r.now.After(until); r.now = r.now.Add(time.Second) {
 		if !r.now.Before(out.Asleep[0]) && r.now.Before(out.Asleep[1]) {
 			r.now = out.Asleep[1]
 		}
@@ -53,12 +55,12 @@ func Rehearse(f decoder.Factory, heard []Heard, until time.Time, out Rehearsed) 
 			if err := r.take(heard[0]); err != nil {
 				return fmt.Errorf("%s: %w", heard[0].Origin, err)
 			}
-			heard = heard[1:]
+			heard, last = heard[1:], r.now
 		}
 		if err := r.tick(); err != nil {
 			return err
 		}
-		if len(heard) > 0 && heard[0].At.Sub(r.now) > time.Hour { // nothing is open between history and now
+		if len(heard) > 0 && heard[0].At.Sub(r.now) > time.Hour && r.now.Sub(last) > time.Hour { // nothing new is found between history and now
 			r.now = heard[0].At.Add(-time.Second)
 		}
 	}

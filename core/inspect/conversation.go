@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,6 +48,7 @@ type Step struct {
 	Conflict string        `json:"conflict,omitempty"` // counts of each, if they differ
 	// TokensFrom and TimesFrom are the formats of these numbers, where that is not the first of SeenBy.
 	TokensFrom string       `json:"tokens_from,omitempty"`
+	Seen       []SeenText   `json:"seen_messages,omitempty"` // its messages that several formats have
 	TimesFrom  string       `json:"times_from,omitempty"`
 	Input      string       `json:"input,omitempty"`  // a tool's arguments, a delegation's task, a run's prompt
 	Output     string       `json:"output,omitempty"` // a tool's result, a model's text
@@ -55,7 +57,22 @@ type Step struct {
 	Steps      []*Step      `json:"steps,omitempty"`
 
 	parent, agent string
-	span          blame.Span // as the critical path is found
+	seen          map[string][]string // formats of its messages, by message_id
+	span          blame.Span          // as the critical path is found
+}
+
+// SeenText is a message that several formats have.
+type SeenText struct {
+	Kind string   `json:"kind"`
+	By   []string `json:"by"` // the formats, the one whose words are shown first
+}
+
+// seenMessages parses the attribute of a span; nil when there are none.
+func seenMessages(text string) (out map[string][]string) {
+	if text != "" && json.Unmarshal([]byte(text), &out) != nil {
+		return nil
+	}
+	return out
 }
 
 // blamed returns the step's span, without the facts that a conversation does not show.
@@ -253,14 +270,14 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 				SpanAttributes['gen_ai.response.time_to_first_chunk'] AS first_chunk, Events.Timestamp AS happened,
 				CAST(Events.Name, 'Array(String)') AS events, CAST(Events.Attributes, 'Array(Map(String, String))') AS facts,
 				JSONExtract(SpanAttributes['earshot.seen_by'], 'Array(String)') AS seen, SpanAttributes['earshot.conflict'] AS conflict,
-				SpanAttributes['earshot.tokens.from'] AS tokens_from, SpanAttributes['earshot.times.from'] AS times_from
+				SpanAttributes['earshot.tokens.from'] AS tokens_from, SpanAttributes['earshot.times.from'] AS times_from, SpanAttributes['earshot.seen_by.messages'] AS seen_messages
 			FROM otel_traces FINAL
 			WHERE SessionId = {id:String}
 			UNION ALL
 			SELECT trace_id, toString(span_id), parent_span_id, '', toString(delegate_to), toString(agent_name), toString(tool_name), ts, toInt64(age_ms) * 1000000,
 				'', '', '', '', '', '', toString(kind), 'open',
 				if(span_id IN (SELECT span_id FROM delegations FINAL WHERE session_id = {id:String} AND async), 'true', ''), '',
-				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], '', '', ''
+				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], '', '', '', ''
 			FROM open_spans FINAL
 			WHERE session_id = {id:String})
 		ORDER BY first, trace, kind != '', began, span
@@ -276,6 +293,7 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			delegation, kind := r.str(), r.str()
 			facts := spanColumns{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
 			s.SeenBy, s.Conflict, s.TokensFrom, s.TimesFrom, s.Hop = r.list(), r.str(), r.str(), r.str(), answered[span]
+			s.seen = seenMessages(r.str())
 			for _, from := range [...]*string{&s.TokensFrom, &s.TimesFrom} {
 				if len(s.SeenBy) == 0 || *from == s.SeenBy[0] {
 					*from = ""
@@ -437,6 +455,9 @@ func (b *builder) addMessage(w *messageRow) {
 			t.Answer = w.content
 		}
 		return
+	}
+	if by := s.seen[w.id]; len(by) > 0 {
+		s.Seen = append(s.Seen, SeenText{w.kind, by})
 	}
 	s.Tokens.add(w.tokens)
 	s.Files = append(s.Files, w.files...)

@@ -42,7 +42,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 				if s[1] != "" {
 					parent = fmt.Sprint(s[1], i)
 				}
-				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, "", "", ""})
+				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, "", "", "", ""})
 				if err != nil {
 					return err
 				}
@@ -50,7 +50,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 		}
 	default:
 		word := func(first int64, trace, span, kind, content string) error {
-			return row([]any{first, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0), ""})
+			return row([]any{first, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0), "", ""})
 		}
 		if err := word(0, "", "", "assistant", "of no turn"); err != nil {
 			return err

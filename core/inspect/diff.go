@@ -280,6 +280,18 @@ func Signed(ms float64) string {
 	return "0"
 }
 
+// signedTokens is the difference of two counts, as long as the counts beside it.
+func signedTokens(a, b uint64) string {
+	count := func(n uint64) string { return strings.Fields(tokens(n))[0] }
+	switch {
+	case b > a:
+		return "+" + count(b-a)
+	case b < a:
+		return "−" + count(a-b)
+	}
+	return "0"
+}
+
 // Sentence is the difference of the durations, and the parts with most of it.
 func Sentence(what string, delta float64, parts []TimePart) string {
 	text := what + " " + Signed(delta)
@@ -299,7 +311,7 @@ func Sentence(what string, delta float64, parts []TimePart) string {
 func (d *Difference) Summary() []string {
 	out := []string{Sentence("Time", d.B.DurationMS-d.A.DurationMS, d.Time)}
 	a, b := d.A.Spent, d.B.Spent
-	out = append(out, fmt.Sprintf("Tokens %+d (%s in A, %s in B), cost %s in A, %s in B.", int64(b.Tokens.Total())-int64(a.Tokens.Total()), tokens(a.Tokens.Total()), tokens(b.Tokens.Total()), or(a.Dollars(), "none"), or(b.Dollars(), "none")))
+	out = append(out, fmt.Sprintf("Tokens %s (%s in A, %s in B), cost %s in A, %s in B.", signedTokens(a.Tokens.Total(), b.Tokens.Total()), tokens(a.Tokens.Total()), tokens(b.Tokens.Total()), or(a.Dollars(), "none"), or(b.Dollars(), "none")))
 	if d.Diverges < 0 {
 		return append(out, "The steps are the same.")
 	}

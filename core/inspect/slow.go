@@ -113,23 +113,41 @@ type Bottleneck struct {
 
 func ms(ns int64) float64 { return float64(ns) / 1e6 }
 
+// Unawaited is the note of work in the background that no caller waited for.
+const Unawaited = "no caller waited for it"
+
 // slowTraces is how many traces are read at once: each may be large.
 const slowTraces = 4
 
 // longest is how long before a window work may have begun to be found in it.
 const longest = 7 * 24 * time.Hour
 
-// slowSQL finds delegations by how long they took.
+// slowSpares is how many delegations are looked at for each that is asked for: as many calls at most may have waited
+// less than the tables show, because their results were reported together with others.
+const slowSpares = 8
+
+// slowSQL finds delegations by how long they can have taken: to the result of the call, in the background to the end of
+// the work. A call without an end of its own in the tables is as long as its work.
 const slowSQL = `
 	WITH
 		fromUnixTimestamp64Nano({now:Int64}, 'UTC') AS now,
 		now - toIntervalSecond({since:Int64}) AS since,
-		now - toIntervalSecond({since:Int64} + {longest:Int64}) AS oldest
-	SELECT trace_id, span_id AS span, if(status = 'running', now, ts + toIntervalNanosecond(duration_ns)) AS ended, toInt64(duration_ns)
-	FROM %s
-	WHERE ({since:Int64} = 0 OR ts >= oldest AND ended >= since) AND ({session:String} = '' OR session_id = {session:String}) AND (%s)
-	ORDER BY ended - ts DESC, trace_id, span
+		now - toIntervalSecond({since:Int64} + {longest:Int64}) AS oldest,
+		(SELECT (min(ts), max(ts)) FROM %[1]s WHERE %[2]s) AS range,
+		toUInt64(round(call.duration_ms * 1e6)) AS call_ns
+	SELECT trace_id, span_id AS span, if(status = 'running', now, ts + toIntervalNanosecond(duration_ns)) AS ended, toInt64(duration_ns),
+		toInt64(multiIf(status = 'running', greatest({now:Int64} - toUnixTimestamp64Nano(ts), 0), async, greatest(call_ns, duration_ns), call_ns > 0, call_ns, duration_ns)) AS longest_ns
+	FROM %[1]s AS d
+	LEFT ANY JOIN (SELECT tenant, span_id, duration_ms FROM v_span_facts WHERE kind = 'delegation' AND ts BETWEEN range.1 AND range.2) AS call USING (tenant, span_id)
+	WHERE ({since:Int64} = 0 OR ts >= oldest AND ended >= since) AND ({session:String} = '' OR session_id = {session:String}) AND (%[2]s)
+	ORDER BY longest_ns DESC, trace_id, span
 	LIMIT {limit:UInt32}`
+
+// candidate is a delegation that may be among the slowest.
+type candidate struct {
+	trace, span     string
+	worked, longest int64
+}
 
 // Slow returns the slowest delegations, the slowest first.
 func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error) {
@@ -143,28 +161,50 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 		}
 		f.Session = id
 	}
-	type picked struct {
-		span   string
-		worked int64
-	}
-	byTrace := make(map[string][]picked)
-	var traces []string
-	err := q.Each(ctx, fmt.Sprintf(slowSQL, Delegations, f.Where.sql()), f.Where.with(map[string]string{
-		"now": strconv.FormatInt(f.Now.UnixNano(), 10), "since": strconv.FormatInt(int64(f.Since/time.Second), 10),
-		"longest": strconv.FormatInt(int64(longest/time.Second), 10), "session": f.Session, "limit": strconv.Itoa(f.Limit),
-	}), func(v []any) error {
-		r := reader{values: v}
-		trace, span := r.str(), r.str()
-		_ = r.time()
-		if byTrace[trace] == nil {
-			traces = append(traces, trace)
-		}
-		byTrace[trace] = append(byTrace[trace], picked{span, r.signed()})
-		return r.err
-	})
+	list, err := f.candidates(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("slow: %w", err)
 	}
+	var out []SlowDelegation
+	read := make(map[string]bool)
+	// The candidates are in the order of their longest possible time: the slowest are found when none of the
+	// others can have taken longer.
+	for at := 0; at < len(list) && (len(out) < f.Limit || int64(out[f.Limit-1].Wall) < list[at].longest); at += f.Limit {
+		var traces []string
+		for _, c := range list[at:min(at+f.Limit, len(list))] {
+			if !read[c.trace] {
+				read[c.trace], traces = true, append(traces, c.trace)
+			}
+		}
+		more, err := f.read(ctx, q, list, traces)
+		if err != nil {
+			return nil, fmt.Errorf("slow: %w", err)
+		}
+		out = append(out, more...)
+		slices.SortStableFunc(out, func(a, b SlowDelegation) int { return cmp.Compare(b.Wall, a.Wall) })
+		out = out[:min(len(out), f.Limit)]
+	}
+	return out, nil
+}
+
+// candidates lists the delegations that may be among the slowest.
+func (f SlowFilter) candidates(ctx context.Context, q Querier) (out []candidate, err error) {
+	err = q.Each(ctx, fmt.Sprintf(slowSQL, Delegations, f.Where.sql()), f.Where.with(map[string]string{
+		"now": strconv.FormatInt(f.Now.UnixNano(), 10), "since": strconv.FormatInt(int64(f.Since/time.Second), 10),
+		"longest": strconv.FormatInt(int64(longest/time.Second), 10), "session": f.Session, "limit": strconv.Itoa(f.Limit * slowSpares),
+	}), func(v []any) error {
+		r := reader{values: v}
+		c := candidate{trace: r.str(), span: r.str()}
+		_ = r.time()
+		c.worked, c.longest = r.signed(), r.signed()
+		out = append(out, c)
+		return r.err
+	})
+	return out, err
+}
+
+// read reads traces, and returns the slowest of the candidates that are in each of them.
+func (f SlowFilter) read(ctx context.Context, q Querier, list []candidate, traces []string) ([]SlowDelegation, error) {
 	found := make([][]SlowDelegation, len(traces))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(slowTraces)
@@ -172,14 +212,23 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 		group.Go(func() error {
 			t, err := loadTrace(ctx, q, id, f.Prices, f.Now)
 			if err != nil {
-				return fmt.Errorf("slow: %w", err)
+				return err
 			}
-			for _, p := range byTrace[id] {
-				if n := t.Tree.Node(p.span); n != nil { // else it was taken back meanwhile
-					d := t.slow(n)
-					d.WorkedMS = (p.worked + 5e5) / 1e6
-					found[i] = append(found[i], d)
+			var nodes []*blame.Node
+			worked := make(map[*blame.Node]int64)
+			for _, c := range list {
+				if c.trace != id {
+					continue
 				}
+				if n := t.Tree.Node(c.span); n != nil { // else it was taken back meanwhile
+					nodes, worked[n] = append(nodes, n), c.worked
+				}
+			}
+			slices.SortStableFunc(nodes, func(a, b *blame.Node) int { return cmp.Compare(b.Wall(), a.Wall()) })
+			for _, n := range nodes[:min(len(nodes), f.Limit)] {
+				d := t.slow(n)
+				d.WorkedMS = (worked[n] + 5e5) / 1e6
+				found[i] = append(found[i], d)
 			}
 			return nil
 		})
@@ -187,9 +236,7 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	out := slices.Concat(found...)
-	slices.SortStableFunc(out, func(a, b SlowDelegation) int { return cmp.Compare(b.Wall, a.Wall) })
-	return out, nil
+	return slices.Concat(found...), nil
 }
 
 func (t *Trace) slow(n *blame.Node) SlowDelegation {
@@ -220,7 +267,7 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 		d.Notes = append(d.Notes, "its result was reported "+Span(time.Duration(n.Reported-n.End))+" after its work was done")
 	}
 	if !n.Waited() {
-		d.Notes = append(d.Notes, "nobody waited for it")
+		d.Notes = append(d.Notes, Unawaited)
 	}
 	return d
 }

@@ -23,6 +23,7 @@ type StepMessage struct {
 	Failed      bool
 	Hidden      bool
 	Attachments []Attachment
+	SeenBy      []string // formats, where several have it; the one whose words these are first
 }
 
 // Attachment describes bytes that are not kept.
@@ -61,7 +62,9 @@ func (t *Trace) Messages(ctx context.Context, q Querier, span string, texts int)
 	var out []StepMessage
 	err := q.Each(ctx, `
 		SELECT ts, toString(kind), toString(agent_name), toString(tool_name), substringUTF8(content, 1, {texts:UInt32}), substringUTF8(tool_arguments, 1, {texts:UInt32}),
-			substringUTF8(delegate_task, 1, {texts:UInt32}), toUInt64(content_bytes), toUInt8(`+Failure+`), hidden, attributes['attachments']
+			substringUTF8(delegate_task, 1, {texts:UInt32}), toUInt64(content_bytes), toUInt8(`+Failure+`), hidden, attributes['attachments'],
+			toString(message_id), (SELECT any(SpanAttributes['earshot.seen_by.messages']) FROM otel_traces FINAL WHERE SessionId = `+text("session")+` AND TraceId = {trace:String} AND SpanId = {span:String}
+				AND Timestamp >= fromUnixTimestamp64Nano({from:Int64}) AND Timestamp <= fromUnixTimestamp64Nano({to:Int64}))
 		FROM messages FINAL
 		WHERE session_id = `+text("session")+` AND span_id = {span:String} AND `+ofTrace+`
 		ORDER BY ts, seq
@@ -69,6 +72,8 @@ func (t *Trace) Messages(ctx context.Context, q Querier, span string, texts int)
 		r := reader{values: v}
 		m := StepMessage{At: r.time(), Kind: r.str(), Agent: r.str(), Tool: r.str(), Content: r.str(), Arguments: r.str(), Task: r.str(), Bytes: r.num(), Failed: r.small() != 0, Hidden: r.flag()}
 		m.Attachments = attachmentsOf(r.str())
+		id := r.str()
+		m.SeenBy = seenMessages(r.str())[id]
 		out = append(out, m)
 		return r.err
 	})

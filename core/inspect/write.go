@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -169,6 +170,11 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 func (p *printer) seen(facts []string, s *Step) []string {
 	if len(s.SeenBy) > 0 {
 		facts = append(facts, "seen by "+printable(strings.Join(s.SeenBy, ", ")))
+	}
+	for _, m := range s.Seen {
+		if m.Kind != "usage" && !slices.Equal(m.By, s.SeenBy) {
+			facts = append(facts, printable(strings.ReplaceAll(m.Kind, "_", " "))+" seen by "+printable(strings.Join(m.By, ", ")))
+		}
 	}
 	if s.Conflict != "" {
 		facts = append(facts, p.bad("tokens differ: "+printable(s.Conflict)))

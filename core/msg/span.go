@@ -158,6 +158,14 @@ type Seen struct {
 	Times  string   // the format whose start and end they are, if that is not the first
 	// Conflict has the counts of each format, input/output/cache read/cache write, if they differ.
 	Conflict string
+	// Messages are those of the span that several formats have, by their ids.
+	Messages []SeenMessage `json:",omitempty"`
+}
+
+// SeenMessage is the provenance of a message that several formats have.
+type SeenMessage struct {
+	ID ID
+	By []string // the formats, the one whose words the row has first
 }
 
 // SpanEvent is something that happened within a span.

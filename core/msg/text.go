@@ -31,6 +31,9 @@ func Quoted(b []byte) Text {
 	return Text{raw: b, quoted: bytes.IndexByte(b, '\\') >= 0}
 }
 
+// Escaped returns the same text as Quoted, for a body that has escapes: it is not searched for one.
+func Escaped(b []byte) Text { return Text{raw: b, quoted: true} }
+
 // Alias returns the bytes that t aliases and whether they are the body of a
 // JSON string with escapes; nil when t owns its text.
 func (t Text) Alias() (b []byte, quoted bool) { return t.raw, t.quoted }

@@ -13,6 +13,8 @@ package sdk
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"os"
 
 	"github.com/hashicorp/go-hclog"
@@ -20,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/internal/plane"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 )
 
@@ -27,7 +30,21 @@ import (
 // that was not started by Earshot it prints a notice and exits with status 1.
 func Serve(f decoder.Factory) {
 	log := hclog.New(&hclog.LoggerOptions{Name: f.Info().Name, Output: os.Stderr, Level: hclog.Info, JSONFormat: true})
+	if path := os.Getenv(plane.Env); path != "" {
+		// It ends with the process.
+		if _, err := plane.Serve(path, func(c plane.Call) { decodeOver(c, f, log) }); err != nil {
+			log.Warn("no socket for Decode, the host uses gRPC", "error", err)
+		}
+	}
 	goplugin.Serve(ServeConfig(f, log))
+}
+
+// decodeOver answers a call on a socket of its own. A host that breaks it off needs no log line.
+func decodeOver(c plane.Call, f decoder.Factory, log hclog.Logger) {
+	var broken *net.OpError
+	if err := serve(f, c); err != nil && !errors.As(err, &broken) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		log.Error("a Decode call has ended", "error", err)
+	}
 }
 
 // ServeConfig is Serve's configuration for go-plugin; tests serve it in their own process.

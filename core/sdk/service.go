@@ -31,7 +31,7 @@ func Register(s *grpc.Server, f decoder.Factory) {
 			StreamName:    "Decode",
 			ClientStreams: true,
 			ServerStreams: true,
-			Handler:       func(_ any, s grpc.ServerStream) error { return serve(f, s) },
+			Handler:       func(_ any, s grpc.ServerStream) error { return serve(f, overGRPC{s}) },
 		}},
 		Metadata: "earshot/decoder/v1/decoder.proto",
 	}, struct{}{})
@@ -83,15 +83,26 @@ func check(f decoder.Factory, options string) *pb.CheckResponse {
 	return out
 }
 
+// caller is the host's end of one Decode call.
+type caller interface {
+	Recv(*wire.Request) error
+	Send(*wire.Response) error
+}
+
+type overGRPC struct{ grpc.ServerStream }
+
+func (s overGRPC) Recv(r *wire.Request) error  { return s.RecvMsg(r) }
+func (s overGRPC) Send(r *wire.Response) error { return s.SendMsg(r) }
+
 // serve answers one Decode call. All its streams are decoded in this goroutine; the host
 // opens as many calls as decoders are to run side by side.
-func serve(f decoder.Factory, s grpc.ServerStream) error {
+func serve(f decoder.Factory, c caller) error {
 	l := decodeCall{factory: f, streams: make(map[uint64]decoder.Decoder)}
 	var req wire.Request
 	var resp wire.Response
 	defer req.Free()
 	for {
-		if err := s.RecvMsg(&req); err != nil {
+		if err := c.Recv(&req); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -102,7 +113,7 @@ func serve(f decoder.Factory, s grpc.ServerStream) error {
 			l.batch(&req.Batches[i], &resp)
 		}
 		req.Free()
-		if err := s.SendMsg(&resp); err != nil {
+		if err := c.Send(&resp); err != nil {
 			return err
 		}
 	}

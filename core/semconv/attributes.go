@@ -1,10 +1,27 @@
 package semconv
 
 import (
+	"encoding/json"
 	"math"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
+
+// seenMessages is the JSON of an object with the formats of each message, by its id; empty without messages.
+func seenMessages(list []msg.SeenMessage) string {
+	if len(list) == 0 {
+		return ""
+	}
+	by := make(map[string][]string, len(list))
+	for _, m := range list {
+		by[m.ID.String()] = m.By
+	}
+	b, err := json.Marshal(by)
+	if err != nil { // texts always marshal
+		return ""
+	}
+	return string(b)
+}
 
 // attrs calls add for each attribute that is not empty.
 type attrs struct{ add func(key string, v Value) }
@@ -60,6 +77,7 @@ func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
 	if len(s.Seen.By) > 1 {
 		a.add(KeySeenBy, Value{Kind: StringsValue, Strings: s.Seen.By})
 	}
+	a.str(KeySeenMessages, seenMessages(s.Seen.Messages))
 	a.str(KeyTokensFrom, s.Seen.Tokens)
 	a.str(KeyTimesFrom, s.Seen.Times)
 	a.str(KeyConflict, s.Seen.Conflict)

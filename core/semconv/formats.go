@@ -19,6 +19,10 @@ type traits struct {
 	ownNames bool
 	// calls, texts and turns are hops that it records; see Hops.
 	calls, texts, turns bool
+	// delegates is set if agents write what their delegates do by default, into the same stream or beside it; see ShowsDelegates.
+	delegates bool
+	// serves is set if a stream is that of a server, with events of its own beside those of its sessions; see Serves.
+	serves bool
 }
 
 // which of the two models a message names: the configured one, which the agent requests,
@@ -33,12 +37,12 @@ const (
 
 // formats has the bundled formats. Other formats have no traits.
 var formats = map[string]traits{
-	"agno":                  {agentsStay: true, model: asked},
+	"agno":                  {agentsStay: true, model: asked, delegates: true},
 	"letta":                 {agentsStay: true, model: asked},
 	"grace":                 {model: asked},
 	"llm-message":           {agentsStay: true, model: asked},
 	"legion":                {provider: "anthropic", agentsStay: true, model: answered},
-	"claude-code":           {provider: "anthropic", model: answered, family: "claude-code", rank: 3},
+	"claude-code":           {provider: "anthropic", model: answered, family: "claude-code", rank: 3, delegates: true},
 	"claude-stream":         {provider: "anthropic", model: answered, family: "claude-code", rank: 2},
 	"claude-managed-agents": {provider: "anthropic", model: asked},
 	"codex":                 {provider: "openai", model: asked, family: "codex", rank: 3, ownNames: true},
@@ -46,11 +50,11 @@ var formats = map[string]traits{
 	"a2a":                   {model: asked, texts: true, turns: true},
 	"acp":                   {model: asked, turns: true},
 	"ag-ui":                 {model: answered},
-	"opencode":              {model: asked},
-	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true},
+	"opencode":              {model: asked, delegates: true, serves: true},
+	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true, delegates: true},
 	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true},
 	"gemini-cli":            {model: answered, family: "gemini-cli", rank: 3, ownNames: true},
-	"codex-app-server":      {provider: "openai", model: asked, family: "codex", rank: 1, ownNames: true},
+	"codex-app-server":      {provider: "openai", model: asked, family: "codex", rank: 1, ownNames: true, serves: true},
 	"mcp":                   {model: answered, calls: true},
 	"cursor":                {model: asked},
 	"goose":                 {model: asked},
@@ -89,6 +93,13 @@ func Hops(format string) (calls, texts, turns bool) {
 	t := formats[format]
 	return t.calls, t.texts, t.turns
 }
+
+// ShowsDelegates reports whether agents of the format write what their delegates do, unless they are configured not to.
+func ShowsDelegates(format string) bool { return formats[format].delegates }
+
+// Serves reports whether a stream of the format is that of a server, which shows that it lives (OpenCode's
+// server.heartbeat, every 10 s) when no session does.
+func Serves(format string) bool { return formats[format].serves }
 
 // RequestModel is gen_ai.request.model: the model that was asked for.
 func RequestModel(s *msg.Span) string {

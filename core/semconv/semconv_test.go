@@ -253,4 +253,9 @@ func TestSeenBy(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.by, got, c.want)
 		}
 	}
+	list := []msg.SeenMessage{{ID: msg.ID{1}, By: []string{"claude-code", "claude-code-otel"}}}
+	got := rendered(p, &msg.Span{Seen: msg.Seen{Messages: list}})[KeySeenMessages]
+	if want := `{"01000000000000000000000000000000":["claude-code","claude-code-otel"]}`; got != want {
+		t.Errorf("messages: %s, want %s", got, want)
+	}
 }

@@ -29,6 +29,7 @@ type body struct {
 	Text     string
 	Lines    []line // a text that is a diff
 	Files    []inspect.Attachment
+	SeenBy   string // the formats that have the message, where they are several
 }
 
 // field is an argument of a call.
@@ -55,12 +56,12 @@ func (l line) Class() string {
 
 // bodies are the texts of a message.
 func bodies(m inspect.StepMessage) (out []body) {
-	b := body{Kind: m.Kind, Failed: m.Failed, Hidden: m.Hidden, Files: m.Attachments}
+	b := body{Kind: m.Kind, Failed: m.Failed, Hidden: m.Hidden, Files: m.Attachments, SeenBy: strings.Join(m.SeenBy, ", ")}
 	switch m.Kind {
 	case "tool_call", "delegation":
 		b.Title = "arguments"
 		if m.Task != "" {
-			out = append(out, body{Kind: m.Kind, Title: "task", Markdown: markdown(m.Task)})
+			out = append(out, body{Kind: m.Kind, SeenBy: b.SeenBy, Title: "task", Markdown: markdown(m.Task)})
 		}
 		if b.Fields = arguments(m.Arguments); b.Fields == nil {
 			b.Text = clean(m.Arguments)

@@ -67,6 +67,21 @@ func (u *UI) compare(r request) (string, any, error) {
 	return "", &p, err
 }
 
+// Lone is a sentence for when all work is in one of the two, which leaves nothing to compare.
+func (p *comparePage) Lone() string {
+	var a, b bool
+	for _, c := range p.Changes {
+		a, b = a || c.A.Count > 0, b || c.B.Count > 0
+	}
+	switch {
+	case !a && b:
+		return "Nothing has ended in A: there is nothing to compare B with."
+	case a && !b:
+		return "Nothing has ended in B: there is nothing to compare A with."
+	}
+	return ""
+}
+
 // stretch names the work of a sample.
 func stretch(s inspect.Sample) string {
 	if s.Version != "" {

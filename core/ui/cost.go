@@ -69,7 +69,7 @@ func (p *costPage) spent(u *UI, r request) (out []section, err error) {
 		lines         []inspect.Spending
 	}{{"By day (UTC)", "", spent.Days}, {"By agent", "agent", spent.Agents}, {"By model", "model", spent.Models}, {"By project", "project", spent.Projects},
 		{"By team", "team", spent.Teams}, {"By user", "user", spent.Users}, {"By repository", "repository", spent.Repositories}, {"By ticket", "ticket", spent.Tickets}} {
-		if len(b.lines) == 1 && b.lines[0].Name == "" && b.filter != "project" {
+		if len(b.lines) == 0 || len(b.lines) == 1 && b.lines[0].Name == "" && b.filter != "project" {
 			continue
 		}
 		s := section{Title: b.title, Head: []string{"cost", "tokens", "answered", "from cache"}}
@@ -137,16 +137,25 @@ var toolCalls = address.Columns{"time": "ts", "agent": "agent_name", "tool": "to
 
 func toolCosts(u *UI, r request) ([]section, error) {
 	where, params := r.State.Where(toolCalls)
-	return section{
+	out, err := section{
 		Title: "By tool", Head: []string{"cost", "calls", "tokens a call"}, Empty: "No result has a known size in tokens.",
 		Note: "What reading the results cost the first time. Each later request of a run reads them again, from a cache as a rule.",
 	}.load(u, r, `
-		SELECT toString(tool_name), '' AS session, ifNull(sum(cost_usd), 0) AS cost, if(count(cost_usd) = 0, '?', concat('$', toString(round(cost, 4)))), toString(count()), toString(round(ifNull(avg(result_tokens), 0)))
+		SELECT toString(tool_name), '' AS session, ifNull(sum(cost_usd), 0) AS cost, if(count(cost_usd) = 0, '?', toString(cost)), toString(count()), toString(round(ifNull(avg(result_tokens), 0)))
 		FROM v_tool_calls
 		WHERE result_tokens IS NOT NULL AND `+where+`
 		GROUP BY tool_name
 		ORDER BY cost DESC, sum(result_tokens) DESC, tool_name
 		LIMIT `+strconv.Itoa(costRows), params)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range out[0].Rows {
+		if dollars, err := strconv.ParseFloat(row.Cells[0], 64); err == nil {
+			row.Cells[0] = inspect.Cost{Tokens: inspect.Tokens{Input: 1}, CostUSD: dollars}.Dollars()
+		}
+	}
+	return out, nil
 }
 
 // contexts are the runs whose requests grew most.
@@ -157,7 +166,7 @@ func contexts(u *UI, r request) ([]section, error) {
 		Title: "Contexts that grew most", Head: []string{"first request", "largest", "requests", "agent"}, Empty: "No request has counts of its tokens.",
 		Note: "Tokens of a conversation's requests, by agent. A larger request costs more each time it is sent.",
 	}.load(u, r, `
-		SELECT if(any(title) != '', any(title), session_id) AS name, session_id, toFloat64(max(size)) AS largest, toString(argMin(size, ts)), toString(max(size)), toString(count()), toString(agent_name)
+		SELECT if(any(title) != '', any(title), session_id) AS name, session_id, toFloat64(max(size)) AS largest, toString(argMin(size, ts)), toString(max(size)), toString(count()), if(agent_name = '', concat('(', any(format), ')'), toString(agent_name))
 		FROM (
 			SELECT u.*, u.input_tokens + u.cache_read_tokens + u.cache_write_tokens AS size, f.project AS project, f.title AS title
 			FROM v_usage AS u LEFT JOIN v_session_facts AS f ON f.tenant = u.tenant AND f.session_id = u.session_id)
@@ -220,25 +229,22 @@ func waits(u *UI, r request) ([]section, error) {
 // Source is the account of a source.
 type Source struct {
 	Name, Format                                     string
-	Read, Decoded, Quarantined, Dropped, Unaccounted string
+	Read, Decoded, Quarantined, Dropped, Unaccounted float64 // bytes
 	Problems                                         uint64
-	Lost                                             bool // bytes are unaccounted for
 	Last                                             time.Time
 }
 
 // sources reads the account of every source.
 func (u *UI) sources(r request) (out []Source, err error) {
 	err = u.q.Each(r.Context(), `
-		SELECT toString(source), toString(format), formatReadableSize(read_bytes), formatReadableSize(decoded_bytes), formatReadableSize(quarantined_bytes), formatReadableSize(dropped_bytes),
-			formatReadableSize(toInt64(unaccounted_bytes)), toUInt64(problems), toUInt8(unaccounted_bytes != 0), toDateTime64(last_seen, 3, 'UTC')
+		SELECT toString(source), toString(format), toFloat64(read_bytes), toFloat64(decoded_bytes), toFloat64(quarantined_bytes), toFloat64(dropped_bytes),
+			toFloat64(unaccounted_bytes), toUInt64(problems), toDateTime64(last_seen, 3, 'UTC')
 		FROM v_sources
 		ORDER BY source`, nil, func(v []any) error {
 		var s Source
-		var lost uint8
-		if err := scan(v, &s.Name, &s.Format, &s.Read, &s.Decoded, &s.Quarantined, &s.Dropped, &s.Unaccounted, &s.Problems, &lost, &s.Last); err != nil {
+		if err := scan(v, &s.Name, &s.Format, &s.Read, &s.Decoded, &s.Quarantined, &s.Dropped, &s.Unaccounted, &s.Problems, &s.Last); err != nil {
 			return err
 		}
-		s.Lost = lost == 1
 		out = append(out, s)
 		return nil
 	})

@@ -94,5 +94,9 @@ func (u *UI) filters(r request, table string, columns address.Columns) (filters,
 		}
 		return nil
 	})
+	// A choice between nothing is none.
+	f.Choices = slices.DeleteFunc(f.Choices, func(c choice) bool {
+		return len(c.Values) == 0 || c.Name == "tenant" && len(c.Values) == 1 && !r.State.Has("tenant", c.Values[0])
+	})
 	return f, err
 }

@@ -41,6 +41,7 @@ type slowPage struct {
 type slowRow struct {
 	inspect.SlowDelegation
 	Bar   []share
+	Aside bool // in the background: it has no trend
 	Trend *inspect.Trend
 	Spark []sparkPart
 }
@@ -119,6 +120,8 @@ func (u *UI) slowIn(r request) (p slowPage, err error) {
 			p.Rows = append(p.Rows, row)
 			pairs = append(pairs, inspect.Pair{Agent: d.AgentName, Delegate: d.DelegateTo})
 		} else {
+			row.Aside = true
+			row.Notes = slices.DeleteFunc(row.Notes, func(n string) bool { return n == inspect.Unawaited }) // the heading has it
 			p.Background = append(p.Background, row)
 		}
 	}

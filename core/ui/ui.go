@@ -53,8 +53,8 @@ var pages embed.FS
 //go:embed assets
 var assets embed.FS
 
-// headWait is short, so that a page shows something within a tenth of a second.
-const headWait = 10 * time.Millisecond
+// headWait is when the head of a page is sent, before its data: at once, unless the request is refused before any query.
+const headWait = 3 * time.Millisecond
 
 // Querier reads the tables.
 type Querier interface {

@@ -10,6 +10,7 @@ import (
 type Run struct {
 	ID      string
 	Agent   string
+	Format  string // which names an agent without a name
 	Model   string
 	State   *Progress
 	Ended   bool  // by its protocol, by its silence, or with its stream
@@ -42,9 +43,10 @@ type Call struct {
 
 // Loop is a repetition of calls with equal results that goes on.
 type Loop struct {
-	Tool  string
-	Count int64 // calls
-	Took  int64 // ns; since the first
+	Tool   string // of the last call
+	Count  int64  // calls
+	Period int    // how many calls take turns; 0: they are all alike
+	Took   int64  // ns; since the first
 }
 
 // The counts and the pace of a loop: a poll that waits between its calls is none until it has
@@ -67,6 +69,9 @@ type Session struct {
 	// ShowsDelegates is set if a delegation of the session had its run below it: one that has
 	// none is not just invisible.
 	ShowsDelegates bool
+	// Declared is set if agents of the format show their delegates by default. It holds until one of them has
+	// answered unseen.
+	Declared bool
 }
 
 // Judge judges sessions by its rules and its history.
@@ -104,6 +109,21 @@ type judgement struct {
 	now, next int64
 }
 
+// queueing is from how many delegates of one caller at work on another may wait for its turn: agents bound how
+// many work at a time.
+const queueing = 6
+
+// queued reports whether a delegate may wait for its turn: that of one that has just ended is free now.
+func (v *judgement) queued(c *Call) bool {
+	n := 0
+	for _, r := range v.Runs {
+		if r.Parent == c.Caller && (!r.Ended || !v.late(r.Alive, int64(v.Rules.Start))) {
+			n++
+		}
+	}
+	return n >= queueing
+}
+
 // late reports whether the machine has been awake for so long since a time; if not, the session is judged
 // again when it has.
 func (v *judgement) late(since, limit int64) bool { return v.due(v.Naps.After(since, limit)) }
@@ -127,11 +147,8 @@ func (v *judgement) call(c *Call) Verdict {
 	if st.Told || st.Old {
 		return Verdict{}
 	}
-	switch st.Awaits {
-	case Permission:
-		return Verdict{Kind: WaitingPermission, Since: st.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", c.name(), v.ago(st.Since))}
-	case Person:
-		return Verdict{Kind: WaitingPerson, Since: st.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's answer", c.name(), v.ago(st.Since))}
+	if st.Awaits == Permission || st.Awaits == Person {
+		return v.waits(st.Awaits, st.Since, c.name())
 	}
 	if child := c.Child; child != nil {
 		switch {
@@ -161,14 +178,25 @@ func (v *judgement) call(c *Call) Verdict {
 	}
 	if c.Delegation && !c.Elsewhere {
 		b := v.History.Bound(StartKey(v.Format))
-		if v.ShowsDelegates || b.N >= 2 {
-			if v.late(st.Begun, max(int64(rules.Start), b.Limit)) {
+		if v.ShowsDelegates || b.N >= 2 || v.Declared && v.History.Bound(HiddenKey(v.Format)).N == 0 {
+			if v.late(st.Begun, max(int64(rules.Start), b.Limit)) && !v.queued(c) {
 				return Verdict{Kind: NeverStarted, Since: st.Begun, Evidence: fmt.Sprintf("%s was called %s ago and its delegate has written nothing", c.name(), v.ago(st.Begun))}
 			}
 			return Verdict{}
 		}
 	}
 	return v.tool(c)
+}
+
+// waits judges a wait for a person. One who sits at the keyboard answers within seconds, and a policy at once.
+func (v *judgement) waits(who Awaits, since int64, work string) Verdict {
+	switch {
+	case !v.late(since, int64(v.Rules.Asked)):
+		return Verdict{}
+	case who == Permission:
+		return Verdict{Kind: WaitingPermission, Since: since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", work, v.ago(since))}
+	}
+	return Verdict{Kind: WaitingPerson, Since: since, Evidence: fmt.Sprintf("%s has waited %s for a person's answer", work, v.ago(since))}
 }
 
 // tool judges how long a call has run.
@@ -211,34 +239,51 @@ func (v *judgement) run(r *Run, calls []*Call) Verdict {
 	if r.Ended || r.gone(int64(rules.Grace)) {
 		return Verdict{}
 	}
-	asks := slices.ContainsFunc(calls, func(c *Call) bool { return c.Verdict.Kind.Waits() })
+	asks := slices.ContainsFunc(calls, func(c *Call) bool { return c.State.Awaits == Permission || c.State.Awaits == Person })
 	switch {
 	case asks && (p.Awaits == Permission || p.Awaits == Person): // the wait is the call's
 		return Verdict{}
-	case p.Awaits == Permission:
-		return Verdict{Kind: WaitingPermission, Since: p.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", agent(r), v.ago(p.Since))}
-	case p.Awaits == Person:
-		return Verdict{Kind: WaitingPerson, Since: p.Since, Evidence: fmt.Sprintf("%s has waited %s for a person", agent(r), v.ago(p.Since))}
+	case p.Awaits == Permission || p.Awaits == Person:
+		return v.waits(p.Awaits, p.Since, agent(r))
 	case p.Limited != 0:
-		return Verdict{Kind: RateLimited, Since: p.Limited, Evidence: fmt.Sprintf("the provider has refused %s for %s: %s", agent(r), v.ago(p.Limited), p.Trouble)}
+		return Verdict{Kind: RateLimited, Since: p.Limited, Evidence: fmt.Sprintf("the provider refuses %s until its quota is reset or raised: %s", agent(r), or(p.Trouble, "no reason is known"))}
 	case p.Retries > 0:
 		if p.Retries >= 3 || v.late(p.Retrying, int64(rules.Retrying)) {
-			return Verdict{Kind: ModelRetrying, Since: p.Retrying, Evidence: fmt.Sprintf("%d requests of %s failed one after the other in %s: %s", p.Retries, agent(r), v.ago(p.Retrying), or(p.Trouble, "no reason is known"))}
+			return Verdict{Kind: ModelRetrying, Since: p.Retrying, Evidence: v.failures(r)}
 		}
 		return Verdict{}
 	case r.Loop.endless():
-		return Verdict{Kind: Looping, Since: r.Alive - r.Loop.Took, Evidence: fmt.Sprintf("%s has had the same results of %s %d times in %s", agent(r), r.Loop.Tool, r.Loop.Count, span(r.Loop.Took))}
+		return Verdict{Kind: Looping, Since: r.Alive - r.Loop.Took, Evidence: r.loops()}
 	case len(calls) > 0 || p.Awaits != Model:
 		return Verdict{}
 	}
 	return v.model(r)
 }
 
+// loops is the evidence of a loop.
+func (r *Run) loops() string {
+	l := &r.Loop
+	if l.Period > 1 {
+		return fmt.Sprintf("%s has made the same round of %d calls, with the same results, %d times in %s; the last was of %s", agent(r), l.Period, l.Count/int64(l.Period), span(l.Took), l.Tool)
+	}
+	return fmt.Sprintf("%s has had the same results of %s %d times in %s", agent(r), l.Tool, l.Count, span(l.Took))
+}
+
+// failures is the evidence of requests that failed.
+func (v *judgement) failures(r *Run) string {
+	p := r.State
+	why := or(p.Trouble, "no reason is known")
+	if p.Retries == 1 {
+		return fmt.Sprintf("a request of %s failed %s ago and none has succeeded since: %s", agent(r), v.ago(p.Retrying), why)
+	}
+	return fmt.Sprintf("%d requests of %s failed one after the other in %s: %s", p.Retries, agent(r), v.ago(p.Retrying), why)
+}
+
 // model judges a run that waits for its model.
 func (v *judgement) model(r *Run) Verdict {
 	p, rules := r.State, &v.Rules
 	b := v.History.Bound(ModelKey(r.Model))
-	limit, than := int64(rules.ModelSilent), "no history of the model"
+	limit, than := int64(rules.ModelSilent), fmt.Sprintf("an answer without history may take %s", span(int64(rules.ModelSilent)))
 	if b.N >= MinSamples {
 		limit = max(limit, b.Limit)
 		than = fmt.Sprintf("its longest of %d answers took %s", b.N, span(b.Longest))
@@ -335,7 +380,12 @@ func (c *Call) name() string {
 // Name is the call for people.
 func (c *Call) Name() string { return c.name() }
 
-func agent(r *Run) string { return or(r.Agent, "the agent") }
+func agent(r *Run) string {
+	if r.Agent == "" && r.Format != "" {
+		return "the " + r.Format + " agent"
+	}
+	return or(r.Agent, "the agent")
+}
 
 func or(s, other string) string {
 	if s == "" {

@@ -190,14 +190,14 @@ func (p *Progress) Elsewhere(calls bool) bool {
 	case Person, Permission, Outside:
 		return true
 	}
-	return p.Limited != 0 || p.Handed && calls
+	return p.Limited != 0 || p.Retries != 0 || p.Handed && calls
 }
 
 // fail records an error of a request to the model, which is tried again if the record or its words announce that.
 func (p *Progress) fail(m *msg.Message, alive int64, again bool) {
 	p.Trouble = trouble(m)
 	switch {
-	case exhausted(p.Trouble):
+	case exhausted(p.Trouble) || !again && refused(m.Tool.ErrorType):
 		if p.Limited == 0 {
 			p.Limited = alive
 		}
@@ -280,6 +280,11 @@ func trouble(m *msg.Message) string {
 // is over in seconds.
 func exhausted(s string) bool {
 	return containsAny(strings.ReplaceAll(strings.ToLower(s), "rate limit reached", ""), "usage limit", "limit reached", "usage_limit", "insufficient_quota", "quota", "hit your limit", "credit balance", "out of credits", "billing", "spend limit")
+}
+
+// refused reports whether the type of an error that is not tried again is that of a rate or a quota.
+func refused(errorType string) bool {
+	return containsAny(strings.ToLower(errorType), "rate_limit", "ratelimit", "quota", "usage_limit")
 }
 
 // transient reports whether an error is one that clients try again.

@@ -18,6 +18,9 @@ func ModelKey(model string) string { return "model " + model }
 // StartKey is the key of how long the delegates of a format take to begin.
 func StartKey(format string) string { return "start " + format }
 
+// HiddenKey is the key of delegations of a format that were answered without a record of the delegate.
+func HiddenKey(format string) string { return "hidden " + format }
+
 // signature is the key of a call in the history: its tool, and of a command line the program
 // and its subcommand, because `make test` and `ls` have nothing in common. command is that
 // program for people; limit is the timeout that the call has set itself.
@@ -70,12 +73,13 @@ func member(raw []byte, name string) []byte {
 	}
 }
 
-// timeout is the timeout of a call in its arguments: numbers below 1000 are seconds.
+// timeout is the timeout of a call in its arguments. The tools of some agents take seconds and those of others
+// milliseconds: people and models write 90, 1800 and 5400 s, and 5000 and 120000 ms.
 func timeout(raw []byte) int64 {
 	if !bytes.Contains(raw, []byte(`"timeout`)) { // as of most calls
 		return 0
 	}
-	for _, name := range []string{`"timeout"`, `"timeout_ms"`, `"timeoutMs"`} {
+	for i, name := range []string{`"timeout"`, `"timeout_ms"`, `"timeoutMs"`, `"timeout_s"`, `"timeout_sec"`, `"timeout_secs"`, `"timeout_seconds"`, `"timeoutSec"`, `"timeoutSeconds"`} {
 		v := member(raw, name)
 		n := 0
 		for n < len(v) && n < 12 && '0' <= v[n] && v[n] <= '9' {
@@ -85,7 +89,7 @@ func timeout(raw []byte) int64 {
 			continue
 		}
 		if x, err := strconv.ParseInt(string(v[:n]), 10, 64); err == nil && x > 0 {
-			if x < 1000 && name == `"timeout"` {
+			if i > 2 || i == 0 && (x < 1000 || x < 10_000 && x%1000 != 0) {
 				return x * int64(time.Second)
 			}
 			return x * int64(time.Millisecond)

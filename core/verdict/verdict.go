@@ -99,13 +99,14 @@ type Rules struct {
 	Start       time.Duration // until a delegate's first record
 	Grace       time.Duration // for records that are written late: the end of a delegate, of a caller
 	Retrying    time.Duration // of retries
+	Asked       time.Duration // of a wait for a person
 }
 
 // DefaultRules are the rules of a configuration that names none.
 func DefaultRules() Rules {
 	return Rules{
 		ModelSilent: 3 * time.Minute, Tool: 20 * time.Minute, ToolFloor: time.Minute,
-		Start: time.Minute, Grace: 30 * time.Second, Retrying: 30 * time.Second,
+		Start: time.Minute, Grace: 30 * time.Second, Retrying: 30 * time.Second, Asked: 10 * time.Second,
 	}
 }
 

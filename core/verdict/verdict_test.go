@@ -79,6 +79,7 @@ func TestSignature(t *testing.T) {
 		`{"command":["bash","-lc","/usr/bin/go test ./..."],"timeout":30}`: "go test 30 s", `{"cmd":"ls -la | wc"}`: "ls", `{"command":"make; echo done"}`: "make",
 		`{"command":"git commit -m \"make it\""}`: "git commit", `{"file_path":"command"}`: "", `{"command":""}`: "", ``: "", `[1]`: "", `{"command":"`: "",
 		`{"command":"npm run build\nnpm test"}`: "npm run", `{"command":"sleep 60; gh run view 7"}`: "gh run",
+		`{"command":"make","timeout":1800}`: "make 30 min", `{"command":"make","timeout":5000}`: "make 5 s", `{"command":"make","timeout_seconds":7200}`: "make 2 h 0 min", `{"command":"make","timeout_ms":900}`: "make 900 ms",
 	} {
 		_, command, limit := h.signature("Bash", msg.Raw([]byte(arguments)))
 		got := command
@@ -116,8 +117,13 @@ func TestJudge(t *testing.T) {
 		want string // of the run and of the call
 		next int64  // seconds from now
 	}{
-		"thirteen minutes": {func(w *world) { w.call.State.Begun = now - 780*sec }, "healthy; healthy", 583},
-		"longer than ever": {func(w *world) { w.call.State.Begun = now - 1400*sec }, "tool_running by call c; tool_running: Bash `make test` has run 23 min; its longest of 42 runs took 15 min", 0},
+		"thirteen minutes":      {func(w *world) { w.call.State.Begun = now - 780*sec }, "healthy; healthy", 583},
+		"longer than ever":      {func(w *world) { w.call.State.Begun = now - 1400*sec }, "tool_running by call c; tool_running: Bash `make test` has run 23 min; its longest of 42 runs took 15 min", 0},
+		"a question just asked": {func(w *world) { w.call.State.Awaits, w.call.State.Since = Permission, now-4*sec }, "healthy; healthy", 6},
+		"a question":            {func(w *world) { w.call.State.Awaits, w.call.State.Since = Permission, now-11*sec }, "waiting_permission by call c; waiting_permission: Bash `make test` has waited 11 s for a person's permission", 0},
+		"one refusal": {func(w *world) {
+			w.call.State, w.run.State.Retries, w.run.State.Retrying, w.run.State.Trouble = &CallState{Told: true}, 1, now-31*sec, "529"
+		}, "model_retrying: a request of pilot failed 31 s ago and none has succeeded since: 529; healthy", 0},
 		"a child's silence": {func(w *world) {
 			w.kid.State.Awaits, w.kid.State.Answered, w.kid.Alive = Model, true, now-200*sec
 			w.call.Child, w.call.Delegation, w.kid.Call, w.kid.Parent = w.kid, true, &w.call, &w.run
@@ -163,6 +169,44 @@ func TestJudge(t *testing.T) {
 		}
 		if c.next != 0 && (next-now)/sec != c.next {
 			t.Errorf("%s: judged again in %d s, want %d", name, (next-now)/sec, c.next)
+		}
+	}
+}
+
+// TestFirstDelegate: the first delegate of all that never begins is late if agents of the format show what their
+// delegates do, until one has answered unseen; and while many work, others may wait for their turn.
+func TestFirstDelegate(t *testing.T) {
+	now := 100_000 * sec
+	for name, c := range map[string]struct {
+		declared, hidden bool
+		atWork, ended    int // how many delegates; seconds since the first of them ended
+		want             Kind
+	}{
+		"declared":            {declared: true, want: NeverStarted},
+		"not declared":        {want: Healthy},
+		"answered unseen":     {declared: true, hidden: true, want: Healthy},
+		"two at work":         {declared: true, atWork: 2, want: NeverStarted},
+		"as many as may work": {declared: true, atWork: queueing, want: Healthy},
+		"one has just ended":  {declared: true, atWork: queueing, ended: 1, want: Healthy},
+		"they ended long ago": {declared: true, atWork: queueing, ended: 70, want: NeverStarted},
+	} {
+		j := Judge{Rules: DefaultRules(), History: NewHistory()}
+		if c.hidden {
+			j.History.Add(HiddenKey("f"), sec)
+		}
+		run := &Run{ID: "r", State: &Progress{Awaits: Model, Answered: true}, Alive: now}
+		late := &Call{ID: "late", Tool: "Agent", Delegation: true, Caller: run, State: &CallState{Begun: now - 70*sec}}
+		s := &Session{Format: "f", Declared: c.declared, Runs: []*Run{run}, Calls: []*Call{late}}
+		for n := range c.atWork {
+			kid := &Run{ID: fmt.Sprint("kid", n), State: &Progress{Awaits: Model, Answered: true}, Alive: now, Parent: run}
+			kid.Call = &Call{ID: fmt.Sprint("call", n), Tool: "Agent", Delegation: true, Caller: run, Child: kid, State: &CallState{Begun: now - 70*sec}}
+			if n == 0 && c.ended > 0 {
+				kid.Ended, kid.Alive = true, now-int64(c.ended)*sec
+			}
+			s.Runs, s.Calls = append(s.Runs, kid), append(s.Calls, kid.Call)
+		}
+		if j.Session(s, now); late.Verdict.Kind != c.want {
+			t.Errorf("%s: %+v", name, late.Verdict)
 		}
 	}
 }

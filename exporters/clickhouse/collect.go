@@ -10,11 +10,11 @@ import (
 )
 
 // The facts of turns and the attributes of conversations are read by the attribution alone, which is derived
-// every 15 seconds at most. As materialized views they cost each insert of live traffic a plan and a part of a
-// table; so the attribution collects them from the rows that are new.
+// every 15 seconds at most, and the machine of a conversation is not read sooner. As materialized views they cost each
+// insert of live traffic a plan and a part of a table; so the attribution collects them from the rows that are new.
 
 // collectedFacts is the name in rollup_hours of the time up to which the rows of every sidecar are collected.
-const collectedFacts = "all facts"
+const collectedFacts = "all facts and hosts"
 
 // collected returns the server's time, and up to when the facts of all rows are collected.
 func (p attributor) collected(ctx context.Context) (now, until time.Time, err error) {
@@ -43,6 +43,11 @@ SELECT tenant, session_id, lower(hex(s.trace_id)), ts, source, format, agent_nam
     arrayFirst((t, a) -> a['earshot.link'] = 'delegation', links.trace_id, links.attributes), toDateTime(ingest_ts, 'UTC'), ver
 FROM %s AS s
 WHERE ingest_ts >= %s AND kind IN ('run', 'workflow') AND empty(parent_span_id) AND is_deleted = 0`, p.s.name("turn_facts"), p.s.name("spans"), millis(since)),
+		fmt.Sprintf(`INSERT INTO %s (tenant, session_id, began, host, seen)
+SELECT tenant, session_id, min(s.ts) AS began, argMinIfState(toString(s.host), (s.ts, toUInt64(0)), toUInt8(1)), max(s.ingest_ts)
+FROM %s AS s
+WHERE ingest_ts >= %s AND kind IN ('run', 'workflow') AND host != '' AND is_deleted = 0
+GROUP BY tenant, session_id`, p.s.name("session_facts"), p.s.name("spans"), millis(since)),
 		fmt.Sprintf(`INSERT INTO %s (tenant, session_id, name, value, seen)
 SELECT tenant, session_id, k AS name, argMinState(attributes[k], (ts, seq)), max(ingest_ts)
 FROM %s
@@ -61,6 +66,8 @@ GROUP BY tenant, session_id, name`, p.s.name("session_attributes"), p.s.name("me
 type arrivals struct {
 	mu    sync.Mutex
 	since time.Time     // the begin of their first insert; zero: there are none
+	taken time.Time     // that of the rows whose pass has not come to its end; zero: there is none
+	known bool          // a pass was of the rows of the processes before
 	some  chan struct{} // holds a value when there are
 }
 
@@ -79,14 +86,39 @@ func (a *arrivals) note(began time.Time) {
 	}
 }
 
-// take returns since when there are any.
+// take returns since when there are any, for a pass.
 func (a *arrivals) take() (since time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	since, a.since = a.since, time.Time{}
+	if a.taken.IsZero() {
+		a.taken = since
+	}
 	select {
 	case <-a.some:
 	default:
 	}
 	return since
+}
+
+// attributed reports that the pass has come to its end.
+func (a *arrivals) attributed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.taken, a.known = time.Time{}, true
+}
+
+// left returns whether rows are without attribution when no pass runs any more, and since when: zero if those of
+// the processes before may be, too.
+func (a *arrivals) left() (since time.Time, some bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if since = a.taken; since.IsZero() {
+		since = a.since
+	}
+	some = !since.IsZero()
+	if !a.known {
+		since = time.Time{}
+	}
+	return since, some
 }

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,6 +24,10 @@ func sameFacts(t *testing.T, c *Conn, when string) {
 			"SELECT tenant, session_id, trace_id, began, " + turnFacts + ", caller_trace, ver FROM turn_facts FINAL ORDER BY ALL",
 			"SELECT tenant, session_id, lower(hex(s.trace_id)) AS trace_id, ts AS began, " + turnFacts + ", arrayFirst((t, a) -> a['earshot.link'] = 'delegation', links.trace_id, links.attributes) AS caller_trace, ver " +
 				"FROM spans AS s FINAL WHERE kind IN ('run', 'workflow') AND empty(parent_span_id) ORDER BY ALL",
+		},
+		"hosts": {
+			"SELECT tenant, session_id, argMinIfMerge(f.host) AS host FROM session_facts AS f GROUP BY ALL HAVING host != '' ORDER BY ALL",
+			"SELECT tenant, session_id, argMin(toString(s.host), ts) AS host FROM spans AS s FINAL WHERE kind IN ('run', 'workflow') AND s.host != '' GROUP BY ALL ORDER BY ALL",
 		},
 		"attributes": {
 			"SELECT tenant, session_id, name, argMinMerge(v.value) AS value FROM session_attributes AS v GROUP BY ALL ORDER BY ALL",
@@ -150,16 +155,16 @@ func TestStoreWithViewsOfFactsUpgrades(t *testing.T) {
 	made := 0
 	for _, m := range migrations {
 		for _, st := range m.Statements {
-			if m.Version == 66 && strings.Contains(st.SQL, "CREATE MATERIALIZED VIEW") {
+			if strings.Contains(st.SQL, "CREATE MATERIALIZED VIEW") && (m.Version == 66 || strings.Contains(st.SQL, "session_hosts_mv")) {
 				exec(st.SQL)
 				made++
 			}
 		}
 	}
-	if made != 2 {
+	if made != 3 {
 		t.Fatalf("%d views", made)
 	}
-	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version = 72 SETTINGS mutations_sync = 2")
+	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version IN (72, 74) SETTINGS mutations_sync = 2")
 	batches := newForest(9, 30).pieces(4)
 	for _, b := range batches[:2] {
 		export1(t, x, b)
@@ -181,6 +186,109 @@ func TestStoreWithViewsOfFactsUpgrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.pass(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	sameFacts(t, c, "upgraded")
+}
+
+// TestCloseAttributesWhatIsLeft: the pass of Close is of the rows that no pass has had.
+func TestCloseAttributesWhatIsLeft(t *testing.T) {
+	_, conn := database(t)
+	x, err := New(t.Context(), Settings{Conn: conn, CreateSchema: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x.keeper.stop()
+	stored := x.keeper.stored
+	stored.known = false // as before the first pass
+	left := func(what string, some, all bool) {
+		t.Helper()
+		if since, have := stored.left(); have != some || have && since.IsZero() != all {
+			t.Errorf("%s: left since %s, %v", what, since, have)
+		}
+	}
+	left("nothing is stored", false, false)
+	batches := newForest(11, 30).pieces(4)
+	export1(t, x, batches[0])
+	left("no pass was made", true, true)
+	pass := func() {
+		t.Helper()
+		if _, err := attributorOf(x).pass(t.Context(), stored.take()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass()
+	left("the pass has not ended", true, true)
+	stored.attributed()
+	left("all are attributed", false, false)
+	export1(t, x, batches[1])
+	pass() // and is broken off
+	left("a pass was broken off", true, false)
+	export1(t, x, batches[2])
+	export1(t, x, batches[3])
+	left("more are stored", true, false)
+	if err := x.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	sameFacts(t, c, "closed")
+	if got := count(t, c, "SELECT count() FROM turn_facts AS f FINAL WHERE (tenant, trace_id) NOT IN (SELECT tenant, work FROM attribution)"); got != "0" {
+		t.Errorf("%s turns have no attribution", got)
+	}
+}
+
+// TestStoreWithViewOfHostsUpgrades: a store of the build before migration 74, of which a pass has noted its time. The hosts of rows
+// that the view has not seen, because another process stored them meanwhile, are collected.
+func TestStoreWithViewOfHostsUpgrades(t *testing.T) {
+	x, c := exporter(t, nil)
+	x.keeper.stop()
+	exec := func(sql string) {
+		t.Helper()
+		if err := x.conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%v in:\n%s", err, sql)
+		}
+	}
+	migrations, err := x.schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := ""
+	for _, m := range migrations {
+		for _, st := range m.Statements {
+			if m.Version == 50 && strings.Contains(st.SQL, "CREATE MATERIALIZED VIEW") && strings.Contains(st.SQL, "session_hosts_mv") {
+				view = st.SQL
+			}
+		}
+	}
+	exec(view)
+	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version = 74 SETTINGS mutations_sync = 2")
+	exec("TRUNCATE TABLE " + x.schema.name("rollup_hours"))
+	exec("INSERT INTO " + x.schema.name("rollup_hours") + " (name, until, at) VALUES ('all facts', now64(3), now64(3))")
+	batches := newForest(10, 30).pieces(4)
+	export1(t, x, batches[0])
+	export1(t, x, batches[1])
+	exec("DROP TABLE " + x.schema.name("session_hosts_mv") + " SYNC")
+	export1(t, x, batches[2])
+	exec(view)
+	if _, err := x.schema.Apply(t.Context(), x.conn); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, c, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'session_hosts_mv'"); got != "0" {
+		t.Error("the view is left")
+	}
+	export1(t, x, batches[3])
+	p := attributorOf(x)
+	if _, err := p.write(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.pass(t.Context(), x.keeper.stored.take()); err != nil {
 		t.Fatal(err)
 	}
 	sameFacts(t, c, "upgraded")

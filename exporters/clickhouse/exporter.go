@@ -302,8 +302,11 @@ func attributorOf(x *Exporter) attributor {
 func (x *Exporter) Close(ctx context.Context) error {
 	x.keeper.stop()
 	x.gathered.close()
-	if x.isReady() && x.batch != "" {
-		if _, err := attributorOf(x).pass(ctx, time.Time{}); err != nil {
+	if !x.began.IsZero() { // an insert whose answer was lost
+		x.keeper.note(x.began)
+	}
+	if since, some := x.keeper.stored.left(); some && x.isReady() {
+		if _, err := attributorOf(x).pass(ctx, since); err != nil {
 			x.settings.Logger.Warn("clickhouse: the last work has no team, user and ticket until the next start", "error", err)
 		}
 	}

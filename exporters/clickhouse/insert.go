@@ -22,9 +22,12 @@ type insertion struct {
 	size  int64 // bytes of its rows, if they are known to be many
 }
 
-// largeInsert is the size from which an insert builds the indexes of its part. No merge may come
-// that would: a search would read the whole part.
+// largeInsert is the size from which an insert builds the indexes of its part: no merge may come that would.
 const largeInsert = 32 << 20
+
+// textIndex is the full-text index of messages. To build it takes a quarter of the engine's time of a backlog's inserts, and the merge
+// of a day that is over builds it again from the contents. So where settled.go looks after those days, no insert builds it.
+const textIndex = "idx_fts"
 
 // insert runs one INSERT.
 func (x *Exporter) insert(ctx context.Context, i insertion) error {
@@ -52,6 +55,9 @@ func (x *Exporter) insert(ctx context.Context, i insertion) error {
 	if i.size >= largeInsert {
 		settings["materialize_skip_indexes_on_insert"] = 1
 		settings["min_insert_block_size_bytes"] = 2 * i.size // one part, not a large and a small one
+		if settlesDays(x) {
+			settings["exclude_materialize_skip_indexes_on_insert"] = textIndex
+		}
 	}
 	if !x.conn.http {
 		return x.insertNative(chgo.Context(ctx, chgo.WithSettings(settings)), i)

@@ -54,7 +54,7 @@ func (k *keeper) start(prepare context.Context, x *Exporter) {
 	}
 	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, log) })
 	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k.stored, log) })
-	if x.conn.embedded && x.settings.CreateSchema {
+	if settlesDays(x) {
 		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
 		replaced, err := p.empty(prepare)
 		if err != nil {
@@ -63,6 +63,9 @@ func (k *keeper) start(prepare context.Context, x *Exporter) {
 		k.done.Go(func() { keepDays(ctx, p, replaced) })
 	}
 }
+
+// settlesDays reports whether the exporter's keeper merges the days that are over.
+func settlesDays(x *Exporter) bool { return x.conn.embedded && x.settings.CreateSchema }
 
 func (k *keeper) stop() {
 	if k.cancel != nil {
@@ -147,6 +150,9 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 		}
 		if err == nil {
 			_, err = p.pass(ctx, since)
+		}
+		if err == nil {
+			stored.attributed()
 		}
 		if ctx.Err() != nil {
 			return

@@ -65,6 +65,7 @@ func startStore() (dsn string, err error) {
 	if bin == "" {
 		bin = filepath.Join(dir, "earshot-store")
 		build := exec.Command("go", "build", "-o", bin, "github.com/earshot-dev/earshot/cmd/earshot-store")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("build earshot-store: %w\n%s", err, out)
 		}

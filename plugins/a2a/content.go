@@ -52,15 +52,7 @@ func (c *content) add(t msg.Text, sep string) {
 }
 
 func (c *content) file(v, data, uri jsonv.Value) {
-	var f msg.Attachment
-	mediaType := ident.Of(v.First("mimeType", "mediaType"))
-	switch {
-	case data.Is(jsonv.String):
-		f = media.Base64(data, mediaType)
-	default:
-		f = media.URL(uri)
-		f.MediaType = mediaType
-	}
+	f := media.Of(data, uri, ident.Of(v.First("mimeType", "mediaType")))
 	f.Name = ident.Of(v.First("name", "filename"))
 	c.files = append(c.files, f)
 }

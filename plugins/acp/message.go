@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/media"
+	"github.com/earshot-dev/earshot/core/sdk/mcp"
 )
 
 // message decodes a request, a notification or a response.
@@ -88,41 +88,7 @@ func (d *connection) prompt(blocks jsonv.Value) {
 	m := d.add(msg.User, "prompt:"+d.s.Run.ID)
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
-	content(m, blocks)
-}
-
-// content reads blocks: text, images and sounds, and resources by their link or embedded.
-func content(m *msg.Message, blocks jsonv.Value) {
-	var texts conversation.Texts
-	if blocks.Is(jsonv.String) { // some clients write the words themselves
-		texts.Add(blocks.Text())
-	}
-	for b := range blocks.Elems() {
-		block(m, b, &texts)
-	}
-	m.Content = texts.Joined()
-}
-
-func block(m *msg.Message, b jsonv.Value, texts *conversation.Texts) {
-	resource := b.Get("resource")
-	switch {
-	case b.Get("text").Is(jsonv.String):
-		b.Get("type").Equal("text")
-		texts.Add(b.Get("text").Text())
-	case b.Get("data").Is(jsonv.String): // image, audio
-		m.Attachments = append(m.Attachments, media.Base64(b.Get("data"), ident.Of(b.Get("mimeType"))))
-	case b.Get("uri").Exists(): // resource_link
-		a := media.URL(b.Get("uri"))
-		a.Name = ident.Of(b.Get("name"))
-		m.Attachments = append(m.Attachments, a)
-	case resource.Get("text").Is(jsonv.String):
-		m.Attachments = append(m.Attachments, media.URL(resource.Get("uri")))
-		texts.Add(resource.Get("text").Text())
-	case resource.Get("blob").Is(jsonv.String):
-		a := media.Base64(resource.Get("blob"), ident.Of(resource.Get("mimeType")))
-		a.URL = ident.Of(resource.Get("uri"))
-		m.Attachments = append(m.Attachments, a)
-	}
+	mcp.Content(blocks).Fill(m)
 }
 
 // response decodes a result or an error.

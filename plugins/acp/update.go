@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/mcp"
 )
 
 // update decodes session/update by its kind.
@@ -77,14 +78,11 @@ func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
 		d.s.Message, d.s.History = id, history
 	}
 	d.s.At = d.At
-	var m msg.Message
-	var texts conversation.Texts
-	block(&m, u.Get("content"), &texts)
-	d.s.Open.Append(p, texts.Joined(), maxText)
-	if m.Attachments != nil { // an image is a message
+	c := mcp.Content(u.Get("content"))
+	d.s.Open.Append(p, c.Joined(), maxText)
+	if c.Files != nil { // an image is a message
 		d.complete()
-		a := d.add(kind, conversation.Ordinal(d.s.Run.ID+"/"+kind.String(), &d.s.Parts))
-		a.Attachments = m.Attachments
+		d.add(kind, conversation.Ordinal(d.s.Run.ID+"/"+kind.String(), &d.s.Parts)).Attachments = c.Files
 	}
 }
 
@@ -210,13 +208,11 @@ func (d *connection) call(u jsonv.Value, history bool) {
 // outputs are the texts of content: {type: content, content}, {type: diff, path, newText} or {type: terminal}.
 func outputs(list jsonv.Value) string {
 	var texts conversation.Texts
-	var m msg.Message
 	for v := range list.Elems() {
-		switch {
-		case v.Get("type").Equal("content"):
-			block(&m, v.Get("content"), &texts)
-		default:
+		if !v.Get("type").Equal("content") {
 			texts.Add(v.JSON())
+		} else if c := mcp.Content(v.Get("content")); c.N > 0 {
+			texts.Add(c.Joined())
 		}
 	}
 	return texts.Joined().String()

@@ -38,7 +38,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "ag-ui",
-			Revision:   2,
+			Revision:   3,
 			Summary:    "AG-UI events between an agent and a user interface.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
 		},
@@ -88,12 +88,11 @@ func (d *stream) unique(id string) string { return ident.Within(d.Run.ID, id) }
 
 // fill writes a part into a message.
 func (d *stream) fill(m *msg.Message, p *conversation.Part) {
-	m.Kind, m.Key, m.Session, m.Run, m.Role, m.Content = p.Kind, p.Key, d.session(), d.Run.ID, msg.RoleAssistant, msg.Plain(string(p.Text))
-	m.Agent.Kind = msg.KindAgent
+	p.Fill(m)
+	m.Session, m.Run, m.Agent.Kind = d.session(), d.Run.ID, msg.KindAgent
 	switch p.Kind {
 	case msg.ToolCall:
-		m.Key, m.ResponseID, m.Content = "call:"+p.CallID, p.Key, msg.Text{}
-		m.Tool = msg.Tool{CallID: p.CallID, Name: p.Tool, Arguments: p.Arguments(), ProtocolID: strings.TrimPrefix(p.CallID, d.Run.ID+"/")}
+		m.Key, m.ResponseID, m.Tool.ProtocolID = "call:"+p.CallID, p.Key, strings.TrimPrefix(p.CallID, d.Run.ID+"/")
 	case msg.Assistant:
 		m.ResponseID = p.Key
 	case msg.User:

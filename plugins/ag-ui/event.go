@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/langchain"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
@@ -37,11 +38,14 @@ func (d *stream) Read() {
 		d.endChunks("")
 		d.messages(d.Root.Get("messages"), msg.Summary, "user", true)
 	case "USAGE_METADATA":
-		d.usage("", d.Root)
+		d.counts(d.Root)
 	case "RAW": // LangGraph's own events: one ends a response and has its tokens
 		if event := d.Root.Get("event"); event.Get("event").Equal("on_chat_model_end") {
 			output := event.Path("data", "output")
-			d.usage(ident.Of(output.Get("id")), output.Get("usage_metadata"))
+			u := output.Get("usage_metadata")
+			d.usage(u, langchain.Counts(u, conversation.Counts{}), conversation.Response{
+				ID: ident.Of(output.Get("id")), Model: ident.Of(output.Path("response_metadata", "model_name")),
+			})
 		}
 	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED", "CUSTOM",
 		"THINKING_START", "THINKING_END", "REASONING_START", "REASONING_END", "REASONING_ENCRYPTED_VALUE":
@@ -84,13 +88,17 @@ func (d *stream) finished() {
 	d.finishAll()
 	d.Root.First("threadId", "thread_id").Equal(d.Session)
 	for u := range d.Root.Get("usage").Elems() {
-		d.usage("", u)
+		d.counts(u)
 	}
 	m := d.status("stop:" + d.Run.ID)
 	m.Content = d.Root.Get("result").Text()
 	outcome := d.Root.Get("outcome")
 	m.SetAttr("interrupts", conversation.ShortJSON(outcome.Get("interrupts")))
-	if d.Root.First("runId", "run_id").Equal(d.Run.ID); d.Run.Active() { // LangGraph's is another id
+	switch d.Root.First("runId", "run_id").Equal(d.Run.ID); { // LangGraph's is another id
+	case !d.Run.Active():
+	case outcome.Get("type").Equal("interrupt"): // its run goes on in the one that has the answer
+		m.Signal = msg.RunPause
+	default:
 		m.Kind, m.FinishReason = msg.Stop, cmp.Or(ident.Of(outcome.Get("type")), "stop")
 		d.Run.End(m)
 	}
@@ -240,24 +248,25 @@ func (d *stream) result(id string, content jsonv.Value, messageID string) {
 	}
 }
 
-// usage emits the tokens of a response, once. Without its id they are those of the run by that
-// model. The input has the cached ones, the output those of reasoning.
-func (d *stream) usage(id string, u jsonv.Value) {
+// counts reads tokens, which have no response: they are those of the run by that model.
+func (d *stream) counts(u jsonv.Value) {
 	in, out := u.First("inputTokens", "input_tokens"), u.First("outputTokens", "output_tokens")
-	response := conversation.Response{ID: id, Run: d.Run.ID, At: d.At, Model: ident.Of(u.Get("model")), Provider: ident.Of(u.Get("provider"))}
-	if id == "" {
-		response.ID = msg.HashKey(d.Run.ID, response.Provider, response.Model, string(in.Peek()), string(out.Peek()))
-	} else {
-		response.Model = ident.Of(d.Root.Path("event", "data", "output", "response_metadata", "model_name"))
-	}
-	if !u.Is(jsonv.Object) || !d.Seen.Add("usage:"+response.ID, maxSeen) {
-		return
-	}
+	r := conversation.Response{Model: ident.Of(u.Get("model")), Provider: ident.Of(u.Get("provider"))}
+	r.ID = msg.HashKey(d.Run.ID, r.Provider, r.Model, string(in.Peek()), string(out.Peek()))
 	c := conversation.Counts{Input: in.Uint(), Output: out.Uint()}
+	c.Reasoning = max(u.Get("reasoningTokens").Uint(), u.Path("output_token_details", "reasoning").Uint())
 	c.CacheRead = min(c.Input, max(u.Get("cachedInputTokens").Uint(), u.Path("input_token_details", "cache_read").Uint()))
 	c.Input -= c.CacheRead
-	c.Reasoning = max(u.Get("reasoningTokens").Uint(), u.Path("output_token_details", "reasoning").Uint())
-	response.Count(c, msg.Provider)
-	m := response.Usage(d.Out, msg.Complete)
+	d.usage(u, c, r)
+}
+
+// usage emits the tokens of a response, once. The output has those of reasoning.
+func (d *stream) usage(u jsonv.Value, c conversation.Counts, r conversation.Response) {
+	if !u.Is(jsonv.Object) || !d.Seen.Add("usage:"+r.ID, maxSeen) {
+		return
+	}
+	r.Run, r.At = d.Run.ID, d.At
+	r.Count(c, msg.Provider)
+	m := r.Usage(d.Out, msg.Complete)
 	m.Session, m.Agent.Kind = d.session(), msg.KindAgent
 }

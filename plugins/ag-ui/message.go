@@ -31,7 +31,10 @@ func (d *stream) request() {
 	d.messages(d.Root.Get("messages"), msg.Complete, "assistant", false)
 	m := d.status("request:" + d.Run.ID)
 	m.SetAttr("parent_run_id", d.id("parentRunId", "parent_run_id"))
-	m.SetAttr("resume", conversation.ShortJSON(d.Root.Get("resume")))
+	if resume := d.Root.Get("resume"); resume.Exists() {
+		m.Signal = msg.RunResume
+		m.SetAttr("resume", conversation.ShortJSON(resume))
+	}
 }
 
 // messages decodes a list that repeats the conversation: those behind the last message of that
@@ -66,21 +69,22 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 		return
 	}
 	var has conversation.Content
-	if !content.Is(jsonv.Array) {
-		has.Add(content.Text())
-	}
-	for part := range content.Elems() {
-		source := part.Get("source")
-		if !source.Exists() { // before version 0.1
-			source = part
+	for part := range jsonv.Each(content) {
+		file := part.Get("source")
+		if !file.Exists() { // before version 0.1
+			file = part
 		}
-		switch value := source.First("value", "data", "url"); {
+		data, url := file.First("value", "data"), file.Get("url")
+		if file.Get("type").Equal("url") {
+			data, url = jsonv.Value{}, file.First("value", "url")
+		}
+		switch {
+		case part.Is(jsonv.String):
+			has.Add(part.Text())
 		case part.Get("text").Is(jsonv.String):
 			has.Add(part.Get("text").Text())
-		case source.Get("type").Equal("url") || source.Get("url").Exists():
-			has.Attach(media.URL(value))
-		case value.Is(jsonv.String):
-			has.Attach(media.Base64(value, ident.Of(source.Get("mimeType"))))
+		case data.Exists() || url.Exists():
+			has.Attach(media.Of(data, url, ident.Of(file.Get("mimeType"))))
 		}
 	}
 	kind := kindOf(role)

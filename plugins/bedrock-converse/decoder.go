@@ -55,12 +55,11 @@ func New() decoder.Factory {
 
 // modelOf is the model in a path: POST /model/ID/converse-stream.
 func modelOf(path string) string {
-	_, rest, _ := strings.Cut(path, "/model/")
-	rest, _, _ = strings.Cut(rest, "/")
-	if id, err := url.PathUnescape(rest); err == nil {
-		rest = strings.ToValidUTF8(id, "\uFFFD")
+	id := ident.Below(path, "/model/")
+	if plain, err := url.PathUnescape(id); err == nil {
+		return strings.ToValidUTF8(plain, "\uFFFD")
 	}
-	return ident.Bounded(rest)
+	return id
 }
 
 // event decodes an event of a stream, or a whole response.

@@ -41,17 +41,9 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 func ask(v jsonv.Value, model string, stream bool) exchange.Ask {
 	var items []exchange.Item
 	for s := range v.Get("system").Elems() {
-		if s.Get("text").Is(jsonv.String) {
-			items = append(items, exchange.Item{Who: exchange.Instructions, Text: s.Get("text").Text(), From: s})
-		}
+		items = exchange.Instruct(items, s.Get("text").Text(), s)
 	}
-	for m := range v.Get("messages").Elems() {
-		if m.Get("role").Equal("assistant") {
-			items = append(items, exchange.Item{Who: exchange.Model, From: m})
-			continue
-		}
-		items = userItems(items, m)
-	}
+	items = exchange.Messages(items, v.Get("messages"), "assistant", userItems)
 	a := exchange.Ask{Model: model, Items: items, Session: ident.Of(v.Path("requestMetadata", "session_id"))}
 	a.Is(msg.ParamStream, strconv.FormatBool(stream))
 	a.Params(v.Get("inferenceConfig"), msg.ParamMaxTokens, "maxTokens", msg.ParamTemperature, "temperature", msg.ParamTopP, "topP", msg.ParamStopSequences, "stopSequences")
@@ -69,30 +61,20 @@ func ask(v jsonv.Value, model string, stream bool) exchange.Ask {
 
 // userItems adds a user message: results, and the text beside them, or a prompt.
 func userItems(items []exchange.Item, from jsonv.Value) []exchange.Item {
-	who, before := exchange.Prompt, len(items)
-	var beside conversation.Content
+	var own conversation.Content
+	var results []exchange.Item
 	from.Get("role").Equal("user")
 	for b := range from.Get("content").Elems() {
 		r := b.Get("toolResult")
 		if !r.Is(jsonv.Object) {
-			block(b, &beside)
+			block(b, &own)
 			continue
 		}
-		who = exchange.Beside
-		result := contentOf(r.Get("content"))
-		items = append(items, exchange.Item{
-			Who: exchange.Result, CallID: ident.Of(r.Get("toolUseId")), Failed: r.Get("status").Equal("error"),
-			Text: result.Joined(), Attachments: result.Files, From: from,
-		})
+		c := contentOf(r.Get("content"))
+		results = append(results, exchange.Item{CallID: ident.Of(r.Get("toolUseId")), Failed: r.Get("status").Equal("error"), Text: c.Joined(), Attachments: c.Files})
 		r.Get("status").Equal("success")
 	}
-	if beside.N > 0 || len(beside.Files) > 0 {
-		items = append(items, exchange.Item{Who: who, Text: beside.Joined(), Attachments: beside.Files, From: from})
-	}
-	if len(items) == before {
-		items = append(items, exchange.Item{Who: exchange.Other, From: from})
-	}
-	return items
+	return exchange.Turn(items, from, results, own.Joined(), own.Files)
 }
 
 // contentOf reads a list of blocks.
@@ -128,11 +110,8 @@ func block(b jsonv.Value, to *conversation.Content) {
 		if kind != "document" {
 			mediaType = kind + "/" + mediaType
 		}
-		a := media.URL(source.Path("s3Location", "uri"))
-		if source.Get("bytes").Is(jsonv.String) {
-			a = media.Base64(source.Get("bytes"), mediaType)
-		}
-		a.Name, a.MediaType = ident.Of(f.Get("name")), mediaType
+		a := media.Of(source.Get("bytes"), source.Path("s3Location", "uri"), mediaType)
+		a.Name = ident.Of(f.Get("name"))
 		to.Attach(a)
 		return
 	}

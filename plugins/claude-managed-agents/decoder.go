@@ -168,10 +168,7 @@ func (d *stream) part(t *thread, kind msg.Kind, id, key string) *msg.Message {
 	if r == nil || r.Done || r.Run != t.Run.ID || !t.Run.Active() {
 		r = d.request(t, id)
 	}
-	m := d.add(t, kind, key)
-	m.Role, m.ParentKey, r.Last = msg.RoleAssistant, r.Last, key
-	r.Mark(m)
-	return m
+	return r.Next(d.add(t, kind, key))
 }
 
 // about adds a message about a call, to the run that made it.

@@ -162,17 +162,11 @@ func (d *stream) message() {
 		key += "/" + n
 	}
 	before := len(d.Out.Messages)
-	for _, part := range [...]struct {
-		kind msg.Kind
-		key  string
-		text jsonv.Value
-	}{{msg.Reasoning, key + "/thinking", v.Get("reasoningText")}, {msg.Assistant, key, v.Get("content")}} {
-		if len(part.text.Escaped()) > 0 {
-			m := d.add(part.kind, part.key)
-			m.Role, m.Content = msg.RoleAssistant, part.text.Text()
-			r.Mark(m)
-			r.Last = m.Key
-		}
+	if thought := v.Get("reasoningText"); len(thought.Escaped()) > 0 {
+		r.Said(d.add(msg.Reasoning, key+"/thinking"), thought.Text())
+	}
+	if text := v.Get("content"); len(text.Escaped()) > 0 {
+		r.Said(d.add(msg.Assistant, key), text.Text())
 	}
 	for c := range v.Get("toolRequests").Elems() {
 		if m := d.call(ident.Of(c.Get("toolCallId")), c.Get("name"), c); m != nil {

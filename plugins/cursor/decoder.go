@@ -261,11 +261,7 @@ func (d *stream) bubble(id string, v jsonv.Value) {
 			part.text.MarkRead()
 			r.Last = part.key
 		default:
-			m := d.add(part.kind, run, part.key, msg.Summary)
-			m.Role, m.Content = msg.RoleAssistant, part.text.Text()
-			r.Mark(m)
-			m.SetAttr("request_id", ident.Of(v.Get("requestId")))
-			r.Last = part.key
+			r.Said(d.add(part.kind, run, part.key, msg.Summary), part.text.Text()).SetAttr("request_id", ident.Of(v.Get("requestId")))
 		}
 	}
 	if tool.Get("name").Exists() {

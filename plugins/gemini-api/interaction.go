@@ -18,10 +18,8 @@ import (
 //
 //	{model | agent, input: text | [content | step | {role, content}], previous_interaction_id, …}
 func interactionRequest(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	var items []exchange.Item
-	if system := v.Get("system_instruction"); system.Is(jsonv.String) {
-		items = append(items, exchange.Item{Who: exchange.Instructions, Text: system.Text(), From: system})
-	}
+	system := v.Get("system_instruction")
+	items := exchange.Instruct(nil, system.Text(), system)
 	list := v.Get("input")
 	if list.Is(jsonv.Array) {
 		beside := exchange.Item{Who: exchange.Prompt, From: list}
@@ -67,22 +65,15 @@ func suffixed(typ jsonv.Value, end string) bool { return strings.HasSuffix(ident
 func input(items []exchange.Item, v, from jsonv.Value) []exchange.Item {
 	prompt := exchange.Item{Who: exchange.Prompt, From: from}
 	var own conversation.Content
-	one := func(c jsonv.Value) {
+	for c := range jsonv.Each(v) {
 		if !c.Get("type").Equal("function_result") {
 			content(c, &own)
-			return
+			continue
 		}
 		it := exchange.Item{Who: exchange.Result, From: from, CallID: ident.Of(c.Get("call_id")), Failed: c.Get("is_error").Bool()}
 		r := contentOf(c.Get("result"))
 		it.Text, it.Attachments = r.Joined(), r.Files
 		items = append(items, it)
-	}
-	if v.Is(jsonv.Array) {
-		for c := range v.Elems() {
-			one(c)
-		}
-	} else {
-		one(v)
 	}
 	if prompt.Text, prompt.Attachments = own.Joined(), own.Files; !prompt.Text.IsZero() || len(own.Files) > 0 {
 		items = append(items, prompt)
@@ -97,12 +88,8 @@ func content(c jsonv.Value, to *conversation.Content) {
 		to.Add(c.Text())
 	case c.Get("text").Is(jsonv.String):
 		to.Add(c.Get("text").Text())
-	case c.Get("data").Is(jsonv.String):
-		to.Attach(media.Base64(c.Get("data"), ident.Of(c.Get("mime_type"))))
-	case c.Get("uri").Is(jsonv.String):
-		f := media.URL(c.Get("uri"))
-		f.MediaType = ident.Of(c.Get("mime_type"))
-		to.Attach(f)
+	case c.First("data", "uri").Is(jsonv.String):
+		to.Attach(media.Of(c.Get("data"), c.Get("uri"), ident.Of(c.Get("mime_type"))))
 	default:
 		to.Add(c.JSON())
 	}

@@ -109,27 +109,18 @@ func parts(c jsonv.Value) jsonv.Value {
 
 // user adds a content that is not the model's: results, and the text beside them, or a prompt.
 func user(items []exchange.Item, h *exchange.History, from jsonv.Value) []exchange.Item {
-	before, who := len(items), exchange.Prompt
+	var results []exchange.Item
 	for p := range parts(from).Elems() {
-		fr := p.Get("functionResponse")
-		if !fr.Is(jsonv.Object) {
-			continue
-		}
-		who = exchange.Beside
-		it := exchange.Item{Who: exchange.Result, From: from}
-		given, tool := ident.Of(fr.Get("id")), ident.Of(fr.Get("name"))
-		it.CallID = h.Result(given, tool)
-		it.Text, it.Attachments, it.Failed = gemini.Result(fr)
-		items = append(items, it)
-	}
-	if text, files := gemini.Content(parts(from)); !text.IsZero() || len(files) > 0 {
-		items = append(items, exchange.Item{Who: who, Text: text, Attachments: files, From: from})
-		if who == exchange.Prompt {
-			h.Prompted(text)
+		if fr := p.Get("functionResponse"); fr.Is(jsonv.Object) {
+			it := exchange.Item{CallID: h.Result(ident.Of(fr.Get("id")), ident.Of(fr.Get("name")))}
+			it.Text, it.Attachments, it.Failed = gemini.Result(fr)
+			results = append(results, it)
 		}
 	}
-	if len(items) == before {
-		items = append(items, exchange.Item{Who: exchange.Other, From: from})
+	text, files := gemini.Content(parts(from))
+	items = exchange.Turn(items, from, results, text, files)
+	if items[len(items)-1].Who == exchange.Prompt {
+		h.Prompted(text)
 	}
 	return items
 }

@@ -17,7 +17,6 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -26,6 +25,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/mcp"
 	"github.com/earshot-dev/earshot/core/sdk/media"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -69,23 +69,20 @@ type stream struct {
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Sessions []*session          `json:",omitempty"` // the one used last at the end
-	Seen     bounded.Set[string] `json:",omitzero"`  // messages
-	File     string              `json:",omitempty"` // the session that a file is of
+	Sessions conversation.Sessions[*session] `json:",omitempty"`
+	Seen     bounded.Set[string]             `json:",omitzero"`  // messages
+	File     string                          `json:",omitempty"` // the session that a file is of
 }
 
 // session is one conversation: of a person, or of a sub-agent, which has one run.
 type session struct {
-	ID       string
-	Root     string              `json:",omitempty"` // the session at the top
-	Parent   string              `json:",omitempty"` // session
-	Model    string              `json:",omitempty"`
-	Provider string              `json:",omitempty"`
-	Counts   conversation.Counts `json:",omitzero"`
-	Ledger   conversation.Counts `json:",omitzero"` // those of Counts that are in usage_ledger
-	Rest     conversation.Counts `json:",omitzero"` // those that are not, as they were emitted
-	Created  conversation.Time   `json:",omitzero"`
-	Run      conversation.Run
+	conversation.Session
+	Model    string                    `json:",omitempty"`
+	Provider string                    `json:",omitempty"`
+	Counts   conversation.Counts       `json:",omitzero"`
+	Ledger   conversation.Counts       `json:",omitzero"` // those of Counts that are in usage_ledger
+	Rest     conversation.Counts       `json:",omitzero"` // those that are not, as they were emitted
+	Created  conversation.Time         `json:",omitzero"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 }
 
@@ -132,11 +129,7 @@ func (d *stream) inFile() bool {
 	if !about && !said && message == v {
 		return false
 	}
-	name := d.Origin[strings.LastIndexAny(d.Origin, `/\`)+1:]
-	for _, end := range [...]string{".jsonl", ".json"} {
-		name = strings.TrimSuffix(name, end)
-	}
-	if d.enter(cmp.Or(ident.Of(v.Get("session_id")), d.File, ident.Bounded(name), "unknown")); about {
+	if d.enter(cmp.Or(ident.Of(v.Get("session_id")), d.File, ident.OfFile(d.Origin, ".json"), "unknown")); about {
 		if id := ident.Of(v.Get("id")); id != "" && d.File == "" {
 			d.File = id
 			d.enter(id)
@@ -164,20 +157,14 @@ func (d *stream) inFile() bool {
 
 // enter makes a session that of the row.
 func (d *stream) enter(id string) {
-	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == id }, func() *session { return &session{ID: id, Root: id} })
-	d.s = d.Sessions[len(d.Sessions)-1]
-}
-
-// find returns a session that is remembered, or nil.
-func (d *state) find(id string) *session {
-	return bounded.Find(d.Sessions, func(s *session) bool { return s.ID == id })
+	d.s = d.Sessions.Enter(id, maxSessions, func(s conversation.Session) *session { return &session{Session: s} })
 }
 
 // link finds the call that made a sub-agent work: of those of its parent session that have no agent
 // so far, the first.
 func (d *stream) link() {
 	s := d.s
-	p := d.find(s.Parent)
+	p := d.Sessions.Find(s.Parent)
 	if !s.Run.Child || s.Run.Call != "" || p == nil {
 		return
 	}
@@ -210,12 +197,11 @@ func (d *stream) session(v jsonv.Value) {
 	d.At = conversation.TimeOf(v.Get("created_at"))
 	s.Created = d.At
 	if parent := ident.Of(v.Get("parent_session_id")); v.Get("session_type").In("sub_agent", "subagent") && s.Run.ID == "" {
-		s.Run = conversation.Run{ID: s.ID, Child: true}
-		if parent != s.ID && parent != "" {
-			s.Parent, s.Root = parent, parent
-			if p := d.find(parent); p != nil {
-				s.Root = p.Root
-			}
+		if parent == s.ID {
+			parent = ""
+		}
+		if s.Delegated(parent); parent != "" {
+			d.Sessions.Below(&s.Session, parent)
 		}
 	}
 	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
@@ -281,19 +267,8 @@ func (d *stream) rest() {
 	if s.Rest = rest; rest == none && before == none && s.Ledger != none {
 		return
 	}
-	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: s.Created}
-	if s.Run.Child {
-		r.Run = s.Run.ID
-	}
-	r.Count(rest, msg.Provider)
-	u := r.Usage(d.Out, msg.Summary)
-	u.Session, u.Agent.Kind, u.ResponseID = s.Root, msg.KindAgent, ""
-	if d.link(); s.Run.Child { // it may be the first message of the run
-		u.ParentRun = msg.UnknownRun
-		if s.Run.Call != "" {
-			s.Run.Below(u)
-		}
-	}
+	d.link()
+	s.Total(d.Out, rest, s.Model, s.Provider, s.Created)
 }
 
 // message decodes the row of a message: {role, content_json, created_timestamp, message_id, metadata_json}.
@@ -388,9 +363,7 @@ func (d *stream) piece(c jsonv.Value, key string, user, hidden bool, r *conversa
 		}
 		return
 	}
-	m.Role = msg.RoleAssistant
-	r.Mark(m)
-	r.Last = m.Key
+	r.Said(m, m.Content)
 }
 
 // call decodes a call: {id, toolCall: {status, value: {name, arguments}}}.
@@ -409,8 +382,7 @@ func (d *stream) call(v jsonv.Value, r *conversation.Response) {
 	if c.Task {
 		m.Delegation.Task = value.Path("arguments", "instructions").Text()
 	}
-	r.Mark(m)
-	m.ParentKey, r.Last = r.Last, m.Key
+	r.Next(m)
 	if fault := v.Path("toolCall", "error"); fault.Exists() { // the model wrote no valid call
 		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), "invalid_arguments"
 	}
@@ -444,16 +416,7 @@ func (d *stream) result(v jsonv.Value, key string) {
 	if value.Is(jsonv.Object) {
 		content = value.Get("content")
 	}
-	var texts conversation.Texts
-	for p := range content.Elems() {
-		switch {
-		case p.Get("text").Is(jsonv.String):
-			texts.Add(p.Get("text").Text())
-		case p.Get("data").Is(jsonv.String):
-			m.Attachments = append(m.Attachments, media.Base64(p.Get("data"), ident.Of(p.Get("mimeType"))))
-		}
-	}
-	m.Content = texts.Joined()
+	mcp.Content(content).Fill(m)
 	if fault := result.Get("error"); fault.Exists() || value.Get("isError").Bool() {
 		if m.IsError, m.Tool.ErrorType = true, "tool_error"; fault.Exists() {
 			m.Content = fault.Text()

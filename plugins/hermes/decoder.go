@@ -15,7 +15,6 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -68,20 +67,17 @@ type stream struct {
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Sessions []*session          `json:",omitempty"` // the one used last at the end
-	Seen     bounded.Set[string] `json:",omitzero"`  // messages
-	File     string              `json:",omitempty"` // the session that a file is of
+	Sessions conversation.Sessions[*session] `json:",omitempty"`
+	Seen     bounded.Set[string]             `json:",omitzero"`  // messages
+	File     string                          `json:",omitempty"` // the session that a file is of
 }
 
 // session is one session: of a person, or of a sub-agent, which has one run.
 type session struct {
-	ID       string
-	Root     string              `json:",omitempty"` // the session at the top
-	Parent   string              `json:",omitempty"` // the session whose call made the agent work
-	Model    string              `json:",omitempty"`
-	Provider string              `json:",omitempty"`
-	Counts   conversation.Counts `json:",omitzero"`
-	Run      conversation.Run
+	conversation.Session
+	Model    string                    `json:",omitempty"`
+	Provider string                    `json:",omitempty"`
+	Counts   conversation.Counts       `json:",omitzero"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 	Chain    string                    `json:",omitempty"` // key of the last message that has no time
 }
@@ -121,9 +117,7 @@ func (d *stream) inFile() bool {
 	if !whole && !v.Get("role").Is(jsonv.String) {
 		return false
 	}
-	name := d.Origin[strings.LastIndexAny(d.Origin, `/\\`)+1:]
-	name = strings.TrimSuffix(strings.TrimSuffix(name, ".jsonl"), ".json")
-	if d.enter(cmp.Or(ident.Of(v.Get("session_id")), d.File, ident.Bounded(name), "unknown")); d.File == "" {
+	if d.enter(cmp.Or(ident.Of(v.Get("session_id")), d.File, ident.OfFile(d.Origin, ".json"), "unknown")); d.File == "" {
 		d.File = d.s.ID
 	}
 	if !whole && !v.Get("role").Equal("session_meta") {
@@ -158,13 +152,7 @@ func (d *stream) In() (session, run string) {
 
 // enter makes a session that of the row.
 func (d *stream) enter(id string) {
-	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == id }, func() *session { return &session{ID: id, Root: id} })
-	d.s = d.Sessions[len(d.Sessions)-1]
-}
-
-// find returns a session that is remembered, or nil.
-func (d *state) find(id string) *session {
-	return bounded.Find(d.Sessions, func(s *session) bool { return s.ID == id })
+	d.s = d.Sessions.Enter(id, maxSessions, func(s conversation.Session) *session { return &session{Session: s} })
 }
 
 // add adds a message of the session's run.
@@ -184,12 +172,8 @@ func (d *stream) session(v jsonv.Value) {
 	delegated := v.Get("source").Equal("subagent") || ident.Peek(config.Get("_delegate_from")) == parent
 	own := ident.Peek(config.Get("_branched_from")) == parent || ident.Peek(config.Get("_reset_from")) == parent
 	if parent != "" && parent != s.ID && s.Root == s.ID && !own {
-		s.Root = parent
-		if p := d.find(parent); p != nil {
-			s.Root = p.Root
-		}
-		if delegated && s.Run.ID == "" {
-			s.Parent, s.Run = parent, conversation.Run{ID: s.ID, Child: true}
+		if d.Sessions.Below(&s.Session, parent); delegated && s.Run.ID == "" {
+			s.Delegated(parent)
 		}
 	}
 	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
@@ -207,26 +191,14 @@ func (d *stream) session(v jsonv.Value) {
 	if s.Counts == (conversation.Counts{}) {
 		return
 	}
-	// One message has the tokens of the session: the row has how many there are now.
-	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.At}
-	if s.Run.Child {
-		r.Run = s.Run.ID
-	}
-	r.Count(s.Counts, msg.Provider)
-	u := r.Usage(d.Out, msg.Summary)
-	u.Session, u.Agent.Kind, u.ResponseID = s.Root, msg.KindAgent, ""
-	if d.link(); s.Run.Child { // it may be the first message of the run
-		u.ParentRun = msg.UnknownRun
-		if s.Run.Call != "" {
-			s.Run.Below(u)
-		}
-	}
+	d.link()
+	s.Total(d.Out, s.Counts, s.Model, s.Provider, d.At)
 }
 
 // link finds the call that made a sub-agent work: of those of its parent session that miss an agent,
 // the first.
 func (d *stream) link() {
-	p := d.find(d.s.Parent)
+	p := d.Sessions.Find(d.s.Parent)
 	if !d.s.Run.Child || d.s.Run.Call != "" || p == nil {
 		return
 	}
@@ -284,6 +256,8 @@ func text(v jsonv.Value) msg.Text {
 	return v.Text()
 }
 
+func empty(v jsonv.Value) bool { return len(v.Escaped()) == 0 && v.Len() == 0 }
+
 // answer decodes a response of the model: its thought, its text and its calls.
 func (d *stream) answer(v jsonv.Value, key string) {
 	s, finish := d.s, ident.Of(v.Get("finish_reason"))
@@ -294,19 +268,11 @@ func (d *stream) answer(v jsonv.Value, key string) {
 	} else if string(again.Peek()) == string(thought.Peek()) {
 		again.MarkRead()
 	}
-	for _, part := range [...]struct {
-		kind msg.Kind
-		key  string
-		text jsonv.Value
-	}{{msg.Reasoning, key + "/thinking", thought}, {msg.Assistant, key, v.Get("content")}} {
-		if len(part.text.Escaped()) == 0 && part.text.Len() == 0 {
-			continue
-		}
-		m := d.add(part.kind, part.key)
-		m.Role = msg.RoleAssistant
-		m.Content = text(part.text)
-		r.Mark(m)
-		r.Last, m.FinishReason = m.Key, finish
+	if !empty(thought) {
+		r.Said(d.add(msg.Reasoning, key+"/thinking"), text(thought)).FinishReason = finish
+	}
+	if content := v.Get("content"); !empty(content) {
+		r.Said(d.add(msg.Assistant, key), text(content)).FinishReason = finish
 	}
 	n := 0
 	for c := range v.Get("tool_calls").Elems() {

@@ -28,6 +28,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/langchain"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
@@ -48,7 +49,7 @@ func New() decoder.Factory {
 			return f.Kind == frame.Event && (root.Is(jsonv.Array) || root.Is(jsonv.Null) || root.Is(jsonv.String) && f.Name == "custom")
 		},
 		Open: func(r *record.Current, s *state) record.Reader {
-			s.Thread = threadOf(r.Origin)
+			s.Thread, r.Origin = threadOf(r.Origin), ident.OfFile(r.Origin, ".jsonl")
 			return &stream{replies{runs{r, s}}}
 		},
 	}.Factory()
@@ -63,11 +64,9 @@ func threadOf(path string) string {
 }
 
 const (
-	maxGraphs  = 256
-	maxReplies = 64
-	maxSeen    = 4096
-	maxText    = 4 << 20 // bytes of a reply that is not complete
-	maxLast    = 64 << 10
+	maxGraphs = 256
+	maxText   = 4 << 20 // bytes of a prompt
+	maxLast   = 64 << 10
 )
 
 // stream decodes the events.
@@ -84,14 +83,13 @@ type runs struct {
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Thread  string              `json:",omitempty"`
-	Graphs  []*graph            `json:",omitempty"` // the root first
-	Tools   []started           `json:",omitempty"` // calls that run
-	Seen    bounded.Set[string] `json:",omitzero"`  // messages, calls and results
-	Replies []*reply            `json:",omitempty"`
-	Asked   *asked              `json:",omitempty"` // the request, until its run is known
-	Valued  string              `json:",omitempty"` // the run whose first values have come
-	Dated   bool                `json:",omitempty"` // its events have times, in which a reply is repeated
+	Thread string    `json:",omitempty"`
+	Graphs []*graph  `json:",omitempty"` // the root first
+	Tools  []started `json:",omitempty"` // calls that run
+	langchain.Transcript
+	Asked  *asked `json:",omitempty"` // the request, until its run is known
+	Valued string `json:",omitempty"` // the run whose first values have come
+	Dated  bool   `json:",omitempty"` // its events have times, in which a reply is repeated
 }
 
 // asked is a request.
@@ -139,13 +137,13 @@ func (d *stream) Read() {
 	case d.Root.Get("method").Is(jsonv.String) && d.Root.Get("params").Is(jsonv.Object):
 		p := d.Root.Get("params")
 		d.At = conversation.TimeOf(p.Get("timestamp"))
-		d.protocol(ident.Of(d.Root.Get("method")), namespace(p.Get("namespace")), p.Get("data"), d.Root)
+		d.protocol(ident.Of(d.Root.Get("method")), ident.Join(p.Get("namespace"), "|"), p.Get("data"), d.Root)
 	case d.Frame.Kind == frame.Event:
 		mode, path, _ := strings.Cut(d.Frame.Name, "|")
 		d.mode(mode, path, d.Root, d.Root)
 	case d.Root.Get("data").Exists() && d.Root.First("type", "event").Is(jsonv.String):
 		mode, in, _ := strings.Cut(ident.Of(d.Root.First("type", "event")), "|")
-		d.mode(mode, cmp.Or(namespace(d.Root.Get("ns")), in), d.Root.Get("data"), d.Root)
+		d.mode(mode, cmp.Or(ident.Join(d.Root.Get("ns"), "|"), in), d.Root.Get("data"), d.Root)
 	default:
 		d.Unknown("none", d.Root)
 	}
@@ -159,23 +157,12 @@ func (d *stream) Begin() (record bool) {
 	return true
 }
 
-// In returns the thread and the run of the root graph.
+// In returns the thread, of a run without one the run, and the run of the root graph.
 func (d *runs) In() (session, run string) {
 	if len(d.Graphs) > 0 {
 		run = d.Graphs[0].ID
 	}
-	return d.session(), run
-}
-
-// session is the thread; of a run without one, the run.
-func (d *runs) session() string {
-	switch {
-	case d.Thread != "":
-		return d.Thread
-	case len(d.Graphs) > 0:
-		return d.Graphs[0].ID
-	}
-	return cmp.Or(ident.OfFile(d.Origin, ".jsonl"), "unknown")
+	return cmp.Or(d.Thread, run, d.Origin, "unknown"), run
 }
 
 // begin begins a run of the root graph.
@@ -183,7 +170,7 @@ func (d *replies) begin(id, agent string) *graph {
 	if len(d.Graphs) > 0 && d.Graphs[0].ID == id {
 		return d.Graphs[0]
 	}
-	d.finish("", false)
+	d.finish(false)
 	d.Tools = nil
 	g := &graph{Agent: agent}
 	g.Begin(id)
@@ -205,7 +192,8 @@ func (d *replies) begin(id, agent string) *graph {
 // a root that has no name.
 func (d *replies) graph(path, where string) *graph {
 	if len(d.Graphs) == 0 || path == "" && d.Graphs[0].Ended {
-		d.begin("run:"+msg.HashKey(d.session(), where), "")
+		session, _ := d.In()
+		d.begin("run:"+msg.HashKey(session, where), "")
 	}
 	if path == "" {
 		return d.Graphs[0]
@@ -225,8 +213,8 @@ func (d *replies) graph(path, where string) *graph {
 		d.Graphs = append(d.Graphs[:1:1], d.Graphs[2:]...)
 	}
 	d.Graphs = append(d.Graphs, g)
-	if call := d.only(path); call != "" { // the agent runs in a tool
-		call = d.unique(call)
+	if t, ok := bounded.Only(d.Tools, func(t started) bool { return t.Path == path }); ok { // the agent runs in a tool
+		call := d.unique(t.Call)
 		g.Caused(p.ID, call, msg.ByNativeID, 100)
 		m := d.status(p, "link:"+call, "link")
 		m.Signal, m.Tool.CallID = msg.Link, call
@@ -241,28 +229,12 @@ func (d *replies) graph(path, where string) *graph {
 	return g
 }
 
-// namespace is the path that a list of tasks is.
-func namespace(v jsonv.Value) string { return ident.Join(v, "|") }
-
 // split returns the path of the graph in which a task is, and the task.
 func split(path string) (above, task string) {
 	if i := strings.LastIndexByte(path, '|'); i >= 0 {
 		return path[:i], path[i+1:]
 	}
 	return "", path
-}
-
-// only is the one call that the task executes.
-func (d *runs) only(path string) (call string) {
-	for _, t := range d.Tools {
-		if t.Path == path {
-			if call != "" {
-				return ""
-			}
-			call = t.Call
-		}
-	}
-	return call
 }
 
 // unique returns the id of a call as one that is unique in the thread.
@@ -323,14 +295,18 @@ func (d *runs) end(g *graph, reason string, failed bool) {
 }
 
 // finish completes the open replies and ends the run of the root, unless it waits.
-func (d *replies) finish(reason string, failed bool) {
-	for len(d.Replies) > 0 {
-		d.complete(d.Replies[0])
+func (d *replies) finish(failed bool) {
+	d.complete(d.Replies...)
+	if len(d.Graphs) > 0 && !d.Graphs[0].Paused {
+		d.ends(d.Graphs[0], outcome(failed), failed)
 	}
-	if len(d.Graphs) == 0 || d.Graphs[0].Paused {
-		return
+}
+
+func outcome(failed bool) string {
+	if failed {
+		return "error"
 	}
-	d.ends(d.Graphs[0], cmp.Or(reason, "stop"), failed)
+	return "stop"
 }
 
 // close ends a stream. One that was lost may go on.
@@ -343,6 +319,6 @@ func (d *stream) close(name string) {
 		}
 	}
 	if name != frame.Lost {
-		d.finish("", false)
+		d.finish(false)
 	}
 }

@@ -15,27 +15,17 @@ import (
 
 // request decodes a request that creates a run: {assistant_id, input: {messages}, command: {resume}}.
 func (d *stream) request(path string, v jsonv.Value) {
-	d.finish("", false)
+	d.finish(false)
 	d.Graphs = nil
-	if thread := threadOf(path); thread != "" {
-		d.Thread = thread
-	} else if thread := ident.Of(v.Path("config", "configurable", "thread_id")); thread != "" {
-		d.Thread = thread
-	}
-	v.Path("config", "configurable").MarkRead() // it may have credentials
-	input := v.Get("input")
+	config := v.Path("config", "configurable")
+	d.Thread = cmp.Or(threadOf(path), ident.Of(config.Get("thread_id")), d.Thread)
+	config.MarkRead() // it may have credentials
 	a := &asked{Assistant: ident.Of(v.Get("assistant_id")), Path: ident.Bounded(path)}
 	if r := v.Path("command", "resume"); r.Exists() && len(r.Peek()) <= maxLast {
 		a.Resume = string(r.Raw())
 	}
-	for m := range input.Get("messages").Elems() {
-		if m, typ := langchain.Message(m); typ == "human" {
-			c := langchain.ContentOf(m)
-			a.Prompts = append(a.Prompts, prompt{conversation.Cut(string(c.Text), maxText), c.Files})
-		}
-	}
-	if text := input.Get("messages"); text.Is(jsonv.String) {
-		a.Prompts = append(a.Prompts, prompt{Text: conversation.Cut(text.Str(), maxText)})
+	for _, c := range langchain.Prompts(v.Path("input", "messages")) {
+		a.Prompts = append(a.Prompts, prompt{conversation.Cut(string(c.Text), maxText), c.Files})
 	}
 	d.Asked = a
 }
@@ -47,7 +37,7 @@ func (d *stream) body(v jsonv.Value) {
 		d.failed(d.graph("", string(v.First("message", "detail").Peek())), v)
 	case v.Get("messages").Is(jsonv.Array):
 		d.values(d.graph("", "body"), v, true)
-		d.finish("", false)
+		d.finish(false)
 	default:
 		d.Unknown("body", v)
 	}
@@ -72,7 +62,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 		d.tuple(path, v)
 	case "messages/metadata":
 		for id, m := range v.Members() {
-			d.noted(d.reply(ident.Bounded(id.String())), m.Get("metadata"))
+			d.Reply(ident.Bounded(id.String())).Note(m.Get("metadata"))
 		}
 	case "messages/partial", "messages/complete":
 		for m := range v.Elems() {
@@ -81,7 +71,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 	case "debug":
 		d.At = conversation.TimeOf(v.Get("timestamp"))
 		if d.Dated = true; v.Get("type").Is(jsonv.String) {
-			d.debug(path, ident.Of(v.Get("type")), v.Get("payload"), root)
+			d.debug(path, ident.Of(v.Get("type")), v.Get("payload"))
 			return
 		}
 		d.Unknown(mode, root)
@@ -90,9 +80,9 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 		if v.First("result", "error", "interrupts").Exists() {
 			typ = "task_result"
 		}
-		d.debug(path, typ, v, root)
+		d.debug(path, typ, v)
 	case "checkpoints":
-		d.debug(path, "checkpoint", v, root)
+		d.debug(path, "checkpoint", v)
 	case "custom":
 		d.step(path, mode, "")
 		if v.Is(jsonv.String) {
@@ -101,7 +91,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 	case "error":
 		d.failed(d.graph("", string(v.First("message", "detail").Peek())), v)
 	case "end":
-		d.finish("", false)
+		d.finish(false)
 	case "heartbeat":
 	default:
 		d.Unknown(cmp.Or(ident.Bounded(mode), "none"), root)
@@ -165,11 +155,9 @@ func (d *stream) lifecycle(path, where string, v jsonv.Value) {
 			g.Paused, m.Signal = true, msg.RunPause
 		}
 	case path == "":
-		d.finish(map[bool]string{true: "error", false: "stop"}[fails], fails)
+		d.finish(fails)
 	default:
-		for _, r := range d.of(path) {
-			d.complete(r)
-		}
+		d.complete(d.Of(path, "")...)
 		d.over(path, fails)
 	}
 }
@@ -216,28 +204,11 @@ func (d *stream) tool(path, where string, v, root jsonv.Value) {
 // values decodes the state of a graph. The first of a run has the thread before it too: the messages after
 // the last reply are new, and in a whole response those after the last prompt.
 func (d *stream) values(g *graph, v jsonv.Value, over bool) {
-	list := v.Get("messages")
 	if g.Path == "" && d.Valued != g.ID {
 		d.Valued = g.ID
-		old, n := 0, 0
-		for m := range list.Elems() {
-			n++
-			switch _, typ := langchain.Message(m); {
-			case over && typ == "human":
-				old = n - 1
-			case !over && (typ == "ai" || typ == "tool"):
-				old = n
-			}
-		}
-		n = 0
-		for m := range list.Elems() {
-			if m, _ := langchain.Message(m); n < old && d.reply(langchain.ID(m)) == nil {
-				d.Seen.Add(langchain.ID(m), maxSeen)
-			}
-			n++
-		}
+		d.Skip(v.Get("messages"), over)
 	}
-	d.update(g, "", v)
+	d.update(g, v)
 }
 
 // updates decodes the output of nodes: {node: update}.
@@ -248,56 +219,51 @@ func (d *stream) updates(g *graph, v jsonv.Value) {
 			d.waits(g, u)
 			continue
 		}
-		if u.Is(jsonv.Array) {
-			for e := range u.Elems() {
-				d.update(g, node, e)
-			}
-		} else {
-			d.update(g, node, u)
+		for one := range jsonv.Each(u) {
+			d.update(g, one)
 		}
-		var sub *graph
-		for _, s := range d.Graphs {
-			if above, task := split(s.Path); s.Path != "" && above == g.Path && strings.HasPrefix(task, node+":") && s.Active() {
-				if sub != nil { // it is not known which of them
-					sub = nil
-					break
-				}
-				sub = s
-			}
-		}
-		if sub != nil {
+		if sub, ok := bounded.Only(d.Graphs, func(s *graph) bool {
+			above, task := split(s.Path)
+			return s.Path != "" && above == g.Path && strings.HasPrefix(task, node+":") && s.Active()
+		}); ok {
 			d.ends(sub, "completed", false)
 		}
 	}
 }
 
 // update decodes the output of a node, or the state: its messages. The rest is kept once as it is.
-func (d *stream) update(g *graph, node string, v jsonv.Value) {
-	if _, typ := langchain.Message(v); typ != "" {
-		d.whole(g, v)
-		return
-	}
-	if !v.Is(jsonv.Object) {
+func (d *stream) update(g *graph, v jsonv.Value) {
+	if d.messages(g, v) {
 		return
 	}
 	for name, member := range v.Members() {
-		switch _, typ := langchain.Message(member); {
+		switch {
 		case name.Is("__interrupt__"):
 			d.waits(g, member)
-		case langchain.List(member):
-			for m := range member.Elems() {
-				d.whole(g, m)
-			}
-		case typ != "":
-			d.whole(g, member)
-		case !d.Seen.Add("state:"+msg.HashKey(g.ID, name.String(), string(member.Peek())), maxSeen): // it is repeated
+		case d.messages(g, member):
+		case !d.Once("state:" + msg.HashKey(g.ID, name.String(), string(member.Peek()))): // it is repeated
 			member.MarkRead()
 		}
 	}
 }
 
+// messages decodes a message, or a list of them. It reports whether v is that.
+func (d *stream) messages(g *graph, v jsonv.Value) bool {
+	if langchain.List(v) {
+		for m := range v.Elems() {
+			d.whole(g, m)
+		}
+		return true
+	}
+	_, typ := langchain.Message(v)
+	if typ != "" {
+		d.whole(g, v)
+	}
+	return typ != ""
+}
+
 // debug decodes a task, its result or a checkpoint.
-func (d *stream) debug(path, typ string, p, root jsonv.Value) {
+func (d *stream) debug(path, typ string, p jsonv.Value) {
 	id, name := ident.Of(p.Get("id")), ident.Of(p.Get("name"))
 	g := d.graph(path, id+name)
 	step := p.Get("step")
@@ -315,16 +281,10 @@ func (d *stream) debug(path, typ string, p, root jsonv.Value) {
 	p.Skip("input", "values", "config", "parent_config", "metadata", "tasks") // the state, and credentials
 	for pair := range p.Get("result").Elems() {                               // [[channel, value]]
 		for v := range pair.Elems() {
-			if langchain.List(v) {
-				for m := range v.Elems() {
-					d.whole(g, m)
-				}
-			} else {
-				d.update(g, name, v)
-			}
+			d.update(g, v)
 		}
 	}
-	d.update(g, name, p.Get("result"))
+	d.update(g, p.Get("result"))
 	d.waits(g, p.Get("interrupts"))
 	if typ != "task_result" {
 		return
@@ -338,7 +298,7 @@ func (d *stream) debug(path, typ string, p, root jsonv.Value) {
 // over ends the run of the graph of that path, if there is one.
 func (d *runs) over(path string, failed bool) {
 	if sub := d.known(path); sub != nil {
-		d.ends(sub, map[bool]string{true: "error", false: "stop"}[failed], failed)
+		d.ends(sub, outcome(failed), failed)
 	}
 }
 
@@ -348,13 +308,11 @@ func (d *stream) waits(g *graph, v jsonv.Value) {
 		return
 	}
 	key := "interrupt:" + msg.HashKey(d.Graphs[0].ID, string(v.Peek()))
-	if !d.Seen.Add(key, maxSeen) { // values and updates both have it
+	if !d.Once(key) { // values and updates both have it
 		v.MarkRead()
 		return
 	}
-	for len(d.Replies) > 0 { // the replies come before the question
-		d.complete(d.Replies[0])
-	}
+	d.complete(d.Replies...) // they come before the question
 	m := d.status(d.Graphs[0], key, "interrupt")
 	m.Signal, m.Content = msg.RunPause, v.JSON()
 	m.SetAttr("node", g.Agent)
@@ -368,5 +326,5 @@ func (d *stream) failed(g *graph, v jsonv.Value) {
 	m.Tool.ErrorType = ident.Of(v.Get("error"))
 	m.Content = v.First("message", "detail", "__error__").Text()
 	g.Paused = false
-	d.finish("error", true)
+	d.finish(true)
 }

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"strconv"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/media"
+	"github.com/earshot-dev/earshot/core/sdk/mcp"
 )
 
 // message decodes a request, a notification or a response.
@@ -220,14 +219,7 @@ func (d *connection) response() {
 		}
 		m.Role, m.Agent, m.ResponseID = msg.RoleAssistant, msg.Agent{Name: d.Client, Kind: msg.KindAgent}, m.Key
 		m.Model, m.FinishReason = ident.Of(result.Get("model")), ident.Of(result.Get("stopReason"))
-		list := result.Get("content")
-		if list.Is(jsonv.Object) {
-			var texts conversation.Texts
-			block(m, list, &texts)
-			m.Content = texts.Joined()
-		} else {
-			contents(m, list)
-		}
+		mcp.Content(result.Get("content")).Fill(m)
 		return
 	}
 	info := result.Get("serverInfo")
@@ -282,7 +274,7 @@ func (d *connection) result(c *call, result, fault jsonv.Value) {
 
 // answer reads the content of a call's result, and its structured form where that is more.
 func answer(m *msg.Message, result jsonv.Value) {
-	contents(m, result.Get("content"))
+	mcp.Content(result.Get("content")).Fill(m)
 	switch structured := result.Get("structuredContent"); {
 	case m.Content.IsZero():
 		m.Content = structured.JSON()
@@ -290,37 +282,5 @@ func answer(m *msg.Message, result jsonv.Value) {
 		structured.MarkRead() // a copy
 	case structured.Exists():
 		m.Content = msg.Plain(m.Content.String() + "\n" + string(structured.Raw()))
-	}
-}
-
-// contents reads a list of content blocks.
-func contents(m *msg.Message, list jsonv.Value) {
-	var texts conversation.Texts
-	for b := range list.Elems() {
-		block(m, b, &texts)
-	}
-	m.Content = texts.Joined()
-}
-
-// block reads a content block: {type: text, text}, {type: image | audio, data, mimeType}, {type: resource_link,
-// uri} or {type: resource, resource: {uri, text | blob}}.
-func block(m *msg.Message, b jsonv.Value, texts *conversation.Texts) {
-	resource := b.Get("resource")
-	switch {
-	case b.Get("text").Is(jsonv.String):
-		texts.Add(b.Get("text").Text())
-	case b.Get("data").Is(jsonv.String):
-		m.Attachments = append(m.Attachments, media.Base64(b.Get("data"), ident.Of(b.Get("mimeType"))))
-	case resource.Get("blob").Is(jsonv.String):
-		a := media.Base64(resource.Get("blob"), ident.Of(resource.Get("mimeType")))
-		a.URL = ident.Of(resource.Get("uri"))
-		m.Attachments = append(m.Attachments, a)
-	case resource.Exists():
-		texts.Add(resource.Get("text").Text())
-		m.Attachments = append(m.Attachments, media.URL(resource.Get("uri")))
-	case b.Get("uri").Exists():
-		a := media.URL(b.Get("uri"))
-		a.Name, a.MediaType = strings.TrimSpace(ident.Of(b.Get("name"))), ident.Of(b.Get("mimeType"))
-		m.Attachments = append(m.Attachments, a)
 	}
 }

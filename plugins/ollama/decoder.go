@@ -149,9 +149,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			items = append(items, item(&h, m))
 		}
 	case v.Get("prompt").Is(jsonv.String):
-		if system := v.Get("system"); system.Is(jsonv.String) && !system.Equal("") {
-			items = append(items, exchange.Item{Who: exchange.Instructions, Text: system.Text(), From: system})
-		}
+		items = exchange.Instruct(items, v.Get("system").Text(), v.Get("system"))
 		text := v.Get("prompt").Text()
 		h.Prompted(text)
 		items = append(items, exchange.Item{Who: exchange.Prompt, Text: text, Attachments: images(v), From: v.Get("prompt")})

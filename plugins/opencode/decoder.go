@@ -14,7 +14,8 @@
 //   - The session of a sub-agent names its parent session and never the call. The call names the
 //     session in its metadata, once it has begun.
 //   - Compaction, and the result of a task in the background, are synthetic user messages.
-//   - Newer servers send each event a second time as session.next.* and as sync.
+//   - Newer servers send each event a second time as sync, and as session.next.*, which is a step of the
+//     work: a text, a call, its end. Version 2 has these alone, as session.* with data instead of properties.
 package opencode
 
 import (
@@ -39,7 +40,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
@@ -71,24 +72,23 @@ type stream struct {
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Sessions []*session                `json:",omitempty"` // oldest first
-	Messages []*message                `json:",omitempty"` // oldest first
-	Parts    conversation.Deltas       `json:",omitzero"`  // texts that are not complete; the key is their message
-	Calls    conversation.Calls[*call] `json:",omitzero"`
-	Waits    []wait                    `json:",omitempty"`
-	Seen     bounded.Set[string]       `json:",omitzero"` // keys of complete messages
+	Sessions conversation.Sessions[*session] `json:",omitempty"`
+	Messages []*message                      `json:",omitempty"` // oldest first
+	Parts    conversation.Deltas             `json:",omitzero"`  // texts that are not complete; the key is their message
+	Calls    conversation.Calls[*call]       `json:",omitzero"`
+	Waits    []wait                          `json:",omitempty"`
+	Seen     bounded.Set[string]             `json:",omitzero"` // keys of complete messages
 }
 
 // session is one session: of a person, or of a sub-agent, which has one run.
 type session struct {
-	ID     string
-	Parent string     `json:",omitempty"` // session
-	Root   string     `json:",omitempty"` // the session at the top
+	conversation.Session
 	Agent  string     `json:",omitempty"`
 	User   string     `json:",omitempty"` // the last user message, which the responses answer
 	Last   string     `json:",omitempty"` // the last response
 	Client msg.Client `json:",omitzero"`
-	Run    conversation.Run
+	Whole  bool       `json:",omitempty"` // events have its messages whole
+	Held   []held     `json:",omitempty"`
 }
 
 // message is one message: a prompt, or a response of the model.
@@ -145,7 +145,7 @@ func (d *stream) In() (session, run string) {
 // Flush emits the texts that are not complete.
 func (d *stream) Flush() {
 	for _, p := range d.Parts.Parts {
-		if rec := d.known(p.Key); rec != nil && !p.Empty() && d.lookup(rec.Session) != nil {
+		if rec := d.known(p.Key); rec != nil && !p.Empty() && d.Sessions.Find(rec.Session) != nil {
 			s := d.find(rec.Session)
 			run := s.Run
 			m := d.partOf(rec, p.Kind, p.Name)
@@ -170,6 +170,8 @@ func (d *stream) record(v jsonv.Value) bool {
 		}
 	case info.Get("role").Exists():
 		d.whole(v)
+	case isNext(v.Get("type").PeekStr(), v):
+		steps{calls{d}}.next(v.Get("type").Str(), v)
 	case v.Get("properties").Is(jsonv.Object):
 		return d.event(ident.Of(v.Get("type")), v)
 	case v.Get("type").Equal("sync"):
@@ -186,6 +188,8 @@ func (d *stream) record(v jsonv.Value) bool {
 		d.end(d.message(v), v)
 	case v.Get("id").HasPrefix("ses_"):
 		d.session(v)
+	case v.Get("data").Is(jsonv.Object):
+		return d.event(ident.Of(v.Get("type")), v)
 	default:
 		return false
 	}
@@ -210,19 +214,9 @@ func (d *stream) whole(v jsonv.Value) {
 	d.end(rec, v.Get("info"))
 }
 
-// lookup returns a session that is remembered, or nil.
-func (d *state) lookup(id string) *session {
-	return bounded.Find(d.Sessions, func(s *session) bool { return s.ID == id })
-}
-
 // find returns a session, or remembers it.
 func (d *stream) find(id string) *session {
-	id = cmp.Or(id, d.Origin, "unknown")
-	if d.cur = d.lookup(id); d.cur != nil {
-		return d.cur
-	}
-	d.cur = &session{ID: id, Root: id}
-	d.Sessions = bounded.Push(d.Sessions, d.cur, maxSessions)
+	d.cur = d.Sessions.Enter(cmp.Or(id, d.Origin, "unknown"), maxSessions, func(s conversation.Session) *session { return &session{Session: s} })
 	return d.cur
 }
 
@@ -231,10 +225,8 @@ func (d *state) below(s *session, parent string) {
 	if parent == "" || s.Parent != "" || parent == s.ID {
 		return
 	}
-	s.Parent, s.Root, s.Run = parent, parent, conversation.Run{ID: s.ID, Child: true}
-	if p := d.lookup(parent); p != nil {
-		s.Root = p.Root
-	}
+	s.Delegated(parent)
+	d.Sessions.Below(&s.Session, parent)
 }
 
 // known returns a message that is remembered, or nil.

@@ -13,13 +13,13 @@ import (
 
 // event decodes an event of the server: {id?, type, properties}.
 func (d *stream) event(typ string, v jsonv.Value) bool {
-	p := v.Get("properties")
+	p := v.First("properties", "data")
 	info, part, status := p.Get("info"), p.Get("part"), p.Get("status")
-	if strings.Contains(typ, ".next.") || strings.Contains(typ, ".v2.") { // a copy
-		typ = "server."
-	}
-	d.At = conversation.TimeOf(p.First("time", "timestamp"))
+	typ = strings.Replace(typ, ".v2.", ".", 1)
+	d.At = conversation.TimeOf(p.First("time", "timestamp")).Or(conversation.TimeOf(v.Get("created")))
+	v.Skip("id", "durable", "location")
 	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), info.Get("id")))
+	s.Whole = s.Whole || strings.HasPrefix(typ, "message.")
 	switch typ {
 	case "message.updated":
 		had := d.known(ident.Peek(info.Get("id"))) != nil
@@ -44,6 +44,9 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		m := d.status(s, "", typ+":"+msg.HashKey(string(p.First("partID", "messageID").Peek()), string(p.Get("name").Peek())), typ)
 		conversation.Attrs(m, p, "name", "arguments", "messageID", "partID")
 	case "session.created", "session.updated", "session.deleted":
+		if !info.Exists() { // from version 2 on
+			info = p
+		}
 		d.session(info)
 	case "session.idle", "session.status":
 		switch {
@@ -66,7 +69,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		m.Content = p.Get("todos").JSON()
 	default:
 		switch group, _, _ := strings.Cut(typ, "."); group {
-		case "server", "installation", "lsp", "file", "tui", "pty", "vcs", "project", "mcp", "ide", "worktree", "workspace", "global", "storage", "account", "plugin", "catalog", "models-dev":
+		case "server", "installation", "lsp", "file", "tui", "pty", "vcs", "project", "mcp", "ide", "agent", "command", "config", "skill", "integration", "reference", "form", "shell", "worktree", "workspace", "global", "storage", "account", "plugin", "catalog", "models-dev":
 			p.MarkRead() // of no conversation
 		default:
 			return false
@@ -77,7 +80,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 
 // session decodes a session, whose record is repeated at each change.
 func (d *stream) session(v jsonv.Value) {
-	s := d.find(ident.Of(v.Get("id")))
+	s := d.find(ident.First(v.Get("id"), v.Get("sessionID")))
 	parent, title := ident.Of(v.Get("parentID")), ident.Of(v.Get("title"))
 	d.below(s, parent)
 	key := "session:" + msg.HashKey(s.ID, title)
@@ -86,7 +89,7 @@ func (d *stream) session(v jsonv.Value) {
 		return
 	}
 	d.At = conversation.TimeOf(v.Path("time", "created")).Or(conversation.TimeOf(v.Get("time_created")))
-	s.Client = msg.Client{Project: ident.Of(v.Get("directory")), Version: ident.Of(v.Get("version"))}
+	s.Client = msg.Client{Project: ident.First(v.Get("directory"), v.Path("location", "directory")), Version: ident.Of(v.Get("version"))}
 	m := d.status(s, "", key, "session")
 	if m.Client = s.Client; parent == "" {
 		m.Title = conversation.Excerpt(v.Get("title"))
@@ -166,7 +169,7 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 	rec.Ended = true
 	d.At = conversation.TimeOf(v.Path("time", "completed")).Or(d.At)
 	if rec.Steps == 0 {
-		d.tokens(rec, v.Get("tokens"), msg.Summary, finish)
+		d.tokens(rec, counts(v.Get("tokens")), msg.Summary, finish)
 	}
 	if fault.Exists() {
 		d.failed(d.find(rec.Session), fault)
@@ -212,7 +215,7 @@ func (d *stream) failed(s *session, v jsonv.Value) {
 func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 	id := ident.First(p.Get("requestID"), p.Get("permissionID"), p.Get("id"))
 	w, key, signal := wait{ID: id, Run: s.Run.Going()}, "wait:", msg.WaitStart
-	tool := p.Get("tool")
+	tool := p.First("tool", "source")
 	if !tool.Exists() {
 		tool = p // of an early version
 	}
@@ -235,8 +238,8 @@ func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 	}
 	m.Signal = signal
 	m.Content = p.First("questions", "title", "answers").Text()
-	conversation.Attrs(m, p, "permission", "reply", "response", "message")
+	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message")
 	m.SetAttr("always", conversation.ShortJSON(p.Get("always")))
-	m.SetAttr("patterns", conversation.ShortJSON(p.First("patterns", "pattern")))
+	m.SetAttr("patterns", conversation.ShortJSON(p.First("patterns", "pattern", "resources")))
 	conversation.Attrs(m, tool, "messageID")
 }

@@ -31,12 +31,12 @@ func (d *stream) part(v jsonv.Value) bool {
 		d.text(rec, id, typ, v)
 		return true
 	case "tool":
-		d.tool(rec, id, v)
+		calls{d}.tool(rec, id, v)
 		return true
 	case "step-start", "snapshot", "agent":
 		conversation.Attrs(d.beside(rec, id, typ, msg.NoSignal), v, "snapshot", "name")
 	case "step-finish":
-		m := d.tokens(rec, v.Get("tokens"), msg.Complete, ident.Of(v.Get("reason")))
+		m := d.tokens(rec, counts(v.Get("tokens")), msg.Complete, ident.Of(v.Get("reason")))
 		m.SetAttr("part_id", id)
 		m.SetAttr("cost", v.Get("cost").Digits())
 		conversation.Attrs(m, v, "snapshot")
@@ -95,7 +95,7 @@ func (d *stream) prompt(rec *message, id string) *msg.Message {
 	m := d.partOf(rec, msg.User, id)
 	if d.cur.Parent == "" {
 		m.Agent.Kind = msg.KindHuman
-	} else if p := d.lookup(d.cur.Parent); p != nil { // another agent wrote it
+	} else if p := d.Sessions.Find(d.cur.Parent); p != nil { // another agent wrote it
 		m.Agent.Name = p.Agent
 	}
 	return m
@@ -140,11 +140,12 @@ func (d *state) open(id string, rec *message, kind msg.Kind) *conversation.Part 
 // injected decodes a text that OpenCode put into the context: the answer of an agent in the
 // background, or a file.
 func (d *stream) injected(rec *message, id string, text jsonv.Value) {
-	if child, ok := strings.CutPrefix(conversation.Cut(text.PeekStr(), ident.Max), `<task id="`); ok {
+	_, child, ok := strings.Cut(conversation.Cut(text.PeekStr(), ident.Max), ` id="`)
+	if ok && (text.HasPrefix("<task id=") || text.HasPrefix("<subagent id=")) {
 		child, rest, _ := strings.Cut(child, `"`)
 		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
-			m := d.result(c, cmp.Or(d.known(c.Message), rec))
+			m := calls{d}.result(c, cmp.Or(d.known(c.Message), rec))
 			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`)
 			m.SetAttr("part_id", id)
 			return
@@ -176,7 +177,7 @@ func (c *call) on(m *msg.Message) {
 }
 
 // tool decodes a call in its state: pending, running, completed or error.
-func (d *stream) tool(rec *message, id string, v jsonv.Value) {
+func (d calls) tool(rec *message, id string, v jsonv.Value) {
 	state := v.Get("state")
 	status, input, extra := state.Get("status"), state.Get("input"), state.Get("metadata")
 	callID := cmp.Or(unique(v.Get("messageID"), v.Get("callID")), id)
@@ -185,32 +186,17 @@ func (d *stream) tool(rec *message, id string, v jsonv.Value) {
 	c := d.Calls.Get(callID)
 	if c == nil {
 		c = &call{Call: conversation.Call{ID: callID, Name: cmp.Or(ident.Of(v.Get("tool")), "unknown")}, Message: rec.ID}
-		c.Task = c.Name == "task"
+		c.Task = isTask(c.Name)
 		d.Calls.Add(c)
 	}
 	v.Get("tool").Equal(c.Name)
 	if !c.Complete {
-		kind := msg.ToolCall
-		if c.Task {
-			kind = msg.Delegation
-			c.To, c.Async = ident.Of(input.Get("subagent_type")), input.Get("background").Bool()
+		d.At, c.Complete = began.Or(d.At), !status.Equal("pending")
+		m := d.called(rec, c, input)
+		if raw := state.Get("raw"); !c.Complete && len(raw.Escaped()) > 0 {
+			m.Tool.Arguments = raw.Text()
 		}
-		d.At = began.Or(d.At)
-		m := d.partOf(rec, kind, "call:"+c.ID)
-		m.Tool.Arguments = input.JSON()
-		if c.Complete = !status.Equal("pending"); !c.Complete {
-			m.Complete = msg.Partial
-			if raw := state.Get("raw"); len(raw.Escaped()) > 0 {
-				m.Tool.Arguments = raw.Text()
-			}
-		}
-		c.Input = conversation.SumOf(input.Peek())
-		c.on(m)
 		m.SetAttr("part_id", id)
-		if c.Task {
-			m.Delegation.Task = input.Get("prompt").Text()
-		}
-		rec.Response.Last = m.Key
 	} else if c.Input == conversation.SumOf(input.Peek()) {
 		input.MarkRead()
 	}
@@ -228,8 +214,31 @@ func (d *stream) tool(rec *message, id string, v jsonv.Value) {
 	}
 }
 
+// calls decodes the tool calls of responses.
+type calls struct{ *stream }
+
+func isTask(tool string) bool { return tool == "task" || tool == "subagent" }
+
+// called adds a call, which is complete when its arguments are.
+func (d calls) called(rec *message, c *call, input jsonv.Value) *msg.Message {
+	kind := msg.ToolCall
+	if c.Task {
+		kind = msg.Delegation
+		c.To, c.Async = ident.Of(input.First("subagent_type", "agent")), input.Get("background").Bool()
+	}
+	m := d.partOf(rec, kind, "call:"+c.ID)
+	if m.Tool.Arguments = input.JSON(); !c.Complete {
+		m.Complete = msg.Partial
+	}
+	c.Input, rec.Response.Last = conversation.SumOf(input.Peek()), m.Key
+	if c.on(m); c.Task {
+		m.Delegation.Task = input.Get("prompt").Text()
+	}
+	return m
+}
+
 // link emits the session in which the agent of a call works.
-func (d *stream) link(rec *message, c *call, child string) {
+func (d calls) link(rec *message, c *call, child string) {
 	c.Child = child
 	parent := d.find(rec.Session)
 	m := d.beside(rec, "link:"+c.ID, "task", msg.Link)
@@ -243,7 +252,7 @@ func (d *stream) link(rec *message, c *call, child string) {
 }
 
 // result adds the result of a call.
-func (d *stream) result(c *call, rec *message) *msg.Message {
+func (d calls) result(c *call, rec *message) *msg.Message {
 	m := d.partOf(rec, msg.ToolResult, "result:"+c.ID)
 	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
 	c.on(m)
@@ -254,19 +263,23 @@ func (d *stream) result(c *call, rec *message) *msg.Message {
 	return m
 }
 
-// ended decodes the end of a call.
-func (d *stream) ended(rec *message, c *call, state jsonv.Value) {
-	fault, output := state.Get("error"), state.Get("output")
-	var m *msg.Message
-	if c.Async && !fault.Exists() { // the agent goes on
-		m = d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal)
-		m.ParentKey = "call:" + c.ID
-		c.on(m)
-	} else {
+// closed adds the result of a call, or, of an agent that goes on in the background, that it has begun.
+func (d calls) closed(rec *message, c *call, failed bool) *msg.Message {
+	if !c.Async || failed {
 		d.Calls.End(c)
-		m = d.result(c, rec)
+		return d.result(c, rec)
 	}
-	m.Content = output.Text()
+	m := d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal)
+	m.ParentKey = "call:" + c.ID
+	c.on(m)
+	return m
+}
+
+// ended decodes the end of a call.
+func (d calls) ended(rec *message, c *call, state jsonv.Value) {
+	fault := state.Get("error")
+	m := d.closed(rec, c, fault.Exists())
+	m.Content = state.Get("output").Text()
 	for a := range state.Get("attachments").Elems() {
 		m.Attachments = append(m.Attachments, file(a))
 	}
@@ -290,9 +303,8 @@ func file(v jsonv.Value) msg.Attachment {
 
 // tokens emits the tokens of a response, or of a step of it; those of a response yield to those
 // of its step.
-func (d *stream) tokens(rec *message, v jsonv.Value, complete msg.Completeness, reason string) *msg.Message {
+func (d *stream) tokens(rec *message, c conversation.Counts, complete msg.Completeness, reason string) *msg.Message {
 	r := rec.Response
-	c := counts(v)
 	if complete == msg.Summary && c == (conversation.Counts{}) {
 		return nil
 	}
@@ -308,12 +320,19 @@ func (d *stream) tokens(rec *message, v jsonv.Value, complete msg.Completeness, 
 	return m
 }
 
-// counts reads tokens: {total?, input, output, reasoning, cache: {read, write}}.
-func counts(v jsonv.Value) conversation.Counts {
-	c := conversation.Counts{
-		Input: v.Get("input").Uint(), Output: v.Get("output").Uint(), Reasoning: v.Get("reasoning").Uint(),
+// apart reads tokens whose output excludes those of reasoning: {input, output, reasoning, cache: {read, write}}.
+func apart(v jsonv.Value) conversation.Counts {
+	reasoning := v.Get("reasoning").Uint()
+	return conversation.Counts{
+		Input: v.Get("input").Uint(), Output: v.Get("output").Uint() + reasoning, Reasoning: reasoning,
 		CacheRead: v.Path("cache", "read").Uint(), CacheWrite: v.Path("cache", "write").Uint(),
 	}
+}
+
+// counts reads tokens whose total decides: {total?, input, output, reasoning, cache: {read, write}}.
+func counts(v jsonv.Value) conversation.Counts {
+	c := apart(v)
+	c.Output -= c.Reasoning
 	inside := c.Input + c.Output + c.CacheRead + c.CacheWrite
 	if total := v.Get("total").Uint(); c.Reasoning > c.Output || total >= inside+(c.Reasoning+1)/2 && c.Reasoning > 0 {
 		c.Output += c.Reasoning

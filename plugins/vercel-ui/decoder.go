@@ -170,18 +170,14 @@ func (d *stream) unknown(v jsonv.Value) { d.Unknown(d.typ, v, d.Run.ID) }
 
 // fill writes a part into a message.
 func (d *stream) fill(m *msg.Message, p *conversation.Part, c msg.Completeness) {
-	m.Kind, m.Key, m.Session, m.Run, m.Complete = p.Kind, p.Key, d.session(), d.Run.ID, c
-	m.Role, m.Agent.Kind, m.ResponseID = msg.RoleAssistant, msg.KindAgent, d.response()
+	p.Fill(m)
+	m.Session, m.Run, m.Complete, m.Agent.Kind, m.ResponseID = d.session(), d.Run.ID, c, msg.KindAgent, d.response()
 	if p.Cut {
 		m.SetAttr("cut", "true")
 	}
 	if p.Kind == msg.ToolCall {
 		d.about(m, p.CallID)
-		m.Tool.Name, m.Tool.Server = p.Tool, conversation.ToolServer(p.Tool)
-		m.Tool.Arguments = p.Arguments()
-		return
 	}
-	m.Content = msg.Plain(string(p.Text))
 }
 
 // open opens a part of the step.

@@ -17,6 +17,7 @@ import (
 type Exec struct {
 	path    string
 	args    []string
+	grpc    bool // nothing crosses but over gRPC
 	dir     string
 	stderr  tail
 	process *host.Process
@@ -29,24 +30,37 @@ var _ Subject = (*Exec)(nil)
 // NewExec starts the executable with this process's environment. Close must be
 // called.
 func NewExec(ctx context.Context, path string, args ...string) (*Exec, error) {
+	return newExec(ctx, "executable", &Exec{path: path, args: args})
+}
+
+// OverGRPC starts the executable once more and speaks to it over gRPC alone. It returns nil when that
+// is how e is spoken to.
+func (e *Exec) OverGRPC(ctx context.Context) (*Exec, error) {
+	if c, is := e.rpc.conn.(*host.RPC); e.grpc || is && c.OverGRPC() {
+		return nil, nil
+	}
+	return newExec(ctx, "executable over gRPC", &Exec{path: e.path, args: e.args, grpc: true})
+}
+
+func newExec(ctx context.Context, where string, e *Exec) (*Exec, error) {
 	dir, err := os.MkdirTemp("", "earshot-test-") // mode 0700
 	if err != nil {
 		return nil, err
 	}
-	e := &Exec{path: path, args: args, dir: dir}
+	e.dir = dir
 	if err := e.start(ctx); err != nil {
 		e.Close()
 		return nil, err
 	}
 	info := e.process.Info()
-	e.desc = Description{Where: "executable", Info: info, Snapshots: e.process.Snapshots()}
+	e.desc = Description{Where: where, Info: info, Snapshots: e.process.Snapshots()}
 	return e, nil
 }
 
 func (e *Exec) start(ctx context.Context) error {
 	e.stop()
 	p, err := host.Start(ctx, host.Settings{
-		Name: "under test", Path: e.path, Args: e.args, Env: os.Environ(), SocketDir: e.dir, Stderr: &e.stderr,
+		Name: "under test", Path: e.path, Args: e.args, Env: os.Environ(), SocketDir: e.dir, Stderr: &e.stderr, GRPC: e.grpc,
 	})
 	if note := e.stderr.note(); err != nil && note != "" {
 		// go-plugin's list of possible causes is for a process that is silent.

@@ -32,8 +32,17 @@ func Test(ctx context.Context, dir fs.FS, seed uint64, only []string, path strin
 		return nil, err
 	}
 	defer e.Close()
+	var twins []Subject
+	other, err := e.OverGRPC(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if other != nil {
+		defer other.Close()
+		twins = append(twins, other)
+	}
 	var results []Result
-	s := Suite{Subject: e, Cases: cases, LeavesOut: leaves, Seed: seed, Checks: only}
+	s := Suite{Subject: e, Twins: twins, Cases: cases, LeavesOut: leaves, Seed: seed, Checks: only}
 	s.Run(ctx, func(r Result) { results = append(results, r) })
 	return results, ctx.Err()
 }

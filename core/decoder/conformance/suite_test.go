@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,9 @@ func TestReloadLacks(t *testing.T) {
 // check starts a new process.
 func TestProcessesThatDie(t *testing.T) {
 	server := filepath.Join(t.TempDir(), "servemutant")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", server, "./internal/servemutant").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", server, "./internal/servemutant")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cases, err := conformance.Load(fstest.MapFS{"c/in.jsonl": {Data: []byte(live)}})

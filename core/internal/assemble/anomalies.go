@@ -7,6 +7,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/internal/anomaly"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/verdict"
 )
 
 // minPause is the shortest pause of a run that may be an anomaly.
@@ -34,12 +35,37 @@ func (g handler) report(r *run, found []anomaly.Finding) {
 
 // detectResult checks a call that has its result.
 func (g handler) detectResult(r *run, c *call, e callResult) {
-	found := r.Anomalies.Result(anomaly.Result{
-		Call: c.ID, Tool: c.Tool, Arguments: c.Hash, Content: e.Hash, Failed: e.Outcome != msg.OutcomeOK, Begun: c.Start, Ended: e.Time,
-	})
-	if found != nil {
+	if found := r.Anomalies.Result(c.detected(e)); found != nil {
 		g.report(r, found)
 	}
+}
+
+// tentative notes a result that is not final, as all are of a trace that is not whole: a loop is one
+// before its trace ends, if it ever does. Its findings are made of the final ones.
+func (g handler) tentative(r *run, c *call, e callResult) {
+	if c.Delegation || c.Internal || r == nil {
+		return
+	}
+	if r.Tentative == nil {
+		r.Tentative = new(anomaly.State)
+	}
+	r.Tentative.Result(c.detected(e))
+}
+
+func (c *call) detected(e callResult) anomaly.Result {
+	return anomaly.Result{Call: c.ID, Tool: c.Tool, Arguments: c.Hash, Content: e.Hash, Failed: e.Outcome != msg.OutcomeOK, Begun: c.Start, Ended: e.Time}
+}
+
+// loop is the repetition that goes on in a run.
+func (r *run) loop() verdict.Loop {
+	s := &r.Anomalies
+	n, since := s.Repeated()
+	if t := r.Tentative; t != nil {
+		if more, from := t.Repeated(); more > n {
+			s, n, since = t, more, from
+		}
+	}
+	return verdict.Loop{Tool: s.LoopTool, Count: n, Period: s.Period, Took: max(0, r.Last-since)}
 }
 
 // detectFanOut checks a delegation that begins.

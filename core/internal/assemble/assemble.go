@@ -69,6 +69,10 @@ type Settings struct {
 	Reconciles func(family string) bool
 	// Hops returns the hops that a recording of the format has; nil: none has any.
 	Hops func(format string) Hops
+	// ShowsDelegates reports whether a format, as its agents write it by default, has the work of their delegates; nil: none has.
+	ShowsDelegates func(format string) bool
+	// Serves reports whether bytes of a stream of the format show the life of its server, not that of a run; nil: none do.
+	Serves func(format string) bool
 	// Read are the hops of all formats that are read: for the others nothing is remembered.
 	Read Hops
 	// Renamed is set by a backfill: the rows of views that were stored before there were

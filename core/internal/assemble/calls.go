@@ -348,6 +348,7 @@ func (g handler) endCall(r *run, m *msg.Message) msg.SpanID {
 	id := g.ids.call(c)
 	if m.Complete == msg.Partial {
 		c.observe(m.Time, g.alive)
+		g.tentative(g.Runs[c.Run], c, resultOf(m))
 		return id
 	}
 	g.complete(c, resultOf(m))

@@ -164,7 +164,7 @@ func (x *reconciler) emit(f *fact, again bool) {
 	}
 	raised := false
 	if old := f.Emitted; old != nil {
-		if several := len(f.Spans) > 1; several || again || old.Raised || old.Gone {
+		if several := len(f.Spans) > 1 || len(s.Seen.Messages) > 0; several || again || old.Raised || old.Gone {
 			raised = true
 			s.Ver = max(s.Ver, old.Ver+1)
 			s.Amends = s.Amends || several && old.State != msg.SpanOpen && old.State >= s.State
@@ -201,7 +201,11 @@ func (x *reconciler) message(g *group, m *msg.Message) {
 	if g.view.OwnNames {
 		x.lead(g, m)
 	}
-	switch kind, native, part := partOf(m); {
+	kind, native, part := partOf(m)
+	if part != "" && (m.Run != "" || !g.view.OwnNames) {
+		x.seen(g, x.named(g, g.ids.of(kind, native)), part, m)
+	}
+	switch {
 	case x.isRest(m):
 		x.rest(g, m)
 	case part == usagePart:
@@ -356,6 +360,8 @@ func (x *reconciler) merge(from, to *fact) {
 		return
 	}
 	from.Same, from.dirty, to.dirty = to.key, true, true
+	to.Seen.merge(from.Seen)
+	from.Seen = nil
 	to.Ranked = max(to.Ranked, from.Ranked)
 	for _, s := range from.Spans {
 		if to.of(s.Span.Format) == nil {

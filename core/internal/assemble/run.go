@@ -57,6 +57,7 @@ type progress struct {
 
 	Events      []msg.SpanEvent `json:"events,omitempty"`
 	Anomalies   anomaly.State   `json:"detect,omitzero"`
+	Tentative   *anomaly.State  `json:"tentative,omitempty"` // by results that are not final
 	Findings    []msg.SpanEvent `json:"found,omitempty"`
 	Delegations int             `json:"delegating,omitempty"` // its delegations that are at work
 

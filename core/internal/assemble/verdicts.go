@@ -107,7 +107,11 @@ type judging struct {
 
 // session returns the open work of the group; nil when there is none that goes on now.
 func (j judging) session() *verdict.Session {
-	s := &verdict.Session{Format: j.key.Format}
+	s := &verdict.Session{Format: j.key.Format, Declared: j.settings.ShowsDelegates != nil && j.settings.ShowsDelegates(j.key.Format)}
+	lastBytes := j.settings.LastBytes
+	if j.settings.Serves != nil && j.settings.Serves(j.key.Format) {
+		lastBytes = nil
+	}
 	runs := make(map[string]*verdict.Run, len(j.Runs))
 	waiting := make(map[uint64]int)
 	live := false
@@ -130,14 +134,13 @@ func (j judging) session() *verdict.Session {
 		if r.Start == 0 || r.Stub || !r.Judged.Live {
 			continue
 		}
-		count, since := r.Anomalies.Repeated()
 		v := &verdict.Run{
-			ID: r.ID, Agent: j.agentName(r), Model: j.model(r), State: &r.Judged.Progress,
+			ID: r.ID, Agent: j.agentName(r), Format: j.key.Format, Model: j.model(r), State: &r.Judged.Progress,
 			Ended: r.Ended != running, Lost: r.Ended == bySilence, Failed: r.Outcome == msg.OutcomeError, Stopped: r.Outcome == msg.OutcomeCancelled,
-			Alive: r.Alive, Loop: verdict.Loop{Tool: r.Anomalies.LoopTool, Count: count, Took: max(0, r.Last-since)},
+			Alive: r.Alive, Loop: r.loop(),
 		}
-		if f := j.settings.LastBytes; f != nil && !v.Ended && waiting[r.Stream] == 1 {
-			v.Alive = max(v.Alive, f(r.Stream))
+		if lastBytes != nil && !v.Ended && waiting[r.Stream] == 1 {
+			v.Alive = max(v.Alive, lastBytes(r.Stream))
 		}
 		runs[r.ID] = v
 		s.Runs = append(s.Runs, v)
@@ -339,8 +342,8 @@ func (g handler) observeVerdict(r *run, m *msg.Message) {
 	if p.Began == 0 {
 		p.Began = g.alive
 	}
-	switch repeated, _ := r.Anomalies.Repeated(); {
-	case m.Kind == msg.Error || m.IsError || repeated >= 5:
+	switch {
+	case m.Kind == msg.Error || m.IsError || r.loop().Count >= 5:
 		g.urgent = true
 	case m.Signal != msg.NoSignal && m.Signal != msg.ModelStart && m.Signal != msg.ModelEnd && m.Signal != msg.FirstToken:
 		g.urgent = true
@@ -354,6 +357,19 @@ func (g handler) observeVerdict(r *run, m *msg.Message) {
 		c.Alive = max(c.Alive, g.alive)
 		if up := g.Runs[c.Run]; m.Signal == msg.WaitEnd && up != nil && up != r { // it goes on in this run
 			up.end(byTurn)
+			g.dirty = true
+		}
+	}
+	if m.Signal == msg.RunResume {
+		g.answered(r)
+	}
+}
+
+// answered ends the runs of the session that a person was asked in and that go on in this one.
+func (g handler) answered(by *run) {
+	for _, r := range g.Runs {
+		if r != by && r.Ended == running && r.Parent == "" && r.Start != 0 && !r.Stub && (r.Judged.Awaits == verdict.Person || r.Judged.Awaits == verdict.Permission) {
+			r.end(byTurn)
 			g.dirty = true
 		}
 	}
@@ -382,7 +398,10 @@ func (g handler) learn(t *completed) {
 	if !c.Async {
 		g.learned.History.Add(c.Judged.Key, took)
 	}
-	if child := g.Runs[c.Child]; child != nil && child.Start > 0 && !child.Inferred {
+	switch child := g.Runs[c.Child]; {
+	case child != nil && child.Start > 0 && !child.Inferred:
 		g.learned.History.Add(verdict.StartKey(g.key.Format), max(0, child.Start-c.Start))
+	case c.Delegation && !c.Async && !c.Judged.Old:
+		g.learned.History.Add(verdict.HiddenKey(g.key.Format), took)
 	}
 }

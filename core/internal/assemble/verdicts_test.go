@@ -143,3 +143,37 @@ func TestOldWorkIsNotJudged(t *testing.T) {
 	w.until(10300)
 	w.wants("beside a run that goes on", "run tool_running of a since 9010", "tool tool_running of a since 9010, Bash")
 }
+
+// TestVerdictOfAnAnswer: a run that waits for a person is over when another one goes on with the answer.
+func TestVerdictOfAnAnswer(t *testing.T) {
+	w := &watched{harness: newHarness(t)}
+	w.read(user("a", 0))
+	w.until(5)
+	pause := msg.Message{Run: "a", Kind: msg.Status, Signal: msg.RunPause, Time: 5}
+	w.read(pause)
+	w.until(20)
+	w.wants("asked", "run waiting_person of a since 5")
+	w.read(msg.Message{Run: "b", Kind: msg.Status, Signal: msg.RunResume, Time: 20})
+	w.until(25)
+	w.wants("answered", "run waiting_person of a since 5, resolved at 20: ended")
+}
+
+// TestVerdictOfALoopInPart: results of a trace that is not whole make a loop, and findings are made of
+// the final ones.
+func TestVerdictOfALoopInPart(t *testing.T) {
+	w := &watched{harness: newHarness(t)}
+	w.read(user("a", 0))
+	for i := range int64(5) {
+		w.until(4 + 4*i)
+		for _, m := range []msg.Message{makes(fmt.Sprint("c", i), 3+4*i), ends(fmt.Sprint("c", i), "the same", 4+4*i)} {
+			m.Session, m.Complete, m.Key = "s", msg.Partial, m.Tool.CallID+m.Kind.String()
+			m.Host = msg.Host{Tenant: "default", Format: "f", Source: "src", Ver: uint64(w.now)}
+			m.Time = t0 + m.Time*sec
+			if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, t0+w.now*sec), m.Time); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.until(30)
+	w.wants("five times", "run looping of a since 4")
+}

@@ -51,6 +51,9 @@ type fact struct {
 	Spans []sighting       `json:"spans,omitempty"` // the strongest view first
 	Rows  map[string][]row `json:"rows,omitempty"`  // of messages, by their part in the fact
 
+	// Seen has which views have which part of the fact.
+	Seen sights `json:"seen,omitempty"`
+
 	Emitted *emitted `json:"emitted,omitempty"`
 	// Disputed is set when the counts of the views have differed.
 	Disputed bool `json:"disputed,omitempty"`
@@ -184,7 +187,7 @@ func (f *fact) of(format string) *msg.Span {
 // the end that another view has, and the numbers of the view that knows each best.
 func (f *fact) merged() msg.Span {
 	s := f.Spans[0].Span
-	s.ID, s.Seen = f.id, msg.Seen{}
+	s.ID, s.Seen = f.id, msg.Seen{Messages: f.Seen.messages(max(f.Ranked, 1) - 1)}
 	for i := range f.Spans {
 		o := &f.Spans[i].Span
 		s.Seen.By = append(s.Seen.By, o.Format)

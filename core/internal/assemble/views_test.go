@@ -464,6 +464,7 @@ func TestViewsAreOneConversation(t *testing.T) {
 					if r.found["view_conflict"] > 0 {
 						t.Errorf("%s: %d conflicts", order, r.found["view_conflict"])
 					}
+					r.checkSeen(order, set&(set-1) != 0)
 					if all := r.all(); first == "" {
 						first, firstName = all, order
 					} else if all != first {
@@ -472,6 +473,47 @@ func TestViewsAreOneConversation(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// TestMessagesAreSeenBy has the messages of a turn with the views that have each, where they are several.
+func TestMessagesAreSeenBy(t *testing.T) {
+	orders(t, recordedRuns()["claude code: a sub-agent"].views, func(order string, r *reader) {
+		messages, spans := r.valid()
+		by := make(map[msg.ID]string)
+		for _, s := range spans {
+			for _, m := range s.Seen.Messages {
+				by[m.ID] = strings.Join(m.By, ", ")
+			}
+		}
+		got := ""
+		for _, m := range messages {
+			if !m.Hidden || m.Kind == msg.Usage {
+				got += fmt.Sprintf("%s: %s\n", m.Kind, by[m.Host.ID])
+			}
+		}
+		const all = "claude-code, anthropic-sse, claude-code-otel"
+		const want = "user: " + all + "\ndelegation: " + all + "\nusage: " + all + "\nuser: claude-code, anthropic-sse\nusage: " + all + "\ntool_call: " + all + "\ntool_result: " + all +
+			"\nassistant: " + all + "\nusage: " + all + "\ndelegation_result: " + all + "\nassistant: " + all + "\nusage: " + all + "\n"
+		if got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", order, got, want)
+		}
+	})
+}
+
+// checkSeen compares the messages of which spans have the provenance with the rows: each is there, and is of the format that is named first.
+func (r *reader) checkSeen(order string, several bool) {
+	messages, spans := r.valid()
+	rows := make(map[msg.ID]string)
+	for _, m := range messages {
+		rows[m.Host.ID] = m.Host.Format
+	}
+	for _, s := range spans {
+		for _, m := range s.Seen.Messages {
+			if format, ok := rows[m.ID]; !ok || format != m.By[0] || len(m.By) < 2 || !several {
+				r.t.Errorf("%s: a %s of %q has a message of %q, seen by %q", order, s.Kind, s.Seen.By, format, m.By)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -21,6 +22,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "decoder" {
 		sdk.Serve(legion.New())
+		return
+	}
+	if len(os.Args) > 1 && besideGRPC(os.Args[1]) {
 		return
 	}
 	if len(os.Args) > 2 && other(os.Args[1], os.Args[2]) {
@@ -123,15 +127,29 @@ func through(l *RPC, id uint64, batches []*frame.Batch, ahead int, res *wire.Res
 		}
 		return l.Send(&wire.Request{Batches: []wire.Batch{r}})
 	}
+	due, failed := make(chan int, len(batches)), make(chan error, 1)
+	var sender sync.WaitGroup
+	defer func() { close(due); sender.Wait() }()
+	sender.Go(func() { // the process may answer before it takes the next request
+		for i := range due {
+			if err := send(i); err != nil {
+				failed <- err
+				return
+			}
+		}
+	})
 	sent := 0
 	var resp wire.Response
 	for i, batch := range batches {
 		for ; sent < min(i+ahead, len(batches)); sent++ {
-			if err := send(sent); err != nil {
-				return err
-			}
+			due <- sent
 		}
 		if err := l.Recv(&resp); err != nil {
+			l.Close()
+			select {
+			case err = <-failed:
+			default:
+			}
 			return err
 		}
 		if err := resp.Results(func(raw []byte) error { return res.Read(raw, batch.Data) }); err != nil {

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/bench/gen"
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/sandbox"
 )
 
 // BenchmarkCell compares a decoder in a cell with one outside: the time until it has described
@@ -44,5 +46,24 @@ func BenchmarkCell(b *testing.B) {
 				return through(l, id, batches, laneDepth, &res)
 			})
 		})
+	}
+}
+
+// TestCallsInACell: a decoder in a cell serves Decode at its socket, also as the first process of a PID namespace, where it
+// has another number than for us.
+func TestCallsInACell(t *testing.T) {
+	for name, s := range map[string]Settings{
+		"cell": {}, "processes": {Rules: sandbox.Rules{Processes: true}}, "off": {Off: true},
+	} {
+		s.Cell = []string{"cell"}
+		c := openCall(t, startAs(t, s, "decoder"))
+		if c.OverGRPC() {
+			t.Errorf("%s: over gRPC", name)
+		}
+		var res wire.Result
+		data := []byte("{}\n")
+		if err := through(c, 1, []*frame.Batch{{Data: data, Frames: []frame.Frame{{Data: data[:2]}}}}, 1, &res); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

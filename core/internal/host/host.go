@@ -32,6 +32,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -41,6 +42,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/plane"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	pb "github.com/earshot-dev/earshot/core/proto/earshot/decoder/v1"
 	"github.com/earshot-dev/earshot/core/sandbox"
@@ -58,6 +60,7 @@ type Settings struct {
 	CallTimeout  time.Duration // of Describe and Check; 10 s
 	MemoryLimit  int64         // resident bytes above which OverLimit returns an error; 0: none
 	AutoMTLS     bool
+	GRPC         bool          // frames and messages cross over gRPC, as with AutoMTLS; else over a socket of their own (plane) where the process listens
 	Cell         []string      // the arguments with which this executable enters a cell, which is added; empty: no cell
 	Rules        sandbox.Rules // rights beside those that every decoder has
 	Off          bool          // a cell without rules
@@ -76,6 +79,8 @@ type Process struct {
 	cleanup  func()
 	info     decoder.Info
 	pid      int
+	// socket is where the process may listen for calls of Decode; empty: gRPC has them.
+	socket string
 	// snapshots: its decoders resume from snapshots.
 	snapshots bool
 }
@@ -110,7 +115,7 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 	if s.CallTimeout <= 0 {
 		s.CallTimeout = 10 * time.Second
 	}
-	cmd, cleanup, err := s.command()
+	cmd, socket, cleanup, err := s.command()
 	if err != nil {
 		return nil, false, fmt.Errorf("decoder %s: %w", s.Name, err)
 	}
@@ -135,7 +140,7 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 			grpc.WithWriteBufferSize(256 << 10),
 		},
 	}
-	p = &Process{settings: s, client: goplugin.NewClient(config), cmd: cmd, cleanup: cleanup}
+	p = &Process{settings: s, client: goplugin.NewClient(config), cmd: cmd, cleanup: cleanup, socket: socket}
 	began := time.Now()
 	if err := p.start(ctx); err != nil {
 		// Its pipes close before its end is seen: an early error shows that it exited.
@@ -165,12 +170,12 @@ func (s *Settings) sandboxHint() string {
 		"sockets (network) and children (processes); an interpreter's modules outside of the system's folders are files to read", s.Name)
 }
 
-// command returns the command that becomes the decoder, and a function that releases its socket directory
-// and its executable.
-func (s *Settings) command() (*exec.Cmd, func(), error) {
+// command returns the command that becomes the decoder, the socket on which it may serve Decode, and a function
+// that releases its socket directory and its executable.
+func (s *Settings) command() (cmd *exec.Cmd, socket string, cleanup func(), err error) {
 	dir, err := os.MkdirTemp(s.SocketDir, "") // other decoders have theirs
 	if err != nil {
-		return nil, nil, err
+		return nil, "", nil, err
 	}
 	var f *os.File
 	if filepath.Base(s.Path) == s.Path { // a command, as node
@@ -180,7 +185,7 @@ func (s *Settings) command() (*exec.Cmd, func(), error) {
 		f, err = open(*s)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	release := func() { _ = errors.Join(f.Close(), os.RemoveAll(dir)) }
 	path, args := s.Path, s.Args
@@ -191,18 +196,22 @@ func (s *Settings) command() (*exec.Cmd, func(), error) {
 		text, err := json.Marshal(c)
 		if err != nil {
 			release()
-			return nil, nil, err
+			return nil, "", nil, err
 		}
 		path, args = "/proc/self/exe", append(slices.Clone(s.Cell), string(text))
 	case s.SHA256 != "":
 		path = here(f)
 	}
-	cmd := exec.Command(path, args...)
+	cmd = exec.Command(path, args...)
 	cmd.Args[0] = s.Path
 	cmd.Env = append([]string{goplugin.EnvUnixSocketDir + "=" + dir, "TMPDIR=" + dir}, s.Env...)
+	if !s.GRPC && !s.AutoMTLS && runtime.GOOS != "windows" {
+		socket = filepath.Join(dir, "decode")
+		cmd.Env = append(cmd.Env, plane.Env+"="+socket)
+	}
 	inherit(cmd, f)
 	cmd.SysProcAttr = processAttributes(s.confined() && s.Rules.Processes && !s.noNamespace)
-	return cmd, release, nil
+	return cmd, socket, release, nil
 }
 
 // refusesNamespaces reports the errors of a kernel, or of a policy, that makes no namespace for us.
@@ -264,48 +273,6 @@ func (p *Process) Check(ctx context.Context, options string) ([]string, error) {
 
 // CallTimeout is how long a call may take.
 func (p *Process) CallTimeout() time.Duration { return p.settings.CallTimeout }
-
-// Decode opens an RPC on which the decoders of some streams work, one after another. RPCs
-// run side by side.
-func (p *Process) Decode(ctx context.Context) (*RPC, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	s, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, wire.Method)
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("decoder %s: open Decode: %w", p.settings.Name, err)
-	}
-	return &RPC{name: p.settings.Name, stream: s, cancel: cancel}, nil
-}
-
-// RPC is one Decode call. Send and Recv may be called from two goroutines.
-type RPC struct {
-	name   string
-	stream grpc.ClientStream
-	cancel context.CancelFunc
-}
-
-// Send sends a request. The buffers of its batches must stay as they are until the response
-// is received.
-func (c *RPC) Send(r *wire.Request) error {
-	if err := c.stream.SendMsg(r); err != nil {
-		return fmt.Errorf("decoder %s: send: %w", c.name, err)
-	}
-	return nil
-}
-
-// Recv receives the response to the next request.
-func (c *RPC) Recv(r *wire.Response) error {
-	if err := c.stream.RecvMsg(r); err != nil {
-		return fmt.Errorf("decoder %s: receive: %w", c.name, err)
-	}
-	return nil
-}
-
-// CloseSend ends the requests.
-func (c *RPC) CloseSend() error { return c.stream.CloseSend() }
-
-// Close ends the call; requests in flight are lost.
-func (c *RPC) Close() { c.cancel() }
 
 func call[Resp any](ctx context.Context, p *Process, method string, req any) (*Resp, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.settings.CallTimeout)

@@ -100,9 +100,7 @@ func (m machine) attack() {
 	report("connect to the store", err)
 	_, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 	report("make a Unix datagram socket", err)
-	// PTRACE_SEIZE does not stop it.
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(parent), 0, 0, 0, 0)
-	report("trace the sidecar", map[bool]error{false: errno}[errno == 0])
+	report("trace the sidecar", trace(parent))
 	report("signal the sidecar", syscall.Kill(parent, 0))
 	report("limit the sidecar", unix.Prlimit(parent, unix.RLIMIT_NOFILE, nil, nil))
 	report("make a device", unix.Mknod(os.Getenv("TMPDIR")+"/null", unix.S_IFCHR|0o600, 1<<8|3))
@@ -117,6 +115,31 @@ func (m machine) attack() {
 	for _, line := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000"} {
 		fmt.Fprintln(os.Stderr, line, bytes.Contains(status, []byte(line+"\n")))
 	}
+}
+
+// trace traces a process and lets it go at once: a thread that is traced stops at its next signal,
+// and Go's scheduler sends them.
+func trace(pid int) error {
+	runtime.LockOSThread() // only the thread that traces may let go
+	defer runtime.UnlockOSThread()
+	if err := unix.PtraceSeize(pid); err != nil {
+		return err
+	}
+	if err := unix.PtraceInterrupt(pid); err != nil {
+		return err
+	}
+	var stopped unix.WaitStatus
+	if _, err := unix.Wait4(pid, &stopped, unix.WALL, nil); err != nil {
+		return err
+	}
+	var signal uintptr // it was stopped by, if any, which it gets
+	if stopped.TrapCause() < 0 && stopped.StopSignal() != unix.SIGTRAP {
+		signal = uintptr(stopped.StopSignal())
+	}
+	if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, signal, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // start is Start without a test.

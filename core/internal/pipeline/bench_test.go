@@ -57,7 +57,7 @@ func eachProcess(b *testing.B, sink func(context.Context, *Pipeline) (int, error
 	for _, place := range []struct {
 		name   string
 		decode func(context.Context, *testing.B, *Pipeline) (pid int, ended func())
-	}{{"process", inOwnProcess}, {"inprocess", inThisProcess}} {
+	}{{"process", inOwnProcess(false)}, {"grpc", inOwnProcess(true)}, {"inprocess", inThisProcess}} {
 		b.Run(place.name, func(b *testing.B) {
 			var spent time.Duration
 			var mallocs uint64
@@ -114,11 +114,17 @@ func eachProcess(b *testing.B, sink func(context.Context, *Pipeline) (int, error
 	}
 }
 
-// inOwnProcess starts the decoder as a sidecar does.
-func inOwnProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
+// inOwnProcess starts the decoder as a sidecar does: a bundled one, or one that is spoken to over gRPC alone.
+func inOwnProcess(grpc bool) func(context.Context, *testing.B, *Pipeline) (int, func()) {
+	return func(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
+		return startDecoder(ctx, b, p, grpc)
+	}
+}
+
+func startDecoder(ctx context.Context, b *testing.B, p *Pipeline, grpc bool) (int, func()) {
 	pid, sockets := 0, b.TempDir()
 	_, err := p.AddFormat(ctx, "legion", func(ctx context.Context) (*host.Process, error) {
-		started, err := host.Start(ctx, host.Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder", "legion"}, SocketDir: sockets, Env: []string{"GOGC=30"}})
+		started, err := host.Start(ctx, host.Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder", "legion"}, SocketDir: sockets, GRPC: grpc})
 		if err == nil {
 			pid = started.Pid()
 		}

@@ -2,6 +2,8 @@ package redact
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/earshot-dev/earshot/bench/gen"
@@ -54,6 +56,66 @@ func BenchmarkFound(b *testing.B) {
 	for b.Loop() {
 		for _, line := range in {
 			r.Bytes(line)
+		}
+	}
+}
+
+// events are log records of a coding agent in OTLP's JSON, as the receiver has them.
+func events(n int) []byte {
+	var b strings.Builder
+	b.WriteString(`{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"claude-code"}}]},"scopeLogs":[{"scope":{"name":"com.anthropic.claude_code.events"},"logRecords":[`)
+	text := func(key, value string) {
+		fmt.Fprintf(&b, `,{"key":%q,"value":{"stringValue":%q}}`, key, value)
+	}
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"timeUnixNano":"17600000000000%05d","observedTimeUnixNano":"17600000000000%05d","body":{"stringValue":"claude_code.api_request"},"attributes":[{"key":"event.sequence","value":{"intValue":"%d"}}`, i, i, i)
+		text("session.id", "5f0c2b1e-7d41-4a53-9b6e-000000000007")
+		text("prompt.id", fmt.Sprintf("0d3a1f60-41aa-4a53-9b6e-%012d", i/10))
+		text("event.timestamp", "2026-03-01T10:00:00.000Z")
+		text("user.id", "user-1")
+		text("terminal.type", "xterm")
+		if i%4 < 2 {
+			text("event.name", "api_request")
+			text("model", "model-large")
+			text("cost_usd", "0.0123")
+			text("duration_ms", "5123")
+			text("input_tokens", "12")
+			text("output_tokens", "345")
+			text("cache_read_tokens", "45678")
+			text("cache_creation_tokens", "910")
+			text("request_id", fmt.Sprintf("req_%024d", i))
+		} else if i%4 == 3 {
+			text("event.name", "tool_decision")
+			text("decision", "accept")
+			text("source", "config")
+			text("tool_name", "Bash")
+		} else {
+			text("event.name", "tool_result")
+			text("tool_name", "Bash")
+			text("success", "true")
+			text("duration_ms", "83")
+			text("tool_use_id", fmt.Sprintf("toolu_%024d", i))
+			text("tool_parameters", `{"command":"go test ./parcel/...","description":"run the tests"}`)
+		}
+		b.WriteString("]}")
+	}
+	b.WriteString("]}]}]}")
+	return []byte(b.String())
+}
+
+func BenchmarkEvents(b *testing.B) {
+	in := events(500)
+	r := newRedactor(b, Settings{Builtin: true})
+	if r.mayHold(in) {
+		b.Fatal("the events are not clean")
+	}
+	b.SetBytes(int64(len(in)))
+	for b.Loop() {
+		if out := r.Bytes(in); &out[0] != &in[0] {
+			b.Fatal("copied")
 		}
 	}
 }

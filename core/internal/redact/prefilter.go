@@ -17,7 +17,7 @@ import (
 type prefilter struct {
 	pairs [1 << 16]uint64
 	first [1 << 16]uint16 // by the hash of three bytes: the index in lists of the prefixes that begin with them
-	lists [][]start
+	lists []starts
 	exact [1 << 15]uint64 // a bit for the wide hash of the four bytes of each window: one in twenty is set
 	wide  uint64          // groups that have windows which are not in exact
 }
@@ -28,25 +28,49 @@ type start struct {
 	rule int
 }
 
+// starts are the prefixes that begin with three bytes.
+type starts struct {
+	all  []start
+	then [3]set // the bytes that follow in one of them
+}
+
+func (l *starts) add(s start) {
+	l.all = append(l.all, s)
+	for i := range l.then {
+		next := anyByte
+		if from := 3 + i; from < len(s.sets) {
+			next = s.sets[from]
+		}
+		for k := range next {
+			l.then[i][k] |= next[k]
+		}
+	}
+}
+
+// none reports whether the bytes at the begin of b, behind the first three, are in none of the prefixes.
+func (l *starts) none(b []byte) bool {
+	return len(b) >= 3+len(l.then) && !(l.then[0].has(b[3]) && l.then[1].has(b[4]) && l.then[2].has(b[5]))
+}
+
 const groups = 32
 
 // halves are how often the first and the second pairs of the windows of a group are to be expected.
 type halves [2]float64
 
-func newPrefilter(starts []start) *prefilter {
-	p := &prefilter{lists: [][]start{nil}}
+func newPrefilter(all []start) *prefilter {
+	p := &prefilter{lists: make([]starts, 1)}
 	var load [groups]halves
 	added := make(map[window]bool)
-	for _, s := range starts {
+	for _, s := range all {
 		for _, a := range s.sets[0].bytes() {
 			for _, b := range s.sets[1].bytes() {
 				for _, c := range s.sets[2].bytes() {
 					at := &p.first[hash(uint32(a)|uint32(b)<<8|uint32(c)<<16)]
 					if *at == 0 {
-						p.lists = append(p.lists, nil)
+						p.lists = append(p.lists, starts{})
 						*at = uint16(len(p.lists) - 1)
 					}
-					p.lists[*at] = append(p.lists[*at], s)
+					p.lists[*at].add(s)
 				}
 			}
 		}
@@ -77,7 +101,7 @@ func rarest(sets []set, odd int) (best window) {
 				w[i] = sets[at]
 			}
 		}
-		if from < -1 {
+		if from < firstWindow {
 			continue
 		}
 		if f := w.all(); f < least {
@@ -190,13 +214,15 @@ func (p *prefilter) add(w window, group int) {
 const (
 	// step is how many bytes are looked at together.
 	step = 16
+	// firstWindow and lastWindow are where in a prefix a window begins, at least and at most.
+	firstWindow, lastWindow = -1, longestPrefix - 2
 	// behind is how far before a step a prefix may begin of which a window ends in it.
-	behind = longestPrefix + 2
+	behind = lastWindow + 4
 )
 
-// next returns the first step, from i on, in which a window ends, or that is not whole; at
-// least len(b) when there is none.
-func (p *prefilter) next(b []byte, i int) int {
+// next returns the first step, from i on, in which a window ends, or that is not whole, and between which places the
+// prefixes of these windows begin; a step of at least len(b) when there is none.
+func (p *prefilter) next(b []byte, i int) (at, from, to int) {
 	s := &p.pairs
 	var last uint64 // the entry of the pair before
 	if i >= 2 && i <= len(b) {
@@ -207,26 +233,33 @@ func (p *prefilter) next(b []byte, i int) int {
 		e0, e1, e2, e3 := s[uint16(x)], s[uint16(x>>16)], s[uint16(x>>32)], s[uint16(x>>48)]
 		e4, e5, e6, e7 := s[uint16(y)], s[uint16(y>>16)], s[uint16(y>>32)], s[uint16(y>>48)]
 		hit := last&(e0>>groups) | e0&(e1>>groups) | e1&(e2>>groups) | e2&(e3>>groups) | e3&(e4>>groups) | e4&(e5>>groups) | e5&(e6>>groups) | e6&(e7>>groups)
-		if hit&(1<<groups-1) != 0 && (hit&p.wide != 0 || p.window(b, i)) {
-			return i
+		if hit&(1<<groups-1) != 0 {
+			if first, final := p.windows(b, i); first >= 0 {
+				return i, first - lastWindow, final + 1 - firstWindow
+			}
 		}
 		last = e7
 	}
-	return i
+	return i, i - behind, len(b)
 }
 
-// window reports whether one of the windows that end in a step is one, not halves of two.
-func (p *prefilter) window(b []byte, i int) bool {
+// windows returns where the first and the last of the windows begin that end in a step and are windows, not halves of
+// two; -1 when there is none.
+func (p *prefilter) windows(b []byte, i int) (first, final int) {
+	first = -1
 	for at := max(i-2, 0); at < i+step-2; at += 2 {
 		x := binary.LittleEndian.Uint32(b[at:])
-		if p.pairs[uint16(x)]&(p.pairs[x>>16]>>groups)&(1<<groups-1) == 0 {
+		both := p.pairs[uint16(x)] & (p.pairs[x>>16] >> groups) & (1<<groups - 1)
+		if both == 0 {
 			continue
 		}
-		if h := wideHash(x); p.exact[h/64]&(1<<(h%64)) != 0 {
-			return true
+		if h := wideHash(x); both&p.wide != 0 || p.exact[h/64]&(1<<(h%64)) != 0 {
+			if final = at; first < 0 {
+				first = at
+			}
 		}
 	}
-	return false
+	return first, final
 }
 
 // begins reports whether the three bytes at i may begin a prefix.
@@ -241,9 +274,12 @@ func (p *prefilter) at(b []byte, i int, f func(rule int) bool) bool {
 	if i+2 >= len(b) {
 		return true
 	}
-	list := p.lists[p.first[hash(three(b[i:]))]]
-	for k := range list {
-		if s := &list[k]; s.in(b[i:]) && !f(s.rule) {
+	list := &p.lists[p.first[hash(three(b[i:]))]]
+	if list.none(b[i:]) {
+		return true
+	}
+	for k := range list.all {
+		if s := &list.all[k]; s.in(b[i:]) && !f(s.rule) {
 			return false
 		}
 	}

@@ -77,11 +77,12 @@ func newDetector(all []kind) (*detector, error) {
 func (d *detector) find(b []byte, f func(match) bool) {
 	var until []int          // for each rule, up to where it does not begin again
 	var futile [maxAhead]int // the same, as its quick test has it
-	done := 0
-	for i := d.prefilter.next(b, 0); i < len(b); i = d.prefilter.next(b, i+step) {
-		from := max(done, i-behind)
-		done = min(i+step, len(b))
-		for at := from; at < done; at++ {
+	done := 0                // up to where no secret begins that is not found yet
+	for i := 0; i < len(b); i += step {
+		var from, to int
+		i, from, to = d.prefilter.next(b, i)
+		from, done = max(from, done), max(to, done)
+		for at := from; at < to; at++ {
 			if !d.prefilter.begins(b, at) {
 				continue
 			}

@@ -14,49 +14,57 @@ type value struct {
 	bytes []byte
 }
 
-// fields calls f for each field of a protobuf message. Groups are refused: proto3
-// has none.
+// fields calls f for each field of a protobuf message.
 func fields(in []byte, f func(protowire.Number, value) error) error {
 	for len(in) > 0 {
-		tag, n := uint64(in[0]), 1
-		if tag >= 0x80 {
-			tag, n = varint(in)
+		num, v, n, err := next(in)
+		if err == nil {
+			err = f(num, v)
 		}
-		num, typ := protowire.DecodeTag(tag)
-		if n < 0 || num < protowire.MinValidNumber {
-			_, _, n = protowire.ConsumeTag(in)
-			return fmt.Errorf("wire: tag: %w", protowire.ParseError(n))
-		}
-		in = in[n:]
-		var v value
-		switch typ {
-		case protowire.VarintType:
-			v.num, n = varint(in)
-		case protowire.Fixed64Type:
-			v.num, n = protowire.ConsumeFixed64(in)
-		case protowire.Fixed32Type:
-			var x uint32
-			x, n = protowire.ConsumeFixed32(in)
-			v.num = uint64(x)
-		case protowire.BytesType:
-			if len(in) > 0 && int(in[0]) < min(len(in), 0x80) {
-				n = 1 + int(in[0])
-				v.bytes = in[1:n]
-			} else {
-				v.bytes, n = protowire.ConsumeBytes(in)
-			}
-		default:
-			return fmt.Errorf("wire: field %d: wire type %d", num, typ)
-		}
-		if n < 0 {
-			return fmt.Errorf("wire: field %d: %w", num, protowire.ParseError(n))
-		}
-		if err := f(num, v); err != nil {
+		if err != nil {
 			return err
 		}
 		in = in[n:]
 	}
 	return nil
+}
+
+// next reads the first field of a protobuf message, which takes n bytes. Groups are refused: proto3
+// has none.
+func next(in []byte) (num protowire.Number, v value, n int, err error) {
+	tag, n := uint64(in[0]), 1
+	if tag >= 0x80 {
+		tag, n = varint(in)
+	}
+	num, typ := protowire.DecodeTag(tag)
+	if n < 0 || num < protowire.MinValidNumber {
+		_, _, n = protowire.ConsumeTag(in)
+		return 0, v, 0, fmt.Errorf("wire: tag: %w", protowire.ParseError(n))
+	}
+	in, size := in[n:], 0
+	switch typ {
+	case protowire.VarintType:
+		v.num, size = varint(in)
+	case protowire.Fixed64Type:
+		v.num, size = protowire.ConsumeFixed64(in)
+	case protowire.Fixed32Type:
+		var x uint32
+		x, size = protowire.ConsumeFixed32(in)
+		v.num = uint64(x)
+	case protowire.BytesType:
+		if len(in) > 0 && int(in[0]) < min(len(in), 0x80) {
+			size = 1 + int(in[0])
+			v.bytes = in[1:size]
+		} else {
+			v.bytes, size = protowire.ConsumeBytes(in)
+		}
+	default:
+		return num, v, 0, fmt.Errorf("wire: field %d: wire type %d", num, typ)
+	}
+	if size < 0 {
+		return num, v, 0, fmt.Errorf("wire: field %d: %w", num, protowire.ParseError(size))
+	}
+	return num, v, n + size, nil
 }
 
 // varint is protowire.ConsumeVarint with a short path for short values, as nearly

@@ -94,8 +94,12 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 
 // readMessage reads a Message; its strings are parts of s.
 func (s text) readMessage(m *msg.Message, in, data []byte) error {
-	return fields(in, func(num protowire.Number, v value) error {
-		var err error
+	for len(in) > 0 {
+		num, v, n, err := next(in)
+		if err != nil {
+			return err
+		}
+		in = in[n:]
 		switch num {
 		case 1: // frame
 			m.Frame = int32(v.num)
@@ -186,28 +190,42 @@ func (s text) readMessage(m *msg.Message, in, data []byte) error {
 		case 35: // delegation
 			err = s.readDelegate(&m.Delegation, v.bytes, data)
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readAttr reads a Attr; its strings are parts of s.
 func (s text) readAttr(m *msg.Attr, in, data []byte) error {
-	return fields(in, func(num protowire.Number, v value) error {
-		var err error
+	for len(in) > 0 {
+		num, v, n, err := next(in)
+		if err != nil {
+			return err
+		}
+		in = in[n:]
 		switch num {
 		case 1: // key
 			m.Key = s.of(v.bytes)
 		case 2: // value
 			m.Value = s.of(v.bytes)
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readAttachment reads a Attachment; its strings are parts of s.
 func (s text) readAttachment(m *msg.Attachment, in, data []byte) error {
-	return fields(in, func(num protowire.Number, v value) error {
-		var err error
+	for len(in) > 0 {
+		num, v, n, err := next(in)
+		if err != nil {
+			return err
+		}
+		in = in[n:]
 		switch num {
 		case 1: // name
 			m.Name = s.of(v.bytes)
@@ -220,14 +238,21 @@ func (s text) readAttachment(m *msg.Attachment, in, data []byte) error {
 		case 5: // url
 			m.URL = s.of(v.bytes)
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readTokens reads a Tokens; its strings are parts of s.
 func (s text) readTokens(m *msg.Tokens, in, data []byte) error {
-	return fields(in, func(num protowire.Number, v value) error {
-		var err error
+	for len(in) > 0 {
+		num, v, n, err := next(in)
+		if err != nil {
+			return err
+		}
+		in = in[n:]
 		switch num {
 		case 1: // input
 			m.Input = v.num
@@ -242,14 +267,21 @@ func (s text) readTokens(m *msg.Tokens, in, data []byte) error {
 		case 6: // provenance
 			m.Provenance = msg.Provenance(enum(v))
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readDelegate reads a Delegate; its strings are parts of s.
 func (s text) readDelegate(m *msg.Delegate, in, data []byte) error {
-	return fields(in, func(num protowire.Number, v value) error {
-		var err error
+	for len(in) > 0 {
+		num, v, n, err := next(in)
+		if err != nil {
+			return err
+		}
+		in = in[n:]
 		switch num {
 		case 1: // to
 			m.To = s.of(v.bytes)
@@ -272,6 +304,9 @@ func (s text) readDelegate(m *msg.Delegate, in, data []byte) error {
 		case 10: // to_id
 			m.ToID = s.of(v.bytes)
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -63,30 +63,45 @@ const (
 // Marshal returns the request's bytes in pieces; the frames' bytes are not
 // copied, so their buffers must not change until the response is there.
 func (r *Request) Marshal() (mem.BufferSlice, error) {
-	var out mem.BufferSlice
-	for i := range r.Batches {
-		b := &r.Batches[i]
-		tail, err := b.appendTail(nil)
-		if err != nil {
-			return nil, err
-		}
-		head := b.appendHead(nil)
-		var data []byte
-		if len(b.Data) > 0 {
-			data = protowire.AppendVarint(appendTag(nil, batchData, protowire.BytesType), uint64(len(b.Data)))
-		}
-		size := len(head) + len(data) + len(b.Data) + len(tail)
-		pre := protowire.AppendVarint(appendTag(nil, reqBatches, protowire.BytesType), uint64(size))
-		pre = append(append(pre, head...), data...)
-		out = append(out, mem.SliceBuffer(pre))
-		if len(b.Data) > 0 {
-			out = append(out, mem.SliceBuffer(b.Data))
-		}
-		if len(tail) > 0 {
-			out = append(out, mem.SliceBuffer(tail))
-		}
+	pieces, _, err := r.Pieces(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := make(mem.BufferSlice, 0, len(pieces))
+	for _, p := range pieces {
+		out = append(out, mem.SliceBuffer(p))
 	}
 	return out, nil
+}
+
+// Pieces appends the request's bytes to pieces, without a copy of the frames' bytes, which
+// lie in pieces of their own. All others are appended to own, which is returned too.
+func (r *Request) Pieces(pieces [][]byte, own []byte) ([][]byte, []byte, error) {
+	for i := range r.Batches {
+		b := &r.Batches[i]
+		at := len(own)
+		var err error
+		if own, err = b.appendTail(own); err != nil {
+			return pieces, own, err
+		}
+		tail := own[at:]
+		var small [32]byte
+		head := b.appendHead(small[:0])
+		if len(b.Data) > 0 {
+			head = protowire.AppendVarint(appendTag(head, batchData, protowire.BytesType), uint64(len(b.Data)))
+		}
+		at = len(own)
+		own = protowire.AppendVarint(appendTag(own, reqBatches, protowire.BytesType), uint64(len(head)+len(b.Data)+len(tail)))
+		own = append(own, head...)
+		pieces = append(pieces, own[at:])
+		if len(b.Data) > 0 {
+			pieces = append(pieces, b.Data)
+		}
+		if len(tail) > 0 {
+			pieces = append(pieces, tail)
+		}
+	}
+	return pieces, own, nil
 }
 
 func (b *Batch) appendHead(dst []byte) []byte {
@@ -135,8 +150,13 @@ func (b *Batch) appendTail(dst []byte) ([]byte, error) {
 // Unmarshal reads a request, which is valid until Free or the next Unmarshal.
 func (r *Request) Unmarshal(in mem.BufferSlice) error {
 	r.buf.fill(in)
+	return r.Read(r.buf)
+}
+
+// Read reads a request, which is valid for as long as in is.
+func (r *Request) Read(in []byte) error {
 	r.Batches = r.Batches[:0]
-	return fields(r.buf, func(num protowire.Number, v value) error {
+	return fields(in, func(num protowire.Number, v value) error {
 		if num != reqBatches {
 			return nil
 		}
@@ -168,7 +188,12 @@ func (b *Batch) unmarshal(in []byte) error {
 		case batchFrames:
 			var f frame.Frame
 			var length, skip int
-			if err := fields(v.bytes, func(num protowire.Number, v value) error {
+			for in := v.bytes; len(in) > 0; {
+				num, v, n, err := next(in)
+				if err != nil {
+					return err
+				}
+				in = in[n:]
 				switch num {
 				case frameLength:
 					length = int(uint32(v.num))
@@ -185,9 +210,6 @@ func (b *Batch) unmarshal(in []byte) error {
 				case frameObserved:
 					f.At = int64(v.num)
 				}
-				return nil
-			}); err != nil {
-				return err
 			}
 			// The range is checked against Data below: the field may come later.
 			f.Pos, f.End = int64(at+skip), int64(at+skip+length)

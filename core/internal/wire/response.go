@@ -97,7 +97,7 @@ func (r *Response) Results(f func(raw []byte) error) error {
 	})
 }
 
-// SetBytes makes the response the one encoded in b, which it keeps.
+// SetBytes makes the response the one encoded in b, for as long as b is valid.
 func (r *Response) SetBytes(b []byte) { r.buf = b }
 
 // Read reads a result; data is that of the batch it answers. The slices of res

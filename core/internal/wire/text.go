@@ -38,7 +38,12 @@ func appendText(dst []byte, num, numAt protowire.Number, data []byte, t msg.Text
 func readRange(field string, in, data []byte) (msg.Text, error) {
 	var off, length uint64
 	var quoted bool
-	err := fields(in, func(num protowire.Number, v value) error {
+	for len(in) > 0 {
+		num, v, n, err := next(in)
+		if err != nil {
+			return msg.Text{}, err
+		}
+		in = in[n:]
 		switch num {
 		case rangeOffset:
 			off = v.num
@@ -47,17 +52,13 @@ func readRange(field string, in, data []byte) (msg.Text, error) {
 		case rangeQuoted:
 			quoted = v.num != 0
 		}
-		return nil
-	})
-	if err != nil {
-		return msg.Text{}, err
 	}
 	if off > uint64(len(data)) || length > uint64(len(data))-off {
 		return msg.Text{}, fmt.Errorf("wire: %s: range %d+%d of %d bytes", field, off, length, len(data))
 	}
 	b := data[off : off+length]
 	if quoted {
-		return msg.Quoted(b), nil
+		return msg.Escaped(b), nil
 	}
 	return msg.Raw(b), nil
 }

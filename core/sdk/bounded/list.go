@@ -12,6 +12,15 @@ func Find[T any](list []*T, fits func(*T) bool) *T {
 	return nil
 }
 
+// Only returns the element that fits, unless several do.
+func Only[T any](list []T, fits func(T) bool) (v T, ok bool) {
+	i := slices.IndexFunc(list, fits)
+	if i < 0 || slices.ContainsFunc(list[i+1:], fits) {
+		return v, false
+	}
+	return list[i], true
+}
+
 // Take removes the first element that fits, and returns it.
 func Take[T any](list *[]T, fits func(T) bool) (v T, ok bool) {
 	i := slices.IndexFunc(*list, fits)

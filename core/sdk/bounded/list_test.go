@@ -45,6 +45,15 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestOnly(t *testing.T) {
+	list := []int{1, 2, 3, 2}
+	for v, want := range map[int]bool{1: true, 2: false, 3: true, 4: false} {
+		if got, ok := Only(list, func(n int) bool { return n == v }); ok != want || ok && got != v {
+			t.Errorf("%d: %d, %t", v, got, ok)
+		}
+	}
+}
+
 func TestTake(t *testing.T) {
 	list := []int{1, 2, 3, 2}
 	two := func(v int) bool { return v == 2 }

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"hash/crc32"
 	"slices"
@@ -39,6 +40,16 @@ func (p *Part) Arguments() msg.Text {
 		return msg.Plain("{}")
 	}
 	return msg.Plain(string(p.Text))
+}
+
+// Fill makes a message that of the part: a text or a thought of the model, or a call.
+func (p *Part) Fill(m *msg.Message) {
+	m.Kind, m.Key, m.Role = p.Kind, p.Key, msg.RoleAssistant
+	if p.Kind != msg.ToolCall {
+		m.Content = msg.Plain(string(p.Text))
+		return
+	}
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server, m.Tool.Arguments = p.CallID, p.Tool, cmp.Or(p.Server, ToolServer(p.Tool)), p.Arguments()
 }
 
 // Deltas assembles the parts of a response from their pieces. A format that sends the whole

@@ -93,6 +93,21 @@ func (r *Response) Mark(m *msg.Message) {
 	m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.ID
 }
 
+// Said makes the message the next text or thought of the response.
+func (r *Response) Said(m *msg.Message, text msg.Text) *msg.Message {
+	m.Role, m.Content = msg.RoleAssistant, text
+	r.Mark(m)
+	r.Last = m.Key
+	return m
+}
+
+// Next makes the message the next part of the response, after the part before it.
+func (r *Response) Next(m *msg.Message) *msg.Message {
+	m.Role, m.ParentKey, r.Last = msg.RoleAssistant, r.Last, m.Key
+	r.Mark(m)
+	return m
+}
+
 // Count adds the counts of a record, which repeat those of the records before it or exceed
 // them. The strongest provenance counts.
 func (r *Response) Count(c Counts, p msg.Provenance) {

@@ -238,13 +238,9 @@ func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent
 	if p.Cut {
 		m.SetAttr("cut", "true")
 	}
-	if p.Kind != msg.ToolCall {
-		m.Content = msg.Plain(string(p.Text))
-		return
+	if p.Fill(m); p.Kind == msg.ToolCall {
+		e.delegate(m)
 	}
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, cmp.Or(p.Server, conversation.ToolServer(p.Tool))
-	m.Tool.Arguments = p.Arguments()
-	e.delegate(m)
 }
 
 // spoken makes a message a part of the response.

@@ -35,6 +35,43 @@ const (
 	Other // unknown
 )
 
+// Instruct adds instructions, unless they are empty.
+func Instruct(items []Item, text msg.Text, from jsonv.Value) []Item {
+	if text.IsZero() {
+		return items
+	}
+	return append(items, Item{Who: Instructions, Text: text, From: from})
+}
+
+// Messages adds the messages that a request repeats: those of the model, by their role, and the client's as that
+// function reads them.
+func Messages(items []Item, list jsonv.Value, model string, client func([]Item, jsonv.Value) []Item) []Item {
+	for m := range list.Elems() {
+		if m.Get("role").Equal(model) {
+			items = append(items, Item{Who: Model, From: m})
+		} else {
+			items = client(items, m)
+		}
+	}
+	return items
+}
+
+// Turn adds a message of the client: results of calls, and its own words, which are beside the results if there are any,
+// else a prompt. One without either is of another kind.
+func Turn(items []Item, from jsonv.Value, results []Item, text msg.Text, files []msg.Attachment) []Item {
+	own := Item{Who: Prompt, Text: text, Attachments: files, From: from}
+	for _, r := range results {
+		own.Who, r.Who, r.From = Beside, Result, from
+		items = append(items, r)
+	}
+	if text.IsZero() && len(files) == 0 {
+		if own.Who = Other; len(results) > 0 {
+			return items
+		}
+	}
+	return append(items, own)
+}
+
 // PassOver handles a request that is not for the model: to count tokens, to list models.
 func (e *Exchange) PassOver(v jsonv.Value) {
 	*e = e.fresh()

@@ -321,3 +321,19 @@ func TestParseFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestEach(t *testing.T) {
+	for in, want := range map[string]string{`[1,"b"]`: `1 "b" `, `{"a":1}`: `{"a":1} `, `[]`: "", `7`: "7 "} {
+		var d Doc
+		if err := d.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for v := range Each(d.Root()) {
+			got += string(v.Raw()) + " "
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}

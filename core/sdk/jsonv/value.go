@@ -299,3 +299,11 @@ func (k Key) Bytes() []byte {
 
 // String returns a copy of the key.
 func (k Key) String() string { return k.v.PeekStr() }
+
+// Each yields the elements of a list, or the value itself where it is none.
+func Each(v Value) iter.Seq[Value] {
+	if v.Is(Array) {
+		return v.Elems()
+	}
+	return func(yield func(Value) bool) { yield(v) }
+}

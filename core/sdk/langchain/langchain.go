@@ -106,6 +106,28 @@ func (c *Content) block(b jsonv.Value) {
 	}
 }
 
+// Result writes the content of a message of a tool into the result of its call.
+func Result(r *msg.Message, m jsonv.Value) {
+	c := ContentOf(m)
+	r.Content, r.Attachments = msg.Plain(string(c.Text)), c.Files
+	r.SetAttr("message_id", ident.Of(m.Get("id")))
+	m.Get("status").In("success")
+	r.SetAttr("artifact", conversation.ShortJSON(m.Get("artifact")))
+}
+
+// Prompts reads what people wrote among the messages of an input, which may be one text.
+func Prompts(v jsonv.Value) (list []Content) {
+	if v.Is(jsonv.String) {
+		return []Content{{Text: v.Text().Append(nil)}}
+	}
+	for m := range v.Elems() {
+		if m, typ := Message(m); typ == "human" {
+			list = append(list, ContentOf(m))
+		}
+	}
+	return list
+}
+
 // Counts reads usage_metadata, whose input has the cached tokens. Details that it leaves out are those
 // of an earlier count of the same reply.
 func Counts(u jsonv.Value, before conversation.Counts) conversation.Counts {

@@ -7,6 +7,7 @@ package media
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -51,6 +52,16 @@ func URL(v jsonv.Value) msg.Attachment {
 		return msg.Attachment{MediaType: mediaType}
 	}
 	return describe(v, data, mediaType, io.Discard)
+}
+
+// Of describes a file by its bytes, as base64, where a format has them in the record, else by where it is.
+func Of(data, url jsonv.Value, mediaType string) msg.Attachment {
+	if data.Is(jsonv.String) {
+		return Base64(data, mediaType)
+	}
+	a := URL(url)
+	a.MediaType = cmp.Or(mediaType, a.MediaType)
+	return a
 }
 
 // File describes a file by its path.

@@ -28,13 +28,7 @@ func Ask(v jsonv.Value, model string, stream bool) exchange.Ask {
 	if text, files := anthropic.Content(v.Get("system")); !text.IsZero() {
 		items = append(items, exchange.Item{Who: exchange.Instructions, Text: text, Attachments: files, From: v.Get("system")})
 	}
-	for m := range v.Get("messages").Elems() {
-		if m.Get("role").Equal("assistant") {
-			items = append(items, exchange.Item{Who: exchange.Model, From: m})
-			continue
-		}
-		items = userItems(items, m)
-	}
+	items = exchange.Messages(items, v.Get("messages"), "assistant", userItems)
 	ask := exchange.Ask{Session: session(v.Path("metadata", "user_id")), Model: model, Items: items, Prompt: prompt(v.Get("system"))}
 	ask.Is(msg.ParamStream, strconv.FormatBool(stream))
 	params(&ask, v)
@@ -80,25 +74,16 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 
 // userItems adds a user message: results, and the text beside them, or a prompt.
 func userItems(items []exchange.Item, from jsonv.Value) []exchange.Item {
-	v, who, before := from.Get("content"), exchange.Prompt, len(items)
+	v := from.Get("content")
+	var results []exchange.Item
 	for b := range v.Elems() {
-		if !b.Get("type").Equal("tool_result") {
-			continue
+		if b.Get("type").Equal("tool_result") {
+			text, files := anthropic.Content(b.Get("content"))
+			results = append(results, exchange.Item{Text: text, Attachments: files, CallID: ident.Of(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool()})
 		}
-		who = exchange.Beside
-		text, files := anthropic.Content(b.Get("content"))
-		items = append(items, exchange.Item{
-			Who: exchange.Result, Text: text, Attachments: files,
-			CallID: ident.Of(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool(), From: from,
-		})
 	}
-	if text, files := input(v); !text.IsZero() || len(files) > 0 {
-		items = append(items, exchange.Item{Who: who, Text: text, Attachments: files, From: from})
-	}
-	if len(items) == before {
-		items = append(items, exchange.Item{Who: exchange.Other, From: from})
-	}
-	return items
+	text, files := input(v)
+	return exchange.Turn(items, from, results, text, files)
 }
 
 // input returns the text and the files of a user message beside its tool results.

@@ -34,7 +34,7 @@ import (
 // New returns the factory of decoders of the sessions under a name.
 func New(name, summary string, leavesOut []byte) decoder.Factory {
 	return record.Format[state]{
-		Info:      decoder.Info{Name: name, Revision: 3, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		Info:      decoder.Info{Name: name, Revision: 4, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
@@ -70,6 +70,7 @@ type state struct {
 	Model    string `json:",omitempty"`
 	Provider string `json:",omitempty"`
 	Begun    bool   `json:",omitempty"` // it has a prompt
+	Failures int    `json:",omitempty"` // responses in a row that failed
 	Run      conversation.Run
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 	Seen     bounded.Set[string]       `json:",omitzero"` // entries
@@ -219,6 +220,10 @@ func (d *stream) message(v jsonv.Value) {
 	}
 	switch role := v.Get("role"); {
 	case role.Equal("user"):
+		if d.Failures > 0 && d.Run.Active() { // it was not asked again
+			d.stop("error", "stop:"+d.Run.ID)
+		}
+		d.Failures = 0
 		d.Run.Begin(key)
 		m := d.add(msg.User, key)
 		if m.Role, m.Agent.Kind = msg.RoleUser, msg.KindHuman; !d.Begun { // an agent may have begun the session
@@ -269,8 +274,15 @@ func (d *stream) answer(v jsonv.Value, key string) {
 			d.Unknown(ident.Of(typ), b).Key = "unknown:" + part
 		}
 	}
-	if fault := v.Get("errorMessage"); fault.Exists() {
+	fault, again := v.Get("errorMessage"), false
+	if d.Failures++; stop != "error" {
+		d.Failures = 0
+	}
+	if fault.Exists() {
 		m := d.add(msg.Error, key+"/error")
+		if again = stop == "error" && d.Failures <= maxRetries && retried(fault.PeekStr()); again && m.Signal == msg.NoSignal {
+			m.Signal = msg.Retry
+		}
 		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), cmp.Or(conversation.Cut(stop, ident.Max), "error")
 		if m.Tool.ErrorType = ident.Bounded(m.Tool.ErrorType); stop == "aborted" {
 			m.Kind, m.IsError, m.Hidden = msg.Status, false, true
@@ -290,9 +302,25 @@ func (d *stream) answer(v jsonv.Value, key string) {
 	}
 	m := &d.Out.Messages[first]
 	conversation.Attrs(m, v, "api", "rawStopReason", "responseModel")
-	if !calls || slices.Contains([]string{"stop", "length", "aborted"}, stop) {
+	if !again && (!calls || slices.Contains([]string{"stop", "length", "aborted"}, stop)) {
 		d.stop(cmp.Or(r.Stop, "stop"), "stop:"+key)
 	}
+}
+
+// maxRetries is how often Pi asks again by default.
+const maxRetries = 3
+
+// retried reports whether Pi asks again after an error in those words. Its sessions have the error of each
+// response, and no record of the retry or of the end of them.
+func retried(fault string) bool {
+	fault = strings.ToLower(fault)
+	for _, words := range [...]string{"overloaded", "rate limit", "rate_limit", "too many requests", "429", "500", "502", "503", "504", "529", "service unavailable", "server error", "internal error",
+		"connection error", "connection refused", "other side closed", "fetch failed", "upstream connect", "reset before headers", "terminated"} {
+		if strings.Contains(fault, words) {
+			return !strings.Contains(fault, "quota") && !strings.Contains(fault, "usage limit")
+		}
+	}
+	return false
 }
 
 // call decodes a call: {id, name, arguments}.

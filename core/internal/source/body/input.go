@@ -82,8 +82,15 @@ const expected = 1 << 20
 
 // All reads the whole body, which has about size bytes; 0 when that is not known. It takes twice its
 // size: it grows by being copied, and a frame is copied out of it.
-func (in *Input) All(size int) ([]byte, error) {
+func (in *Input) All(size int) ([]byte, error) { return in.AllInto(nil, size) }
+
+// AllInto is All, into the room of an earlier body where that fits: a body that only claims to be large takes no more memory
+// than without.
+func (in *Input) AllInto(room []byte, size int) ([]byte, error) {
 	data := []byte{}
+	if size < cap(room) && cap(room) <= min(2*size, expected) && in.Hold(2*cap(room)) == nil {
+		data = room[:0]
+	}
 	for {
 		if len(data) == cap(data) {
 			more := min(max(cap(data), 4<<10), in.limit+1-cap(data))

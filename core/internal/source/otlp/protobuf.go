@@ -37,6 +37,11 @@ type protobuf struct {
 
 // message appends a message as a JSON object.
 func (p *protobuf) message(dst []byte, m *message, in []byte, depth int) ([]byte, error) {
+	if m.attribute && depth < maxDepth {
+		if out, ok := appendAttribute(dst, in); ok {
+			return out, nil
+		}
+	}
 	dst, err := p.members(append(dst, '{'), m, in, depth, nil)
 	return append(dst, '}'), err
 }
@@ -275,14 +280,7 @@ func appendFloat(dst []byte, v float64, bits int) []byte {
 
 // appendText appends a text as a JSON string.
 func appendText(dst, s []byte) ([]byte, error) {
-	plain := true
-	for _, c := range s {
-		if special[c] {
-			plain = false
-			break
-		}
-	}
-	if plain {
+	if plain(s, 0, len(s)) {
 		dst = append(dst, '"')
 		dst = append(dst, s...)
 		return append(dst, '"'), nil
@@ -292,15 +290,6 @@ func appendText(dst, s []byte) ([]byte, error) {
 	}
 	return jsonv.AppendQuote(dst, s), nil
 }
-
-// special are the bytes that a JSON string may not have as they are, and those of characters
-// beyond ASCII.
-var special = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf
-	}
-	return t
-}()
 
 // at is an error with the innermost field in which it is.
 func at(m *message, f *field, err error) error {

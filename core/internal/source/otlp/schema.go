@@ -6,6 +6,7 @@ import (
 	logspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -39,9 +40,10 @@ type field struct {
 
 // message is a message of the protocol, as its descriptor has it.
 type message struct {
-	name   string
-	fields []*field          // by number; nil: there is none
-	names  map[string]*field // by name, as JSON has it and as the .proto has it
+	name      string
+	fields    []*field          // by number; nil: there is none
+	names     map[string]*field // by name, as JSON has it and as the .proto has it
+	attribute bool              // it is a KeyValue
 }
 
 // maxNumber bounds the numbers of fields: each has a bit.
@@ -91,13 +93,15 @@ func signals() []*signal {
 // compiler makes messages of descriptors, each once: an AnyValue may have AnyValues.
 type compiler map[protoreflect.FullName]*message
 
+var attributeName = (*commonpb.KeyValue)(nil).ProtoReflect().Descriptor().FullName()
+
 func (c compiler) message(m proto.Message) *message { return c.compile(m.ProtoReflect().Descriptor()) }
 
 func (c compiler) compile(d protoreflect.MessageDescriptor) *message {
 	if m := c[d.FullName()]; m != nil {
 		return m
 	}
-	m := &message{name: string(d.Name()), names: make(map[string]*field)}
+	m := &message{name: string(d.Name()), names: make(map[string]*field), attribute: d.FullName() == attributeName}
 	c[d.FullName()] = m
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)

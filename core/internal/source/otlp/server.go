@@ -26,6 +26,7 @@ type Server struct {
 
 	recordings  *source.Recordings
 	transcripts sync.Pool    // of *transcript
+	rooms       sync.Pool    // of *[]byte, for the bytes of requests
 	memory      body.Memory  // of requests
 	open        atomic.Int64 // requests
 	serving     sync.WaitGroup
@@ -143,9 +144,20 @@ func (s *Server) admit(r *http.Request) *verdict {
 	return refuse(unauthenticated, "the bearer token is missing or wrong")
 }
 
+// largestRoom is the most bytes of a request whose room is kept for another.
+const largestRoom = 1 << 20
+
 // receive reads a request, records it, and returns the response once it is safe.
 func (s *Server) receive(r *http.Request, g *signal, in *body.Input, size int, json bool) *verdict {
-	data, err := in.All(size)
+	room, _ := s.rooms.Get().(*[]byte)
+	if room == nil {
+		room = new([]byte)
+	}
+	defer s.rooms.Put(room)
+	data, err := in.AllInto(*room, size)
+	if cap(data) <= largestRoom {
+		*room = data
+	}
 	if err != nil {
 		return s.unread(err)
 	}

@@ -141,7 +141,7 @@ func (g goTypes) isSet(r schema.Record, v string) string {
 func (g goTypes) readFunc(b *strings.Builder, r schema.Record) {
 	name := r.Name
 	fmt.Fprintf(b, "\n// read%s reads a %s; its strings are parts of s.\nfunc (s text) read%s(m *msg.%s, in, data []byte) error {\n", name, name, name, name)
-	b.WriteString("return fields(in, func(num protowire.Number, v value) error {\nvar err error\nswitch num {\n")
+	b.WriteString("for len(in) > 0 {\nnum, v, n, err := next(in)\nif err != nil {\nreturn err\n}\nin = in[n:]\nswitch num {\n")
 	for _, f := range r.Fields {
 		x := "m." + f.Path
 		fmt.Fprintf(b, "case %d: // %s\n", f.Number, snake(f.Path))
@@ -171,5 +171,5 @@ func (g goTypes) readFunc(b *strings.Builder, r schema.Record) {
 			fmt.Fprintf(b, "err = s.read%s(&%s, v.bytes, data)\n", t, x)
 		}
 	}
-	b.WriteString("}\nreturn err\n})\n}\n")
+	b.WriteString("}\nif err != nil {\nreturn err\n}\n}\nreturn nil\n}\n")
 }

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package host
+
+func besideGRPC(string) bool { return false }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package plane
+
+import "testing"
+
+func session(*testing.T) int { return 0 }

@@ -1,0 +1,80 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestTextIndexIsBuiltOncePerDay: a large insert of an embedded store builds the indexes of its part without that of the
+// text, which the day gets when it is over, in one part or several. A search finds the same before and after.
+func TestTextIndexIsBuiltOncePerDay(t *testing.T) {
+	for inserts := 1; inserts <= 2; inserts++ {
+		t.Run(fmt.Sprint(inserts), func(t *testing.T) {
+			x, c := exporter(t, func(s *Settings) { s.TempDir = t.TempDir() })
+			x.keeper.stop()
+			if !settlesDays(x) {
+				t.Skip("of the embedded store")
+			}
+			if err := c.Exec(t.Context(), "SYSTEM STOP MERGES messages"); err != nil {
+				t.Fatal(err)
+			}
+			for n := range inserts {
+				b := &export.Batch{ID: fmt.Sprint("large", n), Messages: sampleMessages(40)}
+				for i := range b.Messages {
+					m := &b.Messages[i]
+					m.Content, m.Host.ID[0], m.Host.ID[1] = msg.Plain(strings.Repeat(fmt.Sprintf("lock%d of canal ", i), largeInsert/40/13)), byte(n), byte(i)
+				}
+				if !x.Gather(b) {
+					t.Fatal("it is not gathered")
+				}
+				export1(t, x, &export.Batch{})
+			}
+			const search = "SELECT count() FROM messages FINAL WHERE hasAllTokens(lower(content), ['lock7'])"
+			const bytes = "SELECT sum(secondary_indices_uncompressed_bytes) FROM system.parts WHERE active AND database = currentDatabase() AND table = 'messages'"
+			indexed := func() bool {
+				return strings.Contains(count(t, c, "EXPLAIN indexes = 1 "+strings.Replace(search, " FINAL", "", 1)), "__text_index_idx_fts") && count(t, c, bytes) != "0"
+			}
+			if got := count(t, c, "SELECT count() FROM system.parts WHERE active AND database = currentDatabase() AND table = 'messages'"); got != fmt.Sprint(inserts) {
+				t.Fatalf("%s parts", got)
+			}
+			if got := count(t, c, bytes); got == "0" {
+				t.Error("the insert has built no index")
+			}
+			if indexed() {
+				t.Error("the insert has built the text index")
+			}
+			found := count(t, c, search)
+			if found != fmt.Sprint(inserts) {
+				t.Errorf("%s messages before the day is settled", found)
+			}
+			if err := c.Exec(t.Context(), "SYSTEM START MERGES messages"); err != nil {
+				t.Fatal(err)
+			}
+			settle := func() int {
+				n, err := x.conn.mergeSettled(t.Context(), 0, func(context.Context, time.Duration) error { return nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			if n := settle(); n != 1 {
+				t.Errorf("%d days are settled", n)
+			}
+			if !indexed() {
+				t.Error("the settled day has no text index")
+			}
+			if got := count(t, c, search); got != found {
+				t.Errorf("%s messages when the day is settled, %s before", got, found)
+			}
+			if n := settle(); n != 0 {
+				t.Errorf("%d days are settled again", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,298 @@
+package opencode
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// maxHeld and maxQueue bound the prompts that wait, and the bytes of one.
+const maxHeld, maxQueued = 16, 64 << 10
+
+// aborted is the type of the error of a step that a person stopped.
+const aborted = "aborted"
+
+// held is a prompt that waits until the run before it is over.
+type held struct{ ID, Text string }
+
+// steps decodes the newer family of events, which has a step of the work where the older one has the whole message or part.
+type steps struct{ calls }
+
+// isNext reports whether an event is of the newer family: session.next.* of version 1, and from version 2 on session.*
+// with data in the place of properties, except those that the older family has too.
+func isNext(typ string, v jsonv.Value) bool {
+	switch typ {
+	case "session.created", "session.updated", "session.deleted", "session.status", "session.idle", "session.error", "session.compacted", "session.diff":
+		return false
+	}
+	return strings.HasPrefix(typ, "session.next.") || strings.HasPrefix(typ, "session.") && v.Path("data", "sessionID").Exists()
+}
+
+// next decodes an event. In a session that has both families it is a copy.
+func (d steps) next(typ string, v jsonv.Value) {
+	e := v.First("properties", "data")
+	s := d.find(ident.Of(e.Get("sessionID")))
+	if s.Whole {
+		v.MarkRead()
+		return
+	}
+	at := e.Get("timestamp")
+	if !at.Exists() {
+		at = v.Get("created")
+	}
+	d.At = conversation.TimeOf(at)
+	v.Skip("durable", "location")
+	id := cmp.Or(ident.Of(v.Get("id")), "evt_"+msg.HashKey(s.ID, typ, string(at.Peek()))) // of the event
+	name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimRight(typ, ".0123456789"), "session."), "next.")
+	group, action, _ := strings.Cut(name, ".")
+	switch {
+	case group == "step", group == "text", group == "reasoning", group == "tool":
+		message := cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last)
+		if action == "started" && group == "step" && !e.Get("assistantMessageID").Exists() {
+			message = "msg_" + strings.TrimPrefix(id, "evt_")
+		}
+		d.step(s, d.answer(s, message), group, action, id, e)
+	case name == "prompted", name == "prompt.admitted", name == "input.admitted", name == "inbox.enqueued", name == "synthetic":
+		d.admitted(s, name, id, e)
+	case name == "input.promoted", name == "inbox.delivered":
+		input := ident.Of(e.First("inputID", "inboxID"))
+		if h, ok := bounded.Take(&s.Held, func(h held) bool { return h.ID == input }); ok {
+			d.begins(s, h.ID, false).Content = msg.Plain(h.Text)
+		}
+	case group == "execution" && action != "started":
+		d.executed(s, action, e)
+	case name == "retried", name == "retry.scheduled":
+		m := d.status(s, s.Run.Going(), "retry:"+id, "retry")
+		m.Content, m.ResponseID, m.Signal = e.Path("error", "message").Text(), cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), msg.Retry
+		m.SetAttr("attempt", e.Get("attempt").Digits())
+	case name == "usage.updated", group == "execution", action == "delta":
+		e.Skip("tokens", "cost", "text") // a sum, or what follows has it
+	default: // what a person chose, a command of the person, a compaction
+		m := d.status(s, s.Run.Going(), "event:"+id, name)
+		if m.Content = e.JSON(); name == "compaction.started" {
+			m.Signal = msg.Compaction
+		}
+	}
+}
+
+// answer returns the response of that id.
+func (d steps) answer(s *session, id string) *message {
+	if rec := d.known(id); rec != nil {
+		return rec
+	}
+	rec := &message{ID: id, Session: s.ID, Run: s.turn(cmp.Or(s.User, id), false), Response: conversation.Response{ID: id, At: d.At}}
+	d.Messages = bounded.Push(d.Messages, rec, maxMessages)
+	s.Last = id
+	return rec
+}
+
+// admitted decodes a prompt. One that is queued behind a run which goes on begins its own run later.
+func (d steps) admitted(s *session, name, event string, e jsonv.Value) {
+	item := e.First("input", "item")
+	prompt, typ := e.Get("prompt"), item.Get("type")
+	if item.Exists() {
+		prompt = item.First("data", "payload")
+	}
+	id := cmp.Or(ident.First(e.Get("messageID"), e.Get("inputID"), e.Get("inboxID")), "msg_"+strings.TrimPrefix(event, "evt_"))
+	delivery := e.Get("delivery")
+	if item.Exists() {
+		delivery = item.Get("delivery")
+	}
+	text := prompt.Get("text")
+	switch queued := delivery.In("queue") && s.Run.Active() && s.Parent == ""; {
+	case name == "synthetic", typ.Equal("synthetic"):
+		if !text.Exists() {
+			text = e.Get("text")
+		}
+		if d.Seen.Add(id, maxSeen) {
+			rec := &message{ID: id, Session: s.ID, User: true, Run: s.turn(cmp.Or(s.User, id), true)}
+			d.injected(rec, id, text)
+		}
+	case d.Seen.Has(id):
+		e.MarkRead()
+	case queued && name != "prompted" && len(text.Peek()) <= maxQueued:
+		s.Held = bounded.Push(s.Held, held{id, text.Str()}, maxHeld)
+	default:
+		delivery.In("steer")
+		bounded.Take(&s.Held, func(h held) bool { return h.ID == id })
+		m := d.begins(s, id, !queued)
+		m.Content = text.Text()
+		for f := range prompt.Get("files").Elems() {
+			a := media.Of(f.Get("data"), f.First("uri", "url"), ident.Of(f.Get("mime")))
+			a.Name = ident.First(f.Get("name"), f.Get("filename"))
+			m.Attachments = append(m.Attachments, a)
+		}
+	}
+}
+
+// begins adds a prompt, which begins a run unless it steers the one that goes on.
+func (d steps) begins(s *session, id string, steers bool) *msg.Message {
+	d.Seen.Add(id, maxSeen)
+	return d.prompt(&message{ID: id, Session: s.ID, User: true, Run: s.turn(id, steers)}, id)
+}
+
+// executed decodes the end of the work on a prompt.
+func (d steps) executed(s *session, action string, e jsonv.Value) {
+	reason := map[string]string{"failed": "error", "interrupted": "interrupted"}[action]
+	d.fault(s, e.Get("error"))
+	if e.Get("reason").In("user", "shutdown", "superseded"); s.Run.Active() {
+		d.stop(s, cmp.Or(reason, "stop"))
+	}
+}
+
+// fault decodes an error {type, message} once: of a step and of the execution. It reports whether there is one.
+func (d steps) fault(s *session, v jsonv.Value) bool {
+	if !v.Is(jsonv.Object) {
+		return false
+	}
+	typ, text := ident.Of(v.Get("type")), v.Get("message")
+	key := "error:" + msg.HashKey(s.ID, s.Last, typ, string(text.Peek()))
+	if !d.Seen.Add(key, maxSeen) {
+		v.MarkRead()
+		return true
+	}
+	m := d.add(s, s.Run.Going(), msg.Error, key)
+	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), typ
+	if typ == aborted {
+		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
+	}
+	return true
+}
+
+// step decodes what a response of the model does: its beginning and its end, its texts, its thoughts, its calls.
+func (d steps) step(s *session, rec *message, group, action, event string, e jsonv.Value) {
+	if d.At.Nanos != 0 {
+		rec.Response.At = d.At
+	}
+	switch group + " " + action {
+	case "step started":
+		rec.Done, rec.Ended, rec.Agent = false, false, ident.Of(e.Get("agent"))
+		s.Agent, s.Last = rec.Agent, rec.ID
+		rec.Response.Model, rec.Response.Provider = ident.Of(e.Path("model", "id")), ident.Of(e.Path("model", "providerID"))
+		m := d.beside(rec, "message:"+rec.ID, "response", msg.ModelStart)
+		m.ParentKey = "message:" + s.User
+		conversation.Attrs(m, e, "agent", "snapshot")
+		conversation.Attrs(m, e.Get("model"), "variant")
+	case "step ended", "step failed":
+		finish := ident.Of(e.Get("finish"))
+		if t := e.Get("tokens"); t.Is(jsonv.Object) && d.Seen.Add("end:"+event, maxSeen) {
+			m := d.tokens(rec, apart(t), msg.Complete, finish)
+			m.SetAttr("cost", e.Get("cost").Digits())
+			conversation.Attrs(m, e, "snapshot")
+		}
+		if d.fault(s, e.Get("error")) {
+			if finish = "error"; e.Path("error", "type").Equal(aborted) {
+				finish = "interrupted"
+			}
+		}
+		d.finished(rec, cmp.Or(finish, "stop"))
+	case "text started", "reasoning started", "text delta", "reasoning delta", "text ended", "reasoning ended":
+		d.piece(rec, group, action, e)
+	default:
+		d.act(rec, action, e)
+	}
+}
+
+// piece decodes the beginning, a piece or the end of a text. Early servers name neither it nor its response: it is the
+// last one then.
+func (d steps) piece(rec *message, group, action string, e jsonv.Value) {
+	kind := map[string]msg.Kind{"text": msg.Assistant, "reasoning": msg.Reasoning}[group]
+	name := cmp.Or(ident.First(e.Get("textID"), e.Get("reasoningID")), e.Get("ordinal").Digits())
+	if name == "" {
+		if action == "started" {
+			rec.Response.Texts++
+		}
+		name = conversation.NonZero(rec.Response.Texts)
+	}
+	id := rec.ID + "/" + group + "/" + name
+	p := d.Parts.Part(id)
+	switch {
+	case d.Seen.Has(id):
+		e.MarkRead()
+	case action == "ended":
+		d.Parts.Drop(p)
+		if d.Seen.Add(id, maxSeen); len(e.Get("text").Escaped()) > 0 {
+			rec.Response.Said(d.partOf(rec, kind, id), e.Get("text").Text())
+		}
+	default:
+		if p == nil {
+			p = d.open(id, rec, kind)
+		}
+		d.Parts.Append(p, e.Get("delta").Text(), conversation.MaxBytes)
+	}
+}
+
+// act decodes a call: its arguments as they are written, its beginning, and its end.
+func (d steps) act(rec *message, action string, e jsonv.Value) {
+	id := unique(e.Get("assistantMessageID"), e.First("callID", "id"))
+	if id == "" {
+		d.unknown("tool."+action, d.Root)
+		return
+	}
+	rec.Tools = true
+	c := d.Calls.Get(id)
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.First(e.Get("tool"), e.Get("name")), "unknown")}, Message: rec.ID}
+		c.Task = isTask(c.Name)
+		d.Calls.Add(c)
+	}
+	extra := e.First("metadata", "structured")
+	switch input := e.Get("input"); action {
+	case "input.started":
+		d.called(rec, c, input).Tool.Arguments = msg.Plain("{}")
+	case "input.delta":
+		e.Get("delta").MarkRead() // the end has it
+	case "input.ended":
+		d.called(rec, c, input).Tool.Arguments = e.Get("text").Text()
+	case "called":
+		e.Get("tool").Equal(c.Name)
+		c.Complete = true
+		d.called(rec, c, input)
+	case "progress", "success", "failed":
+		if !c.Complete {
+			c.Complete = true
+			d.called(rec, c, input)
+		}
+		if child := ident.Of(extra.First("sessionID", "sessionId")); c.Task && child != "" && c.Child == "" {
+			d.link(rec, c, child)
+		}
+		if action == "progress" {
+			e.Get("content").MarkRead() // the end has it
+			return
+		}
+		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
+		d.settled(rec, c, e)
+	}
+}
+
+// settled decodes the end of a call: {content: [{type: text, text} | {type: file, uri, mime, name}], error: {type, message}}.
+func (d steps) settled(rec *message, c *call, e jsonv.Value) {
+	fault := e.Get("error")
+	m := d.closed(rec, c, fault.Exists())
+	var texts conversation.Texts
+	for b := range e.Get("content").Elems() {
+		if b.Get("text").Is(jsonv.String) {
+			texts.Add(b.Get("text").Text())
+		} else if b.Get("uri").Is(jsonv.String) {
+			f := media.Of(jsonv.Value{}, b.Get("uri"), ident.Of(b.Get("mime")))
+			f.Name = ident.Of(b.Get("name"))
+			m.Attachments = append(m.Attachments, f)
+		}
+	}
+	if m.Content = texts.Joined(); fault.Exists() {
+		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Get("message").Text(), "tool_error"
+		switch typ := fault.Get("type"); {
+		case typ.Equal(aborted):
+			m.Tool.ErrorType = "interrupted"
+		case typ.HasPrefix("permission."):
+			m.Tool.ErrorType = "denied"
+		}
+		conversation.Attrs(m, fault, "type")
+	}
+}
