@@ -132,7 +132,7 @@ func run(opt options) error {
 	defer h.release()
 	var next *standby.State
 	if h.inherited.Waits {
-		next, err = standby.Wait(ctx, h.listener, h.lost)
+		next, err = standby.Wait(ctx, h.listener, h.inherited.Accepted(), h.lost)
 	} else {
 		next, err = serve(ctx, opt, h)
 	}
@@ -180,13 +180,13 @@ func serve(ctx context.Context, opt options, h *held) (*standby.State, error) {
 		if err := h.keepSocket(); err != nil {
 			return nil, errors.Join(err, shutdown(served, opt.shutdownTimeout))
 		}
-		// A connection that was accepted is known to the server when it accepts the next one, so none is lost.
-		_ = h.listener.SetDeadline(time.Now())
+		_ = h.listener.SetDeadline(time.Now()) // ends accepting; who connects waits for the next program
 		<-failed
+		s := &standby.State{Waits: true, Connections: leave(served, opt.shutdownTimeout)}
 		if err := shutdown(served, opt.shutdownTimeout); err != nil {
 			fmt.Fprintln(os.Stderr, "earshot-store: close the engine:", err) // the next one finds the data as after a crash
 		}
-		return &standby.State{Waits: true}, nil
+		return s, nil
 	case err = <-failed:
 	}
 	return nil, errors.Join(err, shutdown(served, opt.shutdownTimeout))
@@ -213,6 +213,8 @@ type backend interface {
 	Shutdown(context.Context) error
 	// Silent is closed when the backend should end until there is another statement.
 	Silent() <-chan struct{}
+	// Leave answers the requests that have begun and returns copies of the connections without one.
+	Leave(context.Context) []int
 }
 
 // open opens the data folder with the engine library, or with a clickhouse executable, and returns the
@@ -272,6 +274,13 @@ func (l library) Shutdown(ctx context.Context) error {
 	case <-time.After(2 * time.Second):
 		return errors.New("shutdown: the engine did not close in time")
 	}
+}
+
+// leave returns the connections of a backend that accepts no more, for the next program.
+func leave(b backend, timeout time.Duration) []int {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return b.Leave(ctx)
 }
 
 // shutdown ends the statements and the engine. It never takes longer than the timeout and four seconds.

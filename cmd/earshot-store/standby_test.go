@@ -119,15 +119,24 @@ func TestStandbyIsNotAtRest(t *testing.T) {
 	s.query(t, "CREATE TABLE t (a UInt32, b UInt32) ENGINE = MergeTree ORDER BY a")
 	s.query(t, "INSERT INTO t SELECT number, sleepEachRow(0.05) FROM numbers(20)")
 	n := 20
+	kept := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dialer(s.socket)}}
+	defer kept.CloseIdleConnections()
 	for i := range 12 { // about when the engine closes
 		time.Sleep(time.Duration(95+i) * time.Millisecond)
-		client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dialer(s.socket), DisableKeepAlives: true}}
-		resp, err := client.Post(s.url, "", strings.NewReader("INSERT INTO t SELECT 1, 2"))
-		if err != nil {
-			t.Fatal(err)
+		fresh := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dialer(s.socket), DisableKeepAlives: true}}
+		for name, client := range map[string]*http.Client{"fresh": fresh, "kept": kept} {
+			// A body without GetBody: a client could not send it again.
+			resp, err := client.Post(s.url, "", io.NopCloser(strings.NewReader("INSERT INTO t SELECT 1, 2")))
+			if err != nil {
+				t.Fatalf("on a %s connection: %v", name, err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			n++
+			if name == "fresh" && i%2 == 0 {
+				time.Sleep(time.Duration(95+i) * time.Millisecond)
+			}
 		}
-		resp.Body.Close()
-		n++
 	}
 	if got := s.query(t, "SELECT count() FROM t"); got != fmt.Sprint(n) {
 		t.Errorf("%s rows, want %d", got, n)

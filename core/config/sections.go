@@ -31,7 +31,7 @@ type Store struct {
 	// beside the store it always does.
 	FlushUnread spec.Duration `yaml:"flush_unread"`
 	// After how long without a statement the store closes its engine, which takes memory and a little of the
-	// processor while it idles. The next statement opens it, in a quarter of a second of processor time. 0s keeps it open. 2m fits flush_unread.
+	// processor while it idles. The next statement opens it, in a quarter of a second of processor time. 0s keeps it open.
 	Standby spec.Duration `yaml:"standby"`
 	// The earshot-store executable. Empty: beside the earshot executable, else in
 	// PATH.
@@ -47,7 +47,7 @@ type Store struct {
 
 // SetDefaults implements spec.Defaults.
 func (s *Store) SetDefaults() {
-	*s = Store{Fetch: true, MaxMemory: 2 << 30, MaxAge: spec.Duration(90 * 24 * time.Hour), MaxSize: 10e9, FlushUnread: spec.Duration(time.Minute)}
+	*s = Store{Fetch: true, MaxMemory: 2 << 30, MaxAge: spec.Duration(90 * 24 * time.Hour), MaxSize: 10e9, FlushUnread: spec.Duration(time.Minute), Standby: spec.Duration(2 * time.Minute)}
 }
 
 func (s *Store) validate(c *spec.Check) {

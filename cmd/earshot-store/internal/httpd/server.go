@@ -25,6 +25,7 @@ type Server struct {
 	calm  *calm
 	quiet *silence
 	http  *http.Server
+	conns standby.Conns
 	stop  context.CancelCauseFunc
 }
 
@@ -46,6 +47,7 @@ func New(eng *engine.Engine, settings Settings) *Server {
 		MaxHeaderBytes:    1 << 20,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+	s.conns.Follow(s.http)
 	s.http.RegisterOnShutdown(s.flush.close)
 	s.http.RegisterOnShutdown(s.calm.close)
 	s.http.RegisterOnShutdown(s.quiet.close)
@@ -58,10 +60,17 @@ func (s *Server) Silent() <-chan struct{} { return s.quiet.reached }
 
 // Serve answers until Shutdown, then returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(s.conns.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// Leave answers the requests that have begun, and those that follow on the same connections at once, and returns copies of the
+// connections without one, for another program. Serve has ended, and Shutdown follows.
+func (s *Server) Leave(ctx context.Context) []int {
+	s.flush.close() // writers wait long
+	return s.conns.Take(ctx)
 }
 
 // Shutdown stops accepting and waits for the running statements, until ctx ends;

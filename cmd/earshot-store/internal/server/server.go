@@ -115,6 +115,9 @@ func (s *Server) Serve(l net.Listener) error {
 // Silent is never closed: another process has the tables, and it starts in seconds.
 func (s *Server) Silent() <-chan struct{} { return nil }
 
+// Leave is not called: the server is never silent.
+func (s *Server) Leave(context.Context) []int { return nil }
+
 // Shutdown waits for running statements until ctx ends, and ends the server.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)

@@ -41,18 +41,28 @@ type waiting struct {
 	accepted sync.WaitGroup
 }
 
-// Wait answers what needs no engine until a statement arrives or ctx ends. The state that it returns then has the
-// connections, the statement's among them; they are open until the process becomes another program. lost reports
-// that the data folder is not the one that was opened.
-func Wait(ctx context.Context, l *net.UnixListener, lost func() bool) (*State, error) {
+// Wait answers what needs no engine until a statement arrives or ctx ends, on l and on connections that were accepted
+// before. The state that it returns then has the connections, the statement's among them; they are open until the process
+// becomes another program. lost reports that the data folder is not the one that was opened.
+func Wait(ctx context.Context, l *net.UnixListener, accepted []net.Conn, lost func() bool) (*State, error) {
 	w := &waiting{
 		lost: lost, statement: make(chan struct{}), direct: &queue{conns: make(chan net.Conn), closed: make(chan struct{}), addr: l.Addr()},
 		peeked: make(map[*net.UnixConn]struct{}), writers: make(map[string]struct{}),
 	}
 	server := &http.Server{Handler: http.HandlerFunc(w.serve), ReadHeaderTimeout: 10 * time.Second}
 	server.SetKeepAlivesEnabled(false) // the next request may be a statement
+	server.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			w.direct.open.Done()
+		}
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(w.direct) })
+	for _, c := range accepted {
+		if u, ok := c.(*net.UnixConn); ok && !w.ended(u) {
+			w.accepted.Go(func() { w.place(u) })
+		}
+	}
 	failed := make(chan error, 1)
 	serving.Go(func() { failed <- w.accept(l) })
 	var err error
@@ -70,13 +80,10 @@ func Wait(ctx context.Context, l *net.UnixListener, lost func() bool) (*State, e
 	}
 	w.mu.Unlock()
 	_ = l.SetDeadline(time.Now()) // ends accept
-	end, cancel := context.WithTimeout(context.Background(), endTime)
-	defer cancel()
-	if server.Shutdown(end) != nil {
-		_ = server.Close()
-	}
-	serving.Wait()
 	w.accepted.Wait()
+	w.direct.answered(endTime) // a server that shuts down drops the requests that it has just read
+	_ = server.Close()
+	serving.Wait()
 	if err != nil {
 		for _, c := range w.others {
 			c.Close()
@@ -238,6 +245,7 @@ func (w *waiting) flush(out http.ResponseWriter, r *http.Request) {
 
 // queue is the listener of connections that were accepted already.
 type queue struct {
+	open   sync.WaitGroup
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
@@ -246,11 +254,26 @@ type queue struct {
 
 // put adds a connection; it returns false when the queue is closed.
 func (q *queue) put(c net.Conn) bool {
+	q.open.Add(1)
 	select {
 	case q.conns <- c:
 		return true
 	case <-q.closed:
+		q.open.Done()
 		return false
+	}
+}
+
+// answered waits until the connections are closed, for so long. Nothing is put any more.
+func (q *queue) answered(patience time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		q.open.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
 	}
 }
 
