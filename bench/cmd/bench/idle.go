@@ -19,7 +19,7 @@ import (
 // The phases in which the cost of an idle sidecar is measured.
 const (
 	settleFor = 8 * time.Minute // after the start: the first look for changes is over, and the store's engine closed
-	silentFor = 3 * time.Minute  // after the backlog: its decoder ends after two minutes without a frame
+	silentFor = 3 * time.Minute // after the backlog: its decoder ends after two minutes without a frame
 	idleFor   = 60 * time.Second
 	lineFor   = 120 * time.Second // a line a second
 	backlogOf = 200e6
