@@ -40,7 +40,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   5,
+			Revision: 6,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
@@ -148,6 +148,7 @@ func (d *stream) Flush() {
 		if rec := d.known(p.Key); rec != nil && !p.Empty() && d.Sessions.Find(rec.Session) != nil {
 			s := d.find(rec.Session)
 			run := s.Run
+			d.At = rec.Response.At // when it began: nothing else is known of a text that does not go on
 			m := d.partOf(rec, p.Kind, p.Name)
 			m.Complete, m.Content, m.Signal = msg.Partial, msg.Plain(string(p.Text)), msg.NoSignal
 			s.Run = run // it has not begun by this
