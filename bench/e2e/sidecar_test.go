@@ -236,8 +236,13 @@ func (h *home) store() (stop func()) {
 // ask sends a statement to the store that listens on a socket.
 func (h *home) ask(socket, sql string) string {
 	h.Helper()
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	// Where a sidecar found the store of a reading command, which has ended, it is about to start its own.
+	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			if c, err = (&net.Dialer{}).DialContext(ctx, "unix", socket); err == nil || time.Now().After(end) {
+				return c, err
+			}
+		}
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	resp, err := client.Post("http://store/?user=default&database=earshot&default_format=TSV", "text/plain", strings.NewReader(sql))

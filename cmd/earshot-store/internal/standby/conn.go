@@ -192,6 +192,14 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// CloseWrite ends what is written, which a server does before it closes a connection whose request it has not read.
+func (c *conn) CloseWrite() error {
+	if u, ok := c.Conn.(*net.UnixConn); ok {
+		return u.CloseWrite()
+	}
+	return nil
+}
+
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
