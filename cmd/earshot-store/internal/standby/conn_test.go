@@ -49,8 +49,19 @@ func TestTake(t *testing.T) {
 	silent, used, slow := dial(), dial(), dial()
 	get(used, "/first")
 	fmt.Fprint(slow, "GET /slow HTTP/1.1\r\n")
-	get(dial(), "/later") // the three are accepted, and slow's bytes were read or can be
-	time.Sleep(20 * time.Millisecond)
+	get(dial(), "/later") // the three are accepted
+	for begun := 0; begun != 1; time.Sleep(time.Millisecond) {
+		begun = 0
+		conns.mu.Lock()
+		for c := range conns.open {
+			c.mu.Lock()
+			if c.begun {
+				begun++
+			}
+			c.mu.Unlock()
+		}
+		conns.mu.Unlock()
+	}
 
 	if err := l.(*net.UnixListener).SetDeadline(time.Now()); err != nil {
 		t.Fatal(err)
