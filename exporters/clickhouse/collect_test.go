@@ -138,31 +138,41 @@ func TestLostAnswerIsCollected(t *testing.T) {
 	}
 }
 
-// TestStoreWithViewsOfFactsUpgrades: a store of the build before migration 72, whose facts views have written.
-func TestStoreWithViewsOfFactsUpgrades(t *testing.T) {
-	x, c := exporter(t, nil)
+// former makes an exporter's store ready to become that of an earlier build: its keeper is stopped. It returns how to run
+// SQL in it, and the statements by which migrations made the materialized views that are wanted.
+func former(t *testing.T, x *Exporter, wanted func(Migration, string) bool) (exec func(sql string), views []string) {
+	t.Helper()
 	x.keeper.stop()
-	exec := func(sql string) {
-		t.Helper()
-		if err := x.conn.Exec(t.Context(), sql); err != nil {
-			t.Fatalf("%v in:\n%s", err, sql)
-		}
-	}
 	migrations, err := x.schema.Migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := 0
 	for _, m := range migrations {
 		for _, st := range m.Statements {
-			if strings.Contains(st.SQL, "CREATE MATERIALIZED VIEW") && (m.Version == 66 || strings.Contains(st.SQL, "session_hosts_mv")) {
-				exec(st.SQL)
-				made++
+			if strings.Contains(st.SQL, "CREATE MATERIALIZED VIEW") && wanted(m, st.SQL) {
+				views = append(views, st.SQL)
 			}
 		}
 	}
-	if made != 3 {
-		t.Fatalf("%d views", made)
+	return func(sql string) {
+		t.Helper()
+		if err := x.conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%v in:\n%s", err, sql)
+		}
+	}, views
+}
+
+// TestStoreWithViewsOfFactsUpgrades: a store of the build before migration 72, whose facts views have written.
+func TestStoreWithViewsOfFactsUpgrades(t *testing.T) {
+	x, c := exporter(t, nil)
+	exec, views := former(t, x, func(m Migration, sql string) bool {
+		return m.Version == 66 || strings.Contains(sql, "session_hosts_mv")
+	})
+	if len(views) != 3 {
+		t.Fatalf("%d views", len(views))
+	}
+	for _, v := range views {
+		exec(v)
 	}
 	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version IN (72, 74) SETTINGS mutations_sync = 2")
 	batches := newForest(9, 30).pieces(4)
@@ -248,25 +258,13 @@ func TestCloseAttributesWhatIsLeft(t *testing.T) {
 // that the view has not seen, because another process stored them meanwhile, are collected.
 func TestStoreWithViewOfHostsUpgrades(t *testing.T) {
 	x, c := exporter(t, nil)
-	x.keeper.stop()
-	exec := func(sql string) {
-		t.Helper()
-		if err := x.conn.Exec(t.Context(), sql); err != nil {
-			t.Fatalf("%v in:\n%s", err, sql)
-		}
+	exec, views := former(t, x, func(m Migration, sql string) bool {
+		return m.Version == 50 && strings.Contains(sql, "session_hosts_mv")
+	})
+	if len(views) != 1 {
+		t.Fatalf("%d views", len(views))
 	}
-	migrations, err := x.schema.Migrations()
-	if err != nil {
-		t.Fatal(err)
-	}
-	view := ""
-	for _, m := range migrations {
-		for _, st := range m.Statements {
-			if m.Version == 50 && strings.Contains(st.SQL, "CREATE MATERIALIZED VIEW") && strings.Contains(st.SQL, "session_hosts_mv") {
-				view = st.SQL
-			}
-		}
-	}
+	view := views[0]
 	exec(view)
 	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version = 74 SETTINGS mutations_sync = 2")
 	exec("TRUNCATE TABLE " + x.schema.name("rollup_hours"))
