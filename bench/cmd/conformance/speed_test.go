@@ -64,6 +64,17 @@ func TestSlowerDecoderFallsBehind(t *testing.T) {
 	}
 }
 
+// TestBestOfOneProcess: a yardstick that had the machine for itself is not that of a decoder that had not.
+func TestBestOfOneProcess(t *testing.T) {
+	busy := measured{Cases: "a", Frames: 1, Decode: 0.95, Yardstick: 1, Allocs: 11}
+	quiet := measured{Cases: "a", Frames: 1, Decode: 0.7, Yardstick: 0.5, Allocs: 10}
+	for _, got := range []measured{busy.best(quiet), quiet.best(busy)} {
+		if want := (figure{Cases: "a", Time: 0.95, Allocs: 10}); got.figure() != want {
+			t.Errorf("%+v, want %+v", got.figure(), want)
+		}
+	}
+}
+
 // TestOneFastProcess: the figure to commit is not that of one process among several.
 func TestOneFastProcess(t *testing.T) {
 	was, now := figure{Cases: "a", Time: 1}, figure{Cases: "a", Time: 0.7}
