@@ -72,7 +72,8 @@ type place struct {
 	globs        []string
 	below        string // the folder that is walked
 	is           func(rel string) (transcript, conversation bool)
-	projects     bool // each folder in below is a project
+	projects     bool   // each folder in below is a project
+	before       *place // of versions without the database, or of a program without it: read where there is none
 }
 
 var places = []place{
@@ -93,8 +94,13 @@ var places = []place{
 		},
 	},
 	{
-		name: "Gemini CLI", format: "gemini-cli", home: ".gemini", globs: []string{"tmp/*/chats/**/*.jsonl"}, below: "tmp", projects: true,
-		is: lines(func(rel string) bool { return strings.Contains(rel, "/chats/") && strings.HasSuffix(rel, ".jsonl") }),
+		name: "Gemini CLI", format: "gemini-cli", home: ".gemini", globs: []string{"tmp/*/chats/**/*.jsonl", "tmp/*/chats/session-*.json"}, below: "tmp", projects: true,
+		is: func(rel string) (bool, bool) {
+			_, chat, ok := strings.Cut(rel, "/chats/")
+			document, _ := filepath.Match("session-*.json", chat)
+			ok = ok && (document || strings.HasSuffix(chat, ".jsonl"))
+			return ok, ok && !strings.Contains(chat, "/") // those of sub-agents are below
+		},
 	},
 	{
 		name: "Qwen Code", format: "gemini-cli", home: ".qwen", globs: []string{"projects/**/*.jsonl"}, below: "projects", projects: true,
@@ -112,10 +118,38 @@ var places = []place{
 		name: "OpenClaw", format: "openclaw", home: ".openclaw", globs: []string{"agents/*/sessions/*.jsonl"}, below: "agents", projects: true,
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 2 && strings.HasSuffix(rel, ".jsonl") }),
 	},
-	{name: "Cursor", format: "cursor", home: cursorHome(), globs: []string{"state.vscdb"}, database: true, is: file("state.vscdb")},
-	{name: "OpenCode", format: "opencode", data: "opencode", globs: []string{"opencode*.db"}, database: true, is: file("opencode*.db")},
-	{name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db")},
-	{name: "Hermes", format: "hermes", env: "HERMES_HOME", home: ".hermes", globs: []string{"state.db"}, database: true, is: file("state.db")},
+	{
+		name: "Cursor", format: "cursor", home: cursorHome(), globs: []string{"state.vscdb"}, database: true, is: file("state.vscdb"),
+		before: &place{
+			home: ".cursor", globs: []string{"projects/*/agent-transcripts/**/*.jsonl"}, below: "projects", projects: true,
+			is: func(rel string) (bool, bool) {
+				_, chat, ok := strings.Cut(rel, "/agent-transcripts/")
+				ok = ok && strings.HasSuffix(chat, ".jsonl")
+				return ok, ok && !strings.Contains(chat, "/subagents/")
+			},
+		},
+	},
+	{
+		name: "OpenCode", format: "opencode", data: "opencode", globs: []string{"opencode*.db"}, database: true, is: file("opencode*.db"),
+		before: &place{
+			data: "opencode/storage", globs: []string{"{session,message,part}/**/*.json"},
+			is: func(rel string) (bool, bool) {
+				kind, _, ok := strings.Cut(rel, "/")
+				ok = ok && strings.HasSuffix(rel, ".json") && (kind == "session" || kind == "message" || kind == "part")
+				return ok, ok && kind == "session"
+			},
+		},
+	},
+	{
+		name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db"),
+		before: &place{data: "goose/sessions", globs: []string{"*.jsonl"}, is: lines(below("", ".jsonl"))},
+	},
+	{
+		name: "Hermes", format: "hermes", env: "HERMES_HOME", home: ".hermes", globs: []string{"state.db"}, database: true, is: file("state.db"),
+		before: &place{
+			env: "HERMES_HOME", home: ".hermes", globs: []string{"sessions/*.jsonl"}, is: lines(below("sessions/", ".jsonl")),
+		},
+	},
 	recordings("Wrapped MCP", "mcp"),
 	recordings("Wrapped ACP", "acp"),
 	recordings("Wrapped Codex", "codex-app-server"),
@@ -142,7 +176,15 @@ func file(pattern string) func(string) (bool, bool) {
 func recordings(name, format string) place {
 	return place{
 		name: name, format: format, wrap: "wrap/" + format, globs: []string{"*.jsonl"},
-		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") && !strings.Contains(rel, "/") }),
+		is: lines(below("", ".jsonl")),
+	}
+}
+
+// below are the files with that ending in a folder, and not in one below it.
+func below(folder, ending string) func(rel string) bool {
+	return func(rel string) bool {
+		name, ok := strings.CutPrefix(rel, folder)
+		return ok && strings.HasSuffix(name, ending) && !strings.Contains(name, "/")
 	}
 }
 
@@ -173,6 +215,17 @@ func (m Machine) Find(ctx context.Context) (*Report, error) {
 		a, err := m.look(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("discover: %s: %w", p.name, err)
+		}
+		if p.before != nil && a.Files == 0 {
+			before := *p.before
+			before.name, before.format = p.name, p.format
+			b, err := m.look(ctx, before)
+			if err != nil {
+				return nil, fmt.Errorf("discover: %s: %w", p.name, err)
+			}
+			if b.Files > 0 {
+				a = b
+			}
 		}
 		r.Agents = append(r.Agents, a)
 	}

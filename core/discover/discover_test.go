@@ -27,11 +27,15 @@ func TestFind(t *testing.T) {
 		"codex/archived_sessions/rollout-y.jsonl.zst":         6 * time.Hour,
 		"codex/history.jsonl":                                 0,
 		".gemini/tmp/ab12/chats/session-1.jsonl":              7 * time.Hour,
+		".gemini/tmp/ab12/chats/session-0.json":               9 * time.Hour,
+		".gemini/tmp/ab12/chats/session-1/agent.jsonl":        8 * time.Hour,
+		".gemini/tmp/ab12/chats/checkpoint.json":              0,
 		".gemini/tmp/ab12/logs.json":                          0,
 		".copilot/session-state/77/events.jsonl":              8 * time.Hour,
 		"own/wrap/mcp/20260101T000000Z-7-lamp.jsonl":          9 * time.Hour,
 		".hermes/state.db":                                    9 * time.Hour,
 		".hermes/backup/state.db":                             0,
+		".hermes/sessions/1.jsonl":                            0,
 		"data/opencode/opencode-dev.db":                       10 * time.Hour,
 		"data/opencode/opencode.db-wal":                       0,
 		"proc/net/tcp":                                        0,
@@ -68,8 +72,8 @@ func TestFind(t *testing.T) {
 				Conversations: 2, Files: 2, Bytes: 10, Newest: now.Add(-5 * time.Hour),
 			},
 			{
-				Name: "Gemini CLI", Type: "file", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".gemini/tmp/*/chats/**/*.jsonl")},
-				Conversations: 1, Files: 1, Projects: 1, Bytes: 5, Newest: now.Add(-7 * time.Hour),
+				Name: "Gemini CLI", Type: "file", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".gemini/tmp/*/chats/**/*.jsonl"), filepath.Join(home, ".gemini/tmp/*/chats/session-*.json")},
+				Conversations: 2, Files: 3, Projects: 1, Bytes: 15, Newest: now.Add(-7 * time.Hour),
 			},
 			{
 				Name: "Copilot CLI", Type: "file", Format: "copilot", Paths: []string{filepath.Join(home, ".copilot/session-state/*/events.jsonl")},
@@ -91,6 +95,45 @@ func TestFind(t *testing.T) {
 		},
 		Servers:   []Server{{"AGNO", "agno", "127.0.0.1:7777"}},
 		Endpoints: []Endpoint{{"ANTHROPIC_BASE_URL", "https://gate.example/v1", "anthropic-sse"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestFindFilesOfOlderVersions: the files of programs that keep a database are read where there is no database.
+func TestFindFilesOfOlderVersions(t *testing.T) {
+	home := t.TempDir()
+	for _, name := range []string{
+		".cursor/projects/work/agent-transcripts/77/77.jsonl", ".cursor/projects/work/agent-transcripts/77/subagents/88.jsonl", ".cursor/projects/work/rules.jsonl",
+		".local/share/opencode/storage/session/p/ses_1.json", ".local/share/opencode/storage/part/msg_1/prt_1.json", ".local/share/opencode/storage/todo/ses_1.json",
+		".local/share/goose/sessions/20260101_1.jsonl",
+		".hermes/sessions/20260101_1.jsonl", ".hermes/sessions/old/20260101_1.jsonl",
+	} {
+		path := filepath.Join(home, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("12345"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Machine{Home: home, Getenv: func(string) string { return "" }, Proc: t.TempDir()}.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]Agent)
+	for _, a := range r.Agents {
+		if a.Newest = (time.Time{}); a.Files > 0 {
+			got[a.Name] = a
+		}
+	}
+	data := filepath.Join(home, ".local", "share")
+	want := map[string]Agent{
+		"Cursor":   {Name: "Cursor", Type: "file", Format: "cursor", Paths: []string{filepath.Join(home, ".cursor/projects/*/agent-transcripts/**/*.jsonl")}, Conversations: 1, Files: 2, Projects: 1, Bytes: 10},
+		"OpenCode": {Name: "OpenCode", Type: "file", Format: "opencode", Paths: []string{filepath.Join(data, "opencode/storage/{session,message,part}/**/*.json")}, Conversations: 1, Files: 2, Bytes: 10},
+		"Goose":    {Name: "Goose", Type: "file", Format: "goose", Paths: []string{filepath.Join(data, "goose/sessions/*.jsonl")}, Conversations: 1, Files: 1, Bytes: 5},
+		"Hermes":   {Name: "Hermes", Type: "file", Format: "hermes", Paths: []string{filepath.Join(home, ".hermes/sessions/*.jsonl")}, Conversations: 1, Files: 1, Bytes: 5},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
