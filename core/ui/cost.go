@@ -16,6 +16,7 @@ import (
 type costPage struct {
 	Filters  filters
 	Total    inspect.Spending
+	Around   string // the address of the last day that has something, if this range has nothing
 	Sections []section
 }
 
@@ -43,6 +44,7 @@ func (u *UI) cost(r request) (string, any, error) {
 	group, ctx := errgroup.WithContext(r.Context())
 	r.Request = r.WithContext(ctx)
 	group.Go(func() (err error) { p.Filters, err = u.filters(r, inspect.Usage, costs); return err })
+	group.Go(func() error { p.Around = u.around(r); return nil })
 	loads := []func(*UI, request) ([]section, error){p.spent, toolCosts, contexts, findings, waits}
 	parts := make([][]section, len(loads))
 	for i, load := range loads {
