@@ -30,6 +30,8 @@ func TestUp(t *testing.T) {
 	h.write(".codex/sessions/2026/11/02/rollout-2026-11-02T10-00-00-0199.jsonl", fmt.Sprintf(
 		`{"timestamp":"%[1]s","type":"session_meta","payload":{"id":"0199","timestamp":"%[1]s","cwd":"/work","originator":"codex_cli_rs","cli_version":"0.60.0"}}`+"\n"+
 			`{"timestamp":"%[1]s","type":"event_msg","payload":{"type":"user_message","message":"Coil the rope."}}`+"\n", now.Add(-48*time.Hour).Format("2006-01-02T15:04:05.000Z")))
+	h.write(".gemini/tmp/ab12/chats/session-2025-10-27T10-00-8f21.json", fmt.Sprintf(`{"sessionId":"8f21","projectHash":"ab12","startTime":%[1]q,"lastUpdated":%[1]q,"messages":[`+
+		`{"id":"m1","timestamp":%[1]q,"type":"user","content":"Splice the line."}]}`, now.Add(-72*time.Hour).Format("2006-01-02T15:04:05.000Z")))
 	env := append(os.Environ(), "HOME="+h.dir, "XDG_DATA_HOME="+h.path("share"), "XDG_CONFIG_HOME="+h.path("config"), "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "EARSHOT_CONFIG=")
 	if cache, err := os.UserCacheDir(); err == nil {
 		env = append(env, "XDG_CACHE_HOME="+cache) // the engine
@@ -60,13 +62,16 @@ func TestUp(t *testing.T) {
 		address = line.FindString(p.out.String())
 		return address != ""
 	})
-	for _, want := range []string{`Claude Code    30 conversations in 3 projects`, `Codex          1 conversation,`, `Gemini CLI     no conversation yet`, `Wrapped MCP    no conversation yet`} {
+	for _, want := range []string{`Claude Code  30 conversations in 3 projects`, `Codex        1 conversation,`, `Gemini CLI   1 conversation in 1 project`, "Followed too, without a conversation yet: Qwen Code, ", "Wrapped MCP"} {
 		if !strings.Contains(p.out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &p.out)
 		}
 	}
 	h.until("the newest conversation", func() bool { return strings.Contains(page(address), "Trim sail 0.") })
 	h.until("the end of the backlog", func() bool { return strings.Contains(p.out.String(), "Up to date") })
+	if out := h.waitExit(start("sessions", "-o", "json")); strings.Count(out, "Trim sail ") < 30 || !strings.Contains(out, "Splice the line.") {
+		t.Errorf("sessions when all is up to date:\n%s", out)
+	}
 	h.add(".claude/projects/-work-p0/00000000-0000-4000-8000-000000000001.jsonl", claude(31, 0, "Reef the mainsail."))
 	h.write(".claude/projects/-work-p9/00000099-0000-4000-8000-000000000001.jsonl", claude(99, 0, "Drop the anchor."))
 	h.until("a new conversation", func() bool { return strings.Contains(page(address), "Drop the anchor.") })

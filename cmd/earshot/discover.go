@@ -39,7 +39,7 @@ Nothing is connected to, and no transcript is opened.`,
 			if output == "json" {
 				return writeJSON(c.OutOrStdout(), r)
 			}
-			return writeFound(c.OutOrStdout(), r, now(c))
+			return writeFound(c.OutOrStdout(), r, now(c), true)
 		},
 	}
 	outputFlag(c, &output)
@@ -116,12 +116,16 @@ func find(ctx context.Context) (*discover.Report, error) {
 	return discover.Machine{Home: home, Data: data, Getenv: os.Getenv, Proc: "/proc"}.Find(ctx)
 }
 
-// writeFound prints the report, one line for each agent.
-func writeFound(w io.Writer, r *discover.Report, now time.Time) error {
+// writeFound prints the report, one line for each agent. Without all, those that have no conversation so far are
+// one line together.
+func writeFound(w io.Writer, r *discover.Report, now time.Time, all bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var none []string
 	for _, a := range r.Agents {
 		if a.Files == 0 {
-			fmt.Fprintf(t, "%s\tno conversation yet\t%s\n", a.Name, folders(a.Paths))
+			if none = append(none, a.Name); all {
+				fmt.Fprintf(t, "%s\tno conversation yet\t%s\n", a.Name, folders(a.Paths))
+			}
 			continue
 		}
 		what := count(a.Conversations, "conversation")
@@ -139,7 +143,11 @@ func writeFound(w io.Writer, r *discover.Report, now time.Time) error {
 	for _, e := range r.Endpoints {
 		fmt.Fprintf(t, "%s\ta provider's base URL\t%s\n", e.Variable, e.URL)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || all || len(none) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "Followed too, without a conversation yet: %s\n", strings.Join(none, ", "))
+	return err
 }
 
 // folders are the beginnings of globs, below the home directory as ~.
@@ -147,7 +155,7 @@ func folders(globs []string) string {
 	home, _ := os.UserHomeDir()
 	var out []string
 	for _, g := range globs {
-		dir, _, _ := strings.Cut(g, "*")
+		dir := g[:max(0, strings.IndexAny(g+"*", "*{"))]
 		dir = filepath.Clean(dir)
 		if rest, ok := strings.CutPrefix(dir, home+string(filepath.Separator)); ok && home != "" {
 			dir = filepath.Join("~", rest)

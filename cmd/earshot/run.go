@@ -4,19 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	"golang.org/x/term"
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
-	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
@@ -147,34 +143,6 @@ func survey(ctx context.Context, cfg *config.Config, log *slog.Logger) {
 		for _, text := range surveys[i].OtherWarnings() {
 			log.Warn(text)
 		}
-	}
-}
-
-// progress shows a line on a terminal, and nothing elsewhere.
-type progress struct {
-	w     io.Writer
-	on    bool
-	began time.Time
-	last  time.Time
-}
-
-func newProgress(w io.Writer) *progress {
-	f, ok := w.(*os.File)
-	return &progress{w: w, on: ok && term.IsTerminal(int(f.Fd())), began: time.Now()}
-}
-
-func (p *progress) show(n app.Progress) {
-	if !p.on || time.Since(p.last) < 200*time.Millisecond {
-		return
-	}
-	p.last = time.Now()
-	fmt.Fprintf(p.w, "\r\x1b[K%s  %s read  %d messages  %d spans  %d set aside  %d rows delivered",
-		inspect.Span(time.Since(p.began)), byteSize(n.Bytes), n.Messages, n.Spans, n.Problems, n.Committed)
-}
-
-func (p *progress) end() {
-	if p.on && !p.last.IsZero() {
-		fmt.Fprintln(p.w)
 	}
 }
 

@@ -102,7 +102,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 	log := logger(cfg, logFile)
 	app.BoundMemory(ctx, cfg)
 	p := newProgress(u.err)
-	caught := caughtUp{after: 2 * time.Second}
+	caught := caughtUp{after: 2 * time.Second, patience: 15 * time.Second}
 	var reload <-chan *config.Config
 	if file.found() {
 		reload = file.watch(ctx, log)
@@ -110,7 +110,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 	err = app.Run(ctx, app.Settings{
 		Config: cfg, Decoders: decoders(), Logger: log, Reload: reload, Fetch: u.err,
 		Progress: func(n app.Progress) {
-			if caught.now(n) {
+			if caught.now(n, time.Now()) {
 				p.end()
 				fmt.Fprintf(u.err, "Up to date: %s and %s in %s. Now following.\n", byteSize(n.Bytes), count(int(n.Messages), "message"), time.Since(p.began).Round(100*time.Millisecond))
 			} else if !caught.done {
@@ -150,7 +150,7 @@ func (u up) load(ctx context.Context, c *cobra.Command, file *configFile) (*conf
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFound(u.out, r, now(c)); err != nil {
+	if err := writeFound(u.out, r, now(c), false); err != nil {
 		return nil, err
 	}
 	text, err := configuration(r)
@@ -227,22 +227,24 @@ func desktop(out io.Writer) bool {
 	return runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
 }
 
-// caughtUp notices the first time that nothing new is read for a while.
+// caughtUp notices the first time that nothing new is read for a while and all of it is stored. A store that does not
+// take the rows is waited for with patience.
 type caughtUp struct {
-	after time.Duration
-	bytes int64
-	since time.Time
-	done  bool
+	after, patience time.Duration
+	bytes           int64
+	since           time.Time
+	done            bool
 }
 
-func (u *caughtUp) now(n app.Progress) bool {
+func (u *caughtUp) now(n app.Progress, now time.Time) bool {
 	if u.done {
 		return false
 	}
-	if n.Delivered != u.bytes || n.Bytes < n.Delivered || u.since.IsZero() {
-		u.bytes, u.since = n.Delivered, time.Now()
+	if n.Delivered != u.bytes || n.Bytes < n.Delivered || n.FilesLeft > 0 || u.since.IsZero() {
+		u.bytes, u.since = n.Delivered, now
 		return false
 	}
-	u.done = time.Since(u.since) > u.after
+	quiet := now.Sub(u.since)
+	u.done = quiet > u.after && n.Stored || quiet > u.patience
 	return u.done
 }

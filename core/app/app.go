@@ -14,7 +14,6 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
-	"github.com/earshot-dev/earshot/core/internal/pipeline"
 )
 
 // Exporter is a destination with its name.
@@ -60,9 +59,6 @@ type Running struct {
 	Store   string // address of the embedded store without a token; empty when there is none
 	Metrics string // address; empty when it is off
 }
-
-// Progress counts the work that a sidecar has done.
-type Progress = pipeline.Progress
 
 // ErrInUse means that another process uses the data directory.
 var ErrInUse = checkpoint.ErrLocked

@@ -139,9 +139,6 @@ func (r *runner) lost() error {
 	return errors.New("spooled batches were damaged and are lost (see the dead letters); earshot backfill restores the records that the sources still have")
 }
 
-// progressEvery is how often progress is reported while there is any; else it is once a second.
-const progressEvery = 100 * time.Millisecond
-
 // wait waits for the end of ctx, an error of work, or idleness.
 func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool) {
 	every := progressEvery
@@ -152,6 +149,7 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 	}
 	shown := int64(-1)
 	since, last, finished := time.Now(), int64(-1), false
+	var m backlogMeter
 	for {
 		select {
 		case <-ctx.Done():
@@ -161,7 +159,7 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 		case c := <-r.Reload:
 			r.reload(ctx, c, listen)
 		case now := <-tick.C:
-			p := r.pipeline.Progress()
+			p := m.read(r, now)
 			if r.Progress != nil {
 				r.Progress(p)
 			}
