@@ -43,11 +43,14 @@ demo: build
 	@$(BIN)/earshot demo
 
 # The whole test suite: everything that CI runs. The first one sends to a real
-# collector, a module of its own, which takes a minute or two to build once.
+# collector, a module of its own, which takes a minute or two to build once. A decoder is one
+# goroutine's, and the race detector makes its suite seven times as long: package plugins runs all of
+# them in parallel under it, and conformance has run the whole suite.
 test: build lint conformance
 	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
-	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -vet=off -p 4 -shuffle=on -timeout 40m ./... # lint has vetted them
+	$(GO) test -short -vet=off -shuffle=on ./plugins/...
+	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -vet=off -p 4 -shuffle=on -timeout 40m $$($(GO) list ./... | grep -v '/plugins/') # lint has vetted them
 
 # The unit tier: no engine, no race detector, no processes of the product but decoders;
 # under three minutes on two cores. make unit PKG=./core/msg/... runs a part of it.

@@ -41,8 +41,8 @@ var (
 // binary is started again as go-plugin starts any decoder: frames reach it over a socket of its own
 // (core/internal/plane).
 //
-// Under the race detector, the checks that repeat a case at many positions take fewer of
-// them, and behind gRPC the cases run once, for the comparison; `make conformance` takes all.
+// With -short and under the race detector, the checks that repeat a case at many positions take fewer
+// of them, and behind gRPC the cases run once, for the comparison; `make conformance` takes all.
 //
 // It must be called by a test directly: the process runs that test only.
 func Run(t *testing.T, f decoder.Factory) {
@@ -86,10 +86,11 @@ func Run(t *testing.T, f decoder.Factory) {
 	if *checks != "" {
 		only = strings.Split(*checks, ",")
 	}
-	run(ctx, t, &conformance.Suite{Subject: local, Twins: []conformance.Subject{remote, process}, Cases: cases, LeavesOut: leaves, Seed: *seed, Sparse: raceDetector, Checks: only})
+	sparse := raceDetector || testing.Short()
+	run(ctx, t, &conformance.Suite{Subject: local, Twins: []conformance.Subject{remote, process}, Cases: cases, LeavesOut: leaves, Seed: *seed, Sparse: sparse, Checks: only})
 	// C13 (memory) and C14 (members that are left out) are the same behind gRPC.
 	only = slices.DeleteFunc(only, func(c string) bool { return c == "C13" || c == "C14" })
-	if len(only) > 0 && !raceDetector {
+	if len(only) > 0 && !sparse {
 		run(ctx, t, &conformance.Suite{Subject: remote, Cases: cases, Seed: *seed, Checks: only})
 	}
 }
