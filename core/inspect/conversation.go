@@ -30,6 +30,9 @@ type Turn struct {
 	Root    *Step     `json:"-"`
 }
 
+// Outside reports whether these are the messages of no turn.
+func (t *Turn) Outside() bool { return t.Root == nil && t.TraceID == "" }
+
 // Step is a span with its content and the steps below it.
 type Step struct {
 	SpanID   string        `json:"span_id"`

@@ -47,7 +47,9 @@ func WriteSession(ctx context.Context, w io.Writer, q Querier, id string, st Sty
 		p.line("", p.bold("session "+printable(s.ID)), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(int(s.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
 		return p.err
 	}, func(t *Turn) error {
-		n++
+		if !t.Outside() {
+			n++
+		}
 		p.turn(t, n)
 		return p.err
 	})
@@ -73,7 +75,7 @@ func (p *printer) turn(t *Turn, n int) {
 		spent = t.Root.total()
 	}
 	head := fmt.Sprintf("turn %d", n)
-	if t.Root == nil && t.TraceID == "" {
+	if t.Outside() {
 		head = "outside of any turn"
 	}
 	p.line("", "")

@@ -22,7 +22,8 @@ const (
 type sessionPage struct {
 	Session        inspect.Session
 	Turns          []turnPage
-	All            int  // turns that the conversation has
+	All            int  // turns that the conversation has, and parts outside of any
+	Count          int  // of the turns alone
 	One            bool // one turn of them was asked for
 	Tail           bool // it is shown to its end, and may go on
 	Earlier, Later string
@@ -57,10 +58,17 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request) {
 // steps from ?step on, or ?only those that failed or gated longest.
 func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
 	p := sessionPage{Session: c.Session, All: len(c.Turns)}
+	numbers := make([]int, len(c.Turns)) // of each part, as people count: the turns alone
+	for i := range c.Turns {
+		if !c.Turns[i].Outside() {
+			p.Count++
+		}
+		numbers[i] = p.Count
+	}
 	if n := number(r, "turn"); n > 0 {
 		p.One = true
 		if n <= len(c.Turns) {
-			p.Turns = []turnPage{p.turn(n, &c.Turns[n-1], window{number(r, "step"), most, r.FormValue("only")})}
+			p.Turns = []turnPage{p.turn(n, numbers[n-1], &c.Turns[n-1], window{number(r, "step"), most, r.FormValue("only")})}
 			p.Turns[0].Open = true
 		}
 		return p
@@ -68,7 +76,7 @@ func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
 	from := min(number(r, "skip"), len(c.Turns))
 	left := stepsShown
 	for i := from; i < min(from+turnsShown, len(c.Turns)); i++ {
-		t := p.turn(i+1, &c.Turns[i], window{size: min(most, left)})
+		t := p.turn(i+1, numbers[i], &c.Turns[i], window{size: min(most, left)})
 		left -= len(t.Steps)
 		p.Turns = append(p.Turns, t)
 	}
@@ -81,9 +89,9 @@ func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
 	return p
 }
 
-// turn adds the ways from one part of a turn to the others.
-func (p *sessionPage) turn(n int, t *inspect.Turn, w window) turnPage {
-	out := newTurn(n, t, w)
+// turn is the n-th part of the conversation, a turn with a number, and the ways from one part of it to the others.
+func (p *sessionPage) turn(n, number int, t *inspect.Turn, w window) turnPage {
+	out := newTurn(number, t, w)
 	if out.Strip == nil && w.from == 0 {
 		return out
 	}

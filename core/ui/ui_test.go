@@ -274,3 +274,24 @@ func TestManyTurns(t *testing.T) {
 		}
 	}
 }
+
+// TestTurnsAreNumberedAsPeopleCount: what is outside of any turn has no number, and is none of the turns.
+func TestTurnsAreNumberedAsPeopleCount(t *testing.T) {
+	root := &inspect.Step{SpanID: "r", Kind: "run", Duration: time.Second}
+	c := &inspect.Conversation{Turns: []inspect.Turn{{Prompt: "settings"}, {Root: root}, {Prompt: "a notice"}, {Root: root}, {TraceID: "t"}}}
+	p := newSession(c, httptest.NewRequest(http.MethodGet, "/session/x", nil))
+	var got []string
+	for _, turn := range p.Turns {
+		if turn.Outside() {
+			got = append(got, "outside")
+		} else {
+			got = append(got, fmt.Sprint(turn.Number))
+		}
+	}
+	if want := "outside 1 outside 2 3"; strings.Join(got, " ") != want || p.Count != 3 {
+		t.Errorf("%v of %d turns, want %s of 3", got, p.Count, want)
+	}
+	if alone := newSession(c, httptest.NewRequest(http.MethodGet, "/session/x?turn=4", nil)); len(alone.Turns) != 1 || alone.Turns[0].Number != 2 {
+		t.Errorf("the fourth part alone: %+v", alone.Turns)
+	}
+}
