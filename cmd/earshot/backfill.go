@@ -31,7 +31,7 @@ are.`,
 		Example: `  earshot backfill -c earshot.yaml
   earshot backfill claude -c earshot.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := file.load(false)
+			cfg, err := file.loadSources(c.Context())
 			if err != nil {
 				return err
 			}

@@ -182,7 +182,7 @@ resolved.`,
 		Example: `  earshot dlq retry -c earshot.yaml
   earshot dlq retry 5f0c2a`,
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := file.load(false)
+			cfg, err := file.loadSources(c.Context())
 			if err != nil {
 				return err
 			}
@@ -204,7 +204,7 @@ of input that is gone. earshot doctor then no longer reports them.`,
 		Example: `  earshot dlq resolve 5f0c2a`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := file.load(false)
+			cfg, err := file.load(true)
 			if err != nil {
 				return err
 			}

@@ -65,7 +65,7 @@ The exit status is 1 when a check fails; a note is not a failure.`,
   earshot doctor --deep -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := file.load(false)
+			cfg, err := file.loadSources(c.Context())
 			if err != nil {
 				return err
 			}

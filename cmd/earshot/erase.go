@@ -64,7 +64,7 @@ The agents' own files are never touched, nor are spans that were sent to other e
   earshot erase --match 'project[ -]heron' --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := file.load(false)
+			cfg, err := file.loadSources(c.Context())
 			if err != nil {
 				return err
 			}

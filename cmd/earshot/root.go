@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/discover"
 	"github.com/earshot-dev/earshot/plugins"
 )
 
@@ -160,6 +162,25 @@ func (f *configFile) load(optional bool) (*config.Config, error) {
 	}
 	return c, nil
 }
+
+// loadSources reads the configuration, whose sources the command needs. Without a file they are those of earshot up,
+// where it has run, of the agents that have a conversation.
+func (f *configFile) loadSources(ctx context.Context) (*config.Config, error) {
+	if f.found() {
+		return f.load(false)
+	}
+	if dir, err := userData(); err != nil || !exists(dir) {
+		return f.load(false)
+	}
+	r, err := find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Agents = slices.DeleteFunc(r.Agents, func(a discover.Agent) bool { return a.Files == 0 })
+	return upConfig(r)
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // logger returns the logger of the configuration.
 func logger(c *config.Config, w io.Writer) *slog.Logger {

@@ -84,7 +84,7 @@ With -o json each is an object on a line of its own.`,
 
 // tailFrames prints the frames that the sidecar reads, until Ctrl-C or until it ends.
 func tailFrames(c *cobra.Command, file *configFile, f app.FrameFilter, asJSON bool) error {
-	cfg, err := file.load(false)
+	cfg, err := file.load(true)
 	if err != nil {
 		return err
 	}

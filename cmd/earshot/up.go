@@ -22,6 +22,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/discover"
 	"github.com/earshot-dev/earshot/core/ui"
 )
 
@@ -153,6 +154,11 @@ func (u up) load(ctx context.Context, c *cobra.Command, file *configFile) (*conf
 	if err := writeFound(u.out, r, now(c), false); err != nil {
 		return nil, err
 	}
+	return upConfig(r)
+}
+
+// upConfig is the configuration with which earshot up follows the agents of a report.
+func upConfig(r *discover.Report) (*config.Config, error) {
 	text, err := configuration(r)
 	if err != nil {
 		return nil, err
