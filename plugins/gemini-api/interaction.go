@@ -206,9 +206,8 @@ func answered(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decode
 		return
 	}
 	m := x.Ran(out, p.CallID, p.Tool)
-	if contentOf(r).Fill(m); v.Get("is_error").Bool() {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-	}
+	contentOf(r).Fill(m)
+	conversation.Failed(m, v.Get("is_error").Bool())
 	x.Drop(p)
 }
 

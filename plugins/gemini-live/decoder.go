@@ -421,9 +421,8 @@ func (d *session) results(list jsonv.Value) {
 		it.Text, it.Attachments, it.Failed = gemini.Result(fr)
 		if items = append(items, it); d.open() && it.CallID != "" { // it did not wait
 			m := d.X.Ran(d.Out, it.CallID, ident.Of(fr.Get("name")))
-			if m.Content, m.Attachments, m.IsError = it.Text, it.Attachments, it.Failed; it.Failed {
-				m.Tool.ErrorType = "tool_error"
-			}
+			m.Content, m.Attachments = it.Text, it.Attachments
+			conversation.Failed(m, it.Failed)
 		}
 	}
 	if !d.open() {
