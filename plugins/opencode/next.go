@@ -94,19 +94,14 @@ func (d steps) answer(s *session, id string) *message {
 
 // admitted decodes a prompt. One that is queued behind a run which goes on begins its own run later.
 func (d steps) admitted(s *session, name, event string, e jsonv.Value) {
-	item := e.First("input", "item")
-	prompt, typ := e.Get("prompt"), item.Get("type")
+	item, prompt, delivery := e.First("input", "item"), e.Get("prompt"), e.Get("delivery")
 	if item.Exists() {
-		prompt = item.First("data", "payload")
+		prompt, delivery = item.First("data", "payload"), item.Get("delivery")
 	}
 	id := cmp.Or(ident.First(e.Get("messageID"), e.Get("inputID"), e.Get("inboxID")), "msg_"+strings.TrimPrefix(event, "evt_"))
-	delivery := e.Get("delivery")
-	if item.Exists() {
-		delivery = item.Get("delivery")
-	}
 	text := prompt.Get("text")
 	switch queued := delivery.In("queue") && s.Run.Active() && s.Parent == ""; {
-	case name == "synthetic", typ.Equal("synthetic"):
+	case name == "synthetic", item.Get("type").Equal("synthetic"):
 		if !text.Exists() {
 			text = e.Get("text")
 		}
@@ -140,29 +135,12 @@ func (d steps) begins(s *session, id string, steers bool) *msg.Message {
 // executed decodes the end of the work on a prompt.
 func (d steps) executed(s *session, action string, e jsonv.Value) {
 	reason := map[string]string{"failed": "error", "interrupted": "interrupted"}[action]
-	d.fault(s, e.Get("error"))
+	if fault := e.Get("error"); fault.Is(jsonv.Object) {
+		d.failed(s, fault)
+	}
 	if e.Get("reason").In("user", "shutdown", "superseded"); s.Run.Active() {
 		d.stop(s, cmp.Or(reason, "stop"))
 	}
-}
-
-// fault decodes an error {type, message} once: of a step and of the execution. It reports whether there is one.
-func (d steps) fault(s *session, v jsonv.Value) bool {
-	if !v.Is(jsonv.Object) {
-		return false
-	}
-	typ, text := ident.Of(v.Get("type")), v.Get("message")
-	key := "error:" + msg.HashKey(s.ID, s.Last, typ, string(text.Peek()))
-	if !d.Seen.Add(key, maxSeen) {
-		v.MarkRead()
-		return true
-	}
-	m := d.add(s, s.Run.Going(), msg.Error, key)
-	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), typ
-	if typ == aborted {
-		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
-	}
-	return true
 }
 
 // step decodes what a response of the model does: its beginning and its end, its texts, its thoughts, its calls.
@@ -186,8 +164,9 @@ func (d steps) step(s *session, rec *message, group, action, event string, e jso
 			m.SetAttr("cost", e.Get("cost").Digits())
 			conversation.Attrs(m, e, "snapshot")
 		}
-		if d.fault(s, e.Get("error")) {
-			if finish = "error"; e.Path("error", "type").Equal(aborted) {
+		if fault := e.Get("error"); fault.Is(jsonv.Object) {
+			d.failed(s, fault)
+			if finish = "error"; fault.Get("type").Equal(aborted) {
 				finish = "interrupted"
 			}
 		}
@@ -236,12 +215,7 @@ func (d steps) act(rec *message, action string, e jsonv.Value) {
 		return
 	}
 	rec.Tools = true
-	c := d.Calls.Get(id)
-	if c == nil {
-		c = &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.First(e.Get("tool"), e.Get("name")), "unknown")}, Message: rec.ID}
-		c.Task = isTask(c.Name)
-		d.Calls.Add(c)
-	}
+	c := d.of(rec, id, e.First("tool", "name"))
 	extra := e.First("metadata", "structured")
 	switch input := e.Get("input"); action {
 	case "input.started":
@@ -267,32 +241,6 @@ func (d steps) act(rec *message, action string, e jsonv.Value) {
 			return
 		}
 		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
-		d.settled(rec, c, e)
-	}
-}
-
-// settled decodes the end of a call: {content: [{type: text, text} | {type: file, uri, mime, name}], error: {type, message}}.
-func (d steps) settled(rec *message, c *call, e jsonv.Value) {
-	fault := e.Get("error")
-	m := d.closed(rec, c, fault.Exists())
-	var texts conversation.Texts
-	for b := range e.Get("content").Elems() {
-		if b.Get("text").Is(jsonv.String) {
-			texts.Add(b.Get("text").Text())
-		} else if b.Get("uri").Is(jsonv.String) {
-			f := media.Of(jsonv.Value{}, b.Get("uri"), ident.Of(b.Get("mime")))
-			f.Name = ident.Of(b.Get("name"))
-			m.Attachments = append(m.Attachments, f)
-		}
-	}
-	if m.Content = texts.Joined(); fault.Exists() {
-		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Get("message").Text(), "tool_error"
-		switch typ := fault.Get("type"); {
-		case typ.Equal(aborted):
-			m.Tool.ErrorType = "interrupted"
-		case typ.HasPrefix("permission."):
-			m.Tool.ErrorType = "denied"
-		}
-		conversation.Attrs(m, fault, "type")
+		d.ended(rec, c, e)
 	}
 }
