@@ -241,6 +241,6 @@ func (d steps) act(rec *message, action string, e jsonv.Value) {
 			return
 		}
 		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
-		d.ended(rec, c, e)
+		d.ended(rec, c, e, false)
 	}
 }

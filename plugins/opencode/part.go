@@ -202,7 +202,7 @@ func (d calls) tool(rec *message, id string, v jsonv.Value) {
 	if status.In("completed", "error") {
 		d.Seen.Add(id, maxSeen)
 		d.At = conversation.TimeOf(state.Path("time", "end")).Or(d.At)
-		d.ended(rec, c, state)
+		d.ended(rec, c, state, true)
 	} else if c.Complete {
 		status.Equal("running")
 		state.Get("title").MarkRead()
@@ -279,11 +279,12 @@ func (d calls) closed(rec *message, c *call, failed bool) *msg.Message {
 	return m
 }
 
-// ended decodes the end of a call.
+// ended decodes the end of a call, in the state of a part or in an event of the newer family.
 //
-//	{status, output, attachments, title, error: text, metadata}  {content: [{text} | {uri, mime, name}], error: {type, message}}
-func (d calls) ended(rec *message, c *call, v jsonv.Value) {
-	fault, status := v.Get("error"), v.Get("status")
+//	part   {status, output, attachments, title, error: text, metadata}
+//	event  {content: [{text} | {uri, mime, name}], error: {type, message}}
+func (d calls) ended(rec *message, c *call, v jsonv.Value, part bool) {
+	fault := v.Get("error")
 	m := d.closed(rec, c, fault.Exists())
 	if m.Content = v.Get("output").Text(); v.Get("content").Exists() {
 		var has conversation.Content
@@ -300,21 +301,23 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 		m.Attachments = append(m.Attachments, file(a))
 	}
 	conversation.Attrs(m, v, "title")
-	if !status.Equal("error") && (status.Exists() || !fault.Exists()) {
-		return
+	failed, text, typ := fault.Exists(), fault.Get("message"), fault.Get("type")
+	if part {
+		failed, text = v.Get("status").Equal("error"), fault
 	}
-	text, typ := fault, fault.Get("type")
-	if !status.Exists() {
-		text = fault.Get("message")
-		conversation.Attrs(m, fault, "type")
+	if !failed {
+		return
 	}
 	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), "tool_error"
 	switch {
-	case typ.Equal(aborted), status.Exists() && v.Path("metadata", "interrupted").Bool(), fault.Equal("Tool execution aborted"):
+	case !part && typ.Equal(aborted), part && v.Path("metadata", "interrupted").Bool(), fault.Equal("Tool execution aborted"):
 		m.Tool.ErrorType = "interrupted"
-	case typ.HasPrefix("permission."), fault.HasPrefix("The user rejected permission"),
+	case !part && typ.HasPrefix("permission."), fault.HasPrefix("The user rejected permission"),
 		fault.HasPrefix("The user has specified a rule which prevents"), fault.HasPrefix("The user dismissed this question"):
 		m.Tool.ErrorType = "denied"
+	}
+	if !part {
+		conversation.Attrs(m, fault, "type")
 	}
 }
 
