@@ -194,29 +194,21 @@ func (d *stream) stop(s *session, reason string) {
 	s.Run.Finish(d.add(s, s.Run.ID, msg.Stop, "stop:"+cmp.Or(s.Last, s.Run.ID)), reason, reason == "error" || reason == "interrupted")
 }
 
-// failed decodes an error once, which an event, a message, a step and the execution may have.
-//
-//	{name, data: {message, statusCode, providerID, responseBody}}  {type, message}
+// failed decodes an error: {name, data: {message}}, which an event and a message have.
 func (d *stream) failed(s *session, v jsonv.Value) {
-	name, data := v.Get("name"), v.Get("data")
-	class := string(name.Peek())
-	if !name.Exists() && v.Get("type").Exists() {
-		name, data, class = v.Get("type"), v, ident.Peek(v.Get("type"))
-	}
-	text := data.Get("message")
-	key := "error:" + msg.HashKey(s.ID, s.Last, class, string(text.Peek()))
+	text := v.Path("data", "message")
+	key := "error:" + msg.HashKey(s.ID, s.Last, string(v.Get("name").Peek()), string(text.Peek()))
 	if !d.Seen.Add(key, maxSeen) {
-		name.MarkRead()
-		conversation.Attrs(new(msg.Message), data, "message", "providerID", "responseBody")
+		conversation.Attrs(new(msg.Message), v.Get("data"), "message", "providerID", "responseBody")
 		return
 	}
 	m := d.add(s, s.Run.Going(), msg.Error, key)
-	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), ident.Of(name)
-	if name.In("MessageAbortedError", aborted) { // a person stopped it
+	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), ident.Of(v.Get("name"))
+	if m.Tool.ErrorType == "MessageAbortedError" { // a person stopped it
 		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
 	}
-	m.SetAttr("statusCode", data.Get("statusCode").Digits())
-	conversation.Attrs(m, data, "providerID", "responseBody")
+	m.SetAttr("statusCode", v.Path("data", "statusCode").Digits())
+	conversation.Attrs(m, v.Get("data"), "providerID", "responseBody")
 }
 
 // asked decodes a question to a person, who allows a call or answers it, and the answer.

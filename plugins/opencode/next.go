@@ -135,12 +135,29 @@ func (d steps) begins(s *session, id string, steers bool) *msg.Message {
 // executed decodes the end of the work on a prompt.
 func (d steps) executed(s *session, action string, e jsonv.Value) {
 	reason := map[string]string{"failed": "error", "interrupted": "interrupted"}[action]
-	if fault := e.Get("error"); fault.Is(jsonv.Object) {
-		d.failed(s, fault)
-	}
+	d.fault(s, e.Get("error"))
 	if e.Get("reason").In("user", "shutdown", "superseded"); s.Run.Active() {
 		d.stop(s, cmp.Or(reason, "stop"))
 	}
+}
+
+// fault decodes an error {type, message} once: of a step and of the execution. It reports whether there is one.
+func (d steps) fault(s *session, v jsonv.Value) bool {
+	if !v.Is(jsonv.Object) {
+		return false
+	}
+	typ, text := ident.Of(v.Get("type")), v.Get("message")
+	key := "error:" + msg.HashKey(s.ID, s.Last, typ, string(text.Peek()))
+	if !d.Seen.Add(key, maxSeen) {
+		v.MarkRead()
+		return true
+	}
+	m := d.add(s, s.Run.Going(), msg.Error, key)
+	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), typ
+	if typ == aborted {
+		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
+	}
+	return true
 }
 
 // step decodes what a response of the model does: its beginning and its end, its texts, its thoughts, its calls.
@@ -164,9 +181,8 @@ func (d steps) step(s *session, rec *message, group, action, event string, e jso
 			m.SetAttr("cost", e.Get("cost").Digits())
 			conversation.Attrs(m, e, "snapshot")
 		}
-		if fault := e.Get("error"); fault.Is(jsonv.Object) {
-			d.failed(s, fault)
-			if finish = "error"; fault.Get("type").Equal(aborted) {
+		if d.fault(s, e.Get("error")) {
+			if finish = "error"; e.Path("error", "type").Equal(aborted) {
 				finish = "interrupted"
 			}
 		}
