@@ -24,6 +24,7 @@ import (
 	cursor "github.com/earshot-dev/earshot/plugins/cursor"
 	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
+	geminilive "github.com/earshot-dev/earshot/plugins/gemini-live"
 	geminiotel "github.com/earshot-dev/earshot/plugins/gemini-otel"
 	goose "github.com/earshot-dev/earshot/plugins/goose"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
@@ -66,6 +67,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"cursor":                cursor.New,
 		"gemini-api":            geminiapi.New,
 		"gemini-cli":            geminicli.New,
+		"gemini-live":           geminilive.New,
 		"gemini-otel":           geminiotel.New,
 		"goose":                 goose.New,
 		"grace":                 grace.New,

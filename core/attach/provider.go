@@ -25,7 +25,9 @@ func Providers() []Provider {
 	return []Provider{
 		{"anthropic", "ANTHROPIC_BASE_URL", "https://api.anthropic.com", []Route{{"**/v1/messages", "anthropic-sse"}}},
 		{"openai", "OPENAI_BASE_URL", "https://api.openai.com/v1", openAI},
-		{"gemini", "GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com", []Route{{"**/models/*enerateContent", "gemini-api"}}},
+		{"gemini", "GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com", []Route{
+			{"**/models/*enerateContent", "gemini-api"}, {"/ws/*.BidiGenerateContent*", "gemini-live"},
+		}},
 		{"ollama", "OLLAMA_HOST", "http://127.0.0.1:11434", append([]Route{{"/api/chat", "ollama"}, {"/api/generate", "ollama"}}, openAI...)},
 	}
 }

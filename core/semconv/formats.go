@@ -53,6 +53,7 @@ var formats = map[string]traits{
 	"opencode":              {model: asked, delegates: true, serves: true},
 	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true, delegates: true},
 	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true},
+	"gemini-live":           {model: asked},
 	"gemini-cli":            {model: answered, family: "gemini-cli", rank: 3, ownNames: true},
 	"codex-app-server":      {provider: "openai", model: asked, family: "codex", rank: 1, ownNames: true, serves: true},
 	"mcp":                   {model: answered, calls: true},

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
@@ -90,8 +91,6 @@ func (d *connection) calls(t *task, b *content, in string) {
 		} else {
 			m.Content = r.JSON()
 		}
-		if fault := r.Get("error"); fault.Exists() || strings.HasPrefix(r.Get("status").PeekStr(), "error") {
-			m.IsError, m.Tool.ErrorType = true, "tool_error"
-		}
+		conversation.Failed(m, r.Get("error").Exists() || strings.HasPrefix(r.Get("status").PeekStr(), "error"))
 	}
 }

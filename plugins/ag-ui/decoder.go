@@ -70,7 +70,9 @@ type state struct {
 }
 
 // In returns the session and the run.
-func (d *stream) In() (session, run string) { return d.session(), d.Run.ID }
+func (d *stream) In() (session, run string) {
+	return cmp.Or(d.Session, d.Origin, "unknown"), d.Run.ID
+}
 
 // Flush emits the parts that are not complete.
 func (d *stream) Flush() {
@@ -81,15 +83,14 @@ func (d *stream) Flush() {
 	}
 }
 
-func (d *stream) session() string { return cmp.Or(d.Session, d.Origin, "unknown") }
-
 // unique returns an id of the protocol as one that is unique in the session.
 func (d *stream) unique(id string) string { return ident.Within(d.Run.ID, id) }
 
 // fill writes a part into a message.
 func (d *stream) fill(m *msg.Message, p *conversation.Part) {
 	p.Fill(m)
-	m.Session, m.Run, m.Agent.Kind = d.session(), d.Run.ID, msg.KindAgent
+	m.Session, m.Run = d.In()
+	m.Agent.Kind = msg.KindAgent
 	switch p.Kind {
 	case msg.ToolCall:
 		m.Key, m.ResponseID, m.Tool.ProtocolID = "call:"+p.CallID, p.Key, strings.TrimPrefix(p.CallID, d.Run.ID+"/")

@@ -19,10 +19,6 @@ func (d *stream) Read() {
 		d.request()
 		return
 	}
-	group, action := d.typ, ""
-	if i := strings.LastIndexByte(d.typ, '_'); i > 0 {
-		group, action = d.typ[:i], d.typ[i+1:]
-	}
 	switch d.typ {
 	case "RUN_STARTED":
 		d.start()
@@ -51,7 +47,7 @@ func (d *stream) Read() {
 		"THINKING_START", "THINKING_END", "REASONING_START", "REASONING_END", "REASONING_ENCRYPTED_VALUE":
 		d.notice(d.typ, d.Root)
 	default:
-		if !d.piece(group, action) {
+		if !d.piece() {
 			d.Unknown(d.typ, d.Root)
 		}
 	}
@@ -128,8 +124,9 @@ func (d *stream) endChunks(name string) {
 }
 
 // piece decodes the beginning, a piece or the end of a text, a thought or a call.
-func (d *stream) piece(group, action string) bool {
-	kind := msg.Assistant
+func (d *stream) piece() bool {
+	end := max(strings.LastIndexByte(d.typ, '_'), 0)
+	kind, group, action := msg.Assistant, d.typ[:end], strings.TrimPrefix(d.typ[end:], "_")
 	switch group {
 	case "TOOL_CALL":
 		kind = msg.ToolCall
@@ -193,10 +190,9 @@ func (d *stream) finishAll() {
 
 // finish emits a part that is complete, unless it is empty or repeats another.
 func (d *stream) finish(p *conversation.Part) {
-	if p == nil || !d.Parts.Drop(p) || p.Empty() {
-		return
+	if d.Parts.Drop(p) && !p.Empty() {
+		d.emit(p, msg.Complete)
 	}
-	d.emit(p, msg.Complete)
 }
 
 func (d *stream) emit(p *conversation.Part, complete msg.Completeness) *msg.Message {
@@ -217,8 +213,7 @@ func (d *stream) emit(p *conversation.Part, complete msg.Completeness) *msg.Mess
 	}
 	m := d.add(p.Kind, p.Key)
 	d.fill(m, p)
-	m.Complete = complete
-	if p.Kind == msg.ToolCall && p.Tool == "" {
+	if m.Complete = complete; p.Kind == msg.ToolCall && p.Tool == "" {
 		m.Complete = msg.Partial
 	}
 	if p.Cut {
@@ -268,5 +263,6 @@ func (d *stream) usage(u jsonv.Value, c conversation.Counts, r conversation.Resp
 	r.Run, r.At = d.Run.ID, d.At
 	r.Count(c, msg.Provider)
 	m := r.Usage(d.Out, msg.Complete)
-	m.Session, m.Agent.Kind = d.session(), msg.KindAgent
+	m.Session, _ = d.In()
+	m.Agent.Kind = msg.KindAgent
 }

@@ -60,11 +60,11 @@ func (d *stream) messages(list jsonv.Value, complete msg.Completeness, role stri
 // message decodes a message of a list.
 func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 	id, role, content := ident.Of(v.Get("id")), v.Get("role"), v.Get("content")
-	if role.Equal("tool") {
+	switch {
+	case role.Equal("tool"):
 		d.result(ident.Of(v.First("toolCallId", "tool_call_id")), content, id)
 		return
-	}
-	if role.Equal("activity") {
+	case role.Equal("activity"):
 		d.notice("ACTIVITY_SNAPSHOT", v)
 		return
 	}

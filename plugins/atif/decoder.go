@@ -439,9 +439,7 @@ func (d *stream) results(v jsonv.Value, t *trajectory, calls map[string]*msg.Mes
 			m.SetAttr("subagent_trajectory_ref", refs.JSON().String())
 		}
 		conversation.TimeOf(extra.Get("timestamp")).Or(t.at).Set(m)
-		if extra.Get("is_error").Bool() {
-			m.IsError, m.Tool.ErrorType = true, "tool_error"
-		}
+		conversation.Failed(m, extra.Get("is_error").Bool())
 		if t.again {
 			m.Kind, m.Tool.CallID = msg.Status, ""
 			m.SetAttr("tool_call_id", id)

@@ -116,9 +116,7 @@ func converse(x *exchange.Exchange, name string, v jsonv.Value, out *decoder.Out
 	case "messageStop":
 		x.Stop = ident.Of(v.Get("stopReason"))
 	case "metadata":
-		usage(x, v.Get("usage"))
-		x.End(out, x.Stop == "tool_use")
-		latency(out, v.Get("metrics"))
+		counted(x, v, out)
 	default:
 		return false
 	}
@@ -166,10 +164,8 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		for b := range m.Get("content").Elems() {
 			answer(x, b, out)
 		}
-		usage(x, v.Get("usage"))
 		x.Stop = ident.Of(v.Get("stopReason"))
-		x.End(out, x.Stop == "tool_use")
-		latency(out, v.Get("metrics"))
+		counted(x, v, out)
 	case fault.Is(jsonv.String) && !v.Get("role").Exists():
 		x.Fail(out, cmp.Or(ident.Of(v.Get("__type")), "error"), fault.Text())
 	case v.Get("type").Is(jsonv.String) && !v.Get("completion").Exists():
@@ -201,9 +197,7 @@ func answer(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 	case b.Get("toolResult").Is(jsonv.Object):
 		r := b.Get("toolResult")
 		m := ranTo(x, ident.Of(r.Get("toolUseId")), ident.Of(r.Get("type")), r.Get("content"), out)
-		if !r.Get("status").Equal("success") {
-			m.IsError, m.Tool.ErrorType = true, "tool_error"
-		}
+		conversation.Failed(m, !r.Get("status").Equal("success"))
 	default:
 		x.Unknown(out, "content", b.Raw())
 	}
@@ -217,19 +211,20 @@ func ranTo(x *exchange.Exchange, id, typ string, list jsonv.Value, out *decoder.
 	return m
 }
 
-// usage takes the counts of a response.
-func usage(x *exchange.Exchange, u jsonv.Value) {
-	if !u.Is(jsonv.Object) {
-		return
+// counted decodes the end of a response: {usage, metrics}.
+func counted(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	if u := v.Get("usage"); u.Is(jsonv.Object) {
+		c := conversation.Counts{
+			Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(),
+			CacheRead: u.First("cacheReadInputTokens", "cacheReadInputTokenCount").Uint(), CacheWrite: u.First("cacheWriteInputTokens", "cacheWriteInputTokenCount").Uint(),
+		}
+		if cached := c.CacheRead + c.CacheWrite; cached > 0 && u.Get("totalTokens").Uint() == c.Input+c.Output && cached <= c.Input {
+			c.Input -= cached
+		}
+		x.Count(c)
 	}
-	c := conversation.Counts{
-		Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(),
-		CacheRead: u.First("cacheReadInputTokens", "cacheReadInputTokenCount").Uint(), CacheWrite: u.First("cacheWriteInputTokens", "cacheWriteInputTokenCount").Uint(),
-	}
-	if cached := c.CacheRead + c.CacheWrite; cached > 0 && u.Get("totalTokens").Uint() == c.Input+c.Output && cached <= c.Input {
-		c.Input -= cached
-	}
-	x.Count(c)
+	x.End(out, x.Stop == "tool_use")
+	latency(out, v.Get("metrics"))
 }
 
 // latency adds the provider's own measure to the end of a response.
@@ -323,13 +318,10 @@ func said(x *exchange.Exchange, name string, v jsonv.Value, out *decoder.Output)
 	if x.Stop == "" { // else that of another text is kept
 		x.Stop = ident.First(v.First("stop_reason", "completionReason", "finish_reason"), v.Path("finishReason", "reason"))
 	}
-	if !text.Is(jsonv.String) {
-		return true
-	}
-	if x.Part(name) == nil {
+	if text.Is(jsonv.String) && x.Part(name) == nil {
 		x.Open(name, msg.Assistant, "")
 	}
-	if !text.Equal("") {
+	if text.Is(jsonv.String) && !text.Equal("") {
 		x.Piece(out, name, msg.Assistant, text.Text())
 	}
 	return true

@@ -172,9 +172,7 @@ func (d *stream) result(t *thread, v jsonv.Value, id string) {
 	m.Role = msg.RoleTool
 	m.SetAttr("event", id)
 	m.Content, m.Attachments = anthropic.Content(v.Get("content"))
-	if m.IsError = v.Get("is_error").Bool(); m.IsError {
-		m.Tool.ErrorType = "tool_error"
-	}
+	conversation.Failed(m, v.Get("is_error").Bool())
 }
 
 // sent decodes a message to another thread: work that is handed to a child, or its answer to the primary thread.

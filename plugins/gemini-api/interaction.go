@@ -52,7 +52,7 @@ func interactionRequest(x *exchange.Exchange, v jsonv.Value, out *decoder.Output
 	if v.Get("stream").Bool() {
 		ask.Is(msg.ParamStream, "true")
 	}
-	params(&ask, v.Get("generation_config"))
+	gemini.Params(&ask, v.Get("generation_config"))
 	for t := range v.Get("tools").Elems() {
 		ask.Tools.Add(ident.Of(t.Get("type")), ident.Of(t.Get("name")), t.Get("description"), t.Get("parameters"))
 	}
@@ -126,7 +126,7 @@ func interactionEvent(x *exchange.Exchange, typ, v jsonv.Value, out *decoder.Out
 	case typ.In("step.delta", "content.delta"):
 		delta(x, index, v.Get("delta"), out)
 	case typ.In("step.stop", "content.stop"):
-		closePart(x, index, out)
+		x.Close(out, x.Part(index))
 	default:
 		x.Unknown(out, ident.Of(typ), v.Raw())
 	}
@@ -184,7 +184,7 @@ func block(x *exchange.Exchange, index string, kind msg.Kind, c jsonv.Value, out
 	}
 	var of conversation.Content
 	content(c, &of)
-	closePart(x, index, out)
+	x.Close(out, x.Part(index))
 	x.First(out)
 	of.Fill(x.Say(out, kind, ""))
 }
@@ -193,9 +193,9 @@ func block(x *exchange.Exchange, index string, kind msg.Kind, c jsonv.Value, out
 func arguments(x *exchange.Exchange, p *exchange.Part, v jsonv.Value) {
 	switch {
 	case v.Is(jsonv.String):
-		x.Append(p, v.Text(), maxArguments)
+		x.Append(p, v.Text(), conversation.MaxBytes)
 	case v.Is(jsonv.Object) && v.Len() > 0 && len(p.Text) == 0:
-		x.Append(p, v.JSON(), maxArguments)
+		x.Append(p, v.JSON(), conversation.MaxBytes)
 	}
 }
 
@@ -206,9 +206,8 @@ func answered(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decode
 		return
 	}
 	m := x.Ran(out, p.CallID, p.Tool)
-	if contentOf(r).Fill(m); v.Get("is_error").Bool() {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-	}
+	contentOf(r).Fill(m)
+	conversation.Failed(m, v.Get("is_error").Bool())
 	x.Drop(p)
 }
 
@@ -244,7 +243,7 @@ func interaction(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			for s := range v.Get(name).Elems() {
 				if !s.Get("type").Equal("user_input") {
 					start(x, "whole", s, out)
-					closePart(x, "whole", out)
+					x.Close(out, x.Part("whole"))
 				}
 			}
 		}

@@ -72,18 +72,8 @@ func contents(x *exchange.Exchange, v jsonv.Value, prompt, model string, stream 
 	if stream {
 		ask.Is(msg.ParamStream, "true")
 	}
-	params(&ask, v.First("generationConfig", "generation_config"))
-	for t := range v.Get("tools").Elems() {
-		for k, def := range t.Members() {
-			if !def.Is(jsonv.Array) {
-				ask.Tools.Add(k.String(), "", jsonv.Value{}, jsonv.Value{})
-				continue
-			}
-			for f := range def.Elems() {
-				ask.Tools.Add("function", ident.Of(f.Get("name")), f.Get("description"), f.First("parameters", "parametersJsonSchema"))
-			}
-		}
-	}
+	gemini.Params(&ask, v.First("generationConfig", "generation_config"))
+	gemini.Tools(&ask, v.Get("tools"))
 	x.Request(out, ask)
 	x.Unnamed = h.Unnamed
 }
@@ -123,24 +113,4 @@ func user(items []exchange.Item, h *exchange.History, from jsonv.Value) []exchan
 		h.Prompted(text)
 	}
 	return items
-}
-
-// params adds the parameters of a generation config, which both APIs have in their spelling.
-func params(ask *exchange.Ask, v jsonv.Value) {
-	for _, p := range [...]struct{ name, camel, snake string }{
-		{msg.ParamMaxTokens, "maxOutputTokens", "max_output_tokens"}, {msg.ParamTemperature, "temperature", "temperature"},
-		{msg.ParamTopP, "topP", "top_p"}, {msg.ParamTopK, "topK", "top_k"}, {msg.ParamSeed, "seed", "seed"},
-		{msg.ParamFrequencyPenalty, "frequencyPenalty", "frequency_penalty"}, {msg.ParamPresencePenalty, "presencePenalty", "presence_penalty"},
-		{msg.ParamChoices, "candidateCount", "candidate_count"}, {msg.ParamReasoning, "thinkingLevel", "thinking_level"},
-		{msg.ParamStopSequences, "stopSequences", "stop_sequences"},
-	} {
-		ask.Param(p.name, v.First(p.camel, p.snake))
-	}
-	ask.Param(msg.ParamReasoning, v.Path("thinkingConfig", "thinkingLevel"))
-	switch mime := v.First("responseMimeType", "response_mime_type"); {
-	case mime.Equal("application/json"):
-		ask.Is(msg.ParamOutputType, "json")
-	case mime.Equal("text/plain"):
-		ask.Is(msg.ParamOutputType, "text")
-	}
 }

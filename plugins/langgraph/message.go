@@ -84,9 +84,7 @@ func (d *replies) resultOf(g *graph, call, name string, text msg.Text, failed bo
 	m := d.add(g, msg.ToolResult, key)
 	d.about(m, call)
 	m.Role, m.Tool.Name, m.Content = msg.RoleTool, name, text
-	if failed {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-	}
+	conversation.Failed(m, failed)
 	return m
 }
 

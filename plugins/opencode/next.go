@@ -94,19 +94,14 @@ func (d steps) answer(s *session, id string) *message {
 
 // admitted decodes a prompt. One that is queued behind a run which goes on begins its own run later.
 func (d steps) admitted(s *session, name, event string, e jsonv.Value) {
-	item := e.First("input", "item")
-	prompt, typ := e.Get("prompt"), item.Get("type")
+	item, prompt, delivery := e.First("input", "item"), e.Get("prompt"), e.Get("delivery")
 	if item.Exists() {
-		prompt = item.First("data", "payload")
+		prompt, delivery = item.First("data", "payload"), item.Get("delivery")
 	}
 	id := cmp.Or(ident.First(e.Get("messageID"), e.Get("inputID"), e.Get("inboxID")), "msg_"+strings.TrimPrefix(event, "evt_"))
-	delivery := e.Get("delivery")
-	if item.Exists() {
-		delivery = item.Get("delivery")
-	}
 	text := prompt.Get("text")
 	switch queued := delivery.In("queue") && s.Run.Active() && s.Parent == ""; {
-	case name == "synthetic", typ.Equal("synthetic"):
+	case name == "synthetic", item.Get("type").Equal("synthetic"):
 		if !text.Exists() {
 			text = e.Get("text")
 		}
@@ -236,12 +231,7 @@ func (d steps) act(rec *message, action string, e jsonv.Value) {
 		return
 	}
 	rec.Tools = true
-	c := d.Calls.Get(id)
-	if c == nil {
-		c = &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.First(e.Get("tool"), e.Get("name")), "unknown")}, Message: rec.ID}
-		c.Task = isTask(c.Name)
-		d.Calls.Add(c)
-	}
+	c := d.of(rec, id, e.First("tool", "name"))
 	extra := e.First("metadata", "structured")
 	switch input := e.Get("input"); action {
 	case "input.started":
@@ -267,32 +257,6 @@ func (d steps) act(rec *message, action string, e jsonv.Value) {
 			return
 		}
 		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
-		d.settled(rec, c, e)
-	}
-}
-
-// settled decodes the end of a call: {content: [{type: text, text} | {type: file, uri, mime, name}], error: {type, message}}.
-func (d steps) settled(rec *message, c *call, e jsonv.Value) {
-	fault := e.Get("error")
-	m := d.closed(rec, c, fault.Exists())
-	var texts conversation.Texts
-	for b := range e.Get("content").Elems() {
-		if b.Get("text").Is(jsonv.String) {
-			texts.Add(b.Get("text").Text())
-		} else if b.Get("uri").Is(jsonv.String) {
-			f := media.Of(jsonv.Value{}, b.Get("uri"), ident.Of(b.Get("mime")))
-			f.Name = ident.Of(b.Get("name"))
-			m.Attachments = append(m.Attachments, f)
-		}
-	}
-	if m.Content = texts.Joined(); fault.Exists() {
-		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Get("message").Text(), "tool_error"
-		switch typ := fault.Get("type"); {
-		case typ.Equal(aborted):
-			m.Tool.ErrorType = "interrupted"
-		case typ.HasPrefix("permission."):
-			m.Tool.ErrorType = "denied"
-		}
-		conversation.Attrs(m, fault, "type")
+		d.ended(rec, c, e, false)
 	}
 }

@@ -183,12 +183,7 @@ func (d calls) tool(rec *message, id string, v jsonv.Value) {
 	callID := cmp.Or(unique(v.Get("messageID"), v.Get("callID")), id)
 	began := conversation.TimeOf(state.Path("time", "start"))
 	rec.Tools = true
-	c := d.Calls.Get(callID)
-	if c == nil {
-		c = &call{Call: conversation.Call{ID: callID, Name: cmp.Or(ident.Of(v.Get("tool")), "unknown")}, Message: rec.ID}
-		c.Task = isTask(c.Name)
-		d.Calls.Add(c)
-	}
+	c := d.of(rec, callID, v.Get("tool"))
 	v.Get("tool").Equal(c.Name)
 	if !c.Complete {
 		d.At, c.Complete = began.Or(d.At), !status.Equal("pending")
@@ -207,7 +202,7 @@ func (d calls) tool(rec *message, id string, v jsonv.Value) {
 	if status.In("completed", "error") {
 		d.Seen.Add(id, maxSeen)
 		d.At = conversation.TimeOf(state.Path("time", "end")).Or(d.At)
-		d.ended(rec, c, state)
+		d.ended(rec, c, state, true)
 	} else if c.Complete {
 		status.Equal("running")
 		state.Get("title").MarkRead()
@@ -217,7 +212,16 @@ func (d calls) tool(rec *message, id string, v jsonv.Value) {
 // calls decodes the tool calls of responses.
 type calls struct{ *stream }
 
-func isTask(tool string) bool { return tool == "task" || tool == "subagent" }
+// of returns the call of that id, which it adds if need be.
+func (d calls) of(rec *message, id string, tool jsonv.Value) *call {
+	c := d.Calls.Get(id)
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(tool), "unknown")}, Message: rec.ID}
+		c.Task = c.Name == "task" || c.Name == "subagent"
+		d.Calls.Add(c)
+	}
+	return c
+}
 
 // called adds a call, which is complete when its arguments are.
 func (d calls) called(rec *message, c *call, input jsonv.Value) *msg.Message {
@@ -275,29 +279,52 @@ func (d calls) closed(rec *message, c *call, failed bool) *msg.Message {
 	return m
 }
 
-// ended decodes the end of a call.
-func (d calls) ended(rec *message, c *call, state jsonv.Value) {
-	fault := state.Get("error")
+// ended decodes the end of a call, in the state of a part or in an event of the newer family.
+//
+//	part   {status, output, attachments, title, error: text, metadata}
+//	event  {content: [{text} | {uri, mime, name}], error: {type, message}}
+func (d calls) ended(rec *message, c *call, v jsonv.Value, part bool) {
+	fault := v.Get("error")
 	m := d.closed(rec, c, fault.Exists())
-	m.Content = state.Get("output").Text()
-	for a := range state.Get("attachments").Elems() {
+	if m.Content = v.Get("output").Text(); v.Get("content").Exists() {
+		var has conversation.Content
+		for b := range v.Get("content").Elems() {
+			if b.Get("text").Is(jsonv.String) {
+				has.Add(b.Get("text").Text())
+			} else if b.Get("uri").Is(jsonv.String) {
+				has.Attach(file(b))
+			}
+		}
+		has.Fill(m)
+	}
+	for a := range v.Get("attachments").Elems() {
 		m.Attachments = append(m.Attachments, file(a))
 	}
-	conversation.Attrs(m, state, "title")
-	if state.Get("status").Equal("error") {
-		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), "tool_error"
-		switch {
-		case state.Path("metadata", "interrupted").Bool(), fault.Equal("Tool execution aborted"):
-			m.Tool.ErrorType = "interrupted"
-		case fault.HasPrefix("The user rejected permission"), fault.HasPrefix("The user has specified a rule which prevents"), fault.HasPrefix("The user dismissed this question"):
-			m.Tool.ErrorType = "denied"
-		}
+	conversation.Attrs(m, v, "title")
+	failed, text, typ := fault.Exists(), fault.Get("message"), fault.Get("type")
+	if part {
+		failed, text = v.Get("status").Equal("error"), fault
+	}
+	if !failed {
+		return
+	}
+	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), "tool_error"
+	switch {
+	case !part && typ.Equal(aborted), part && v.Path("metadata", "interrupted").Bool(), fault.Equal("Tool execution aborted"):
+		m.Tool.ErrorType = "interrupted"
+	case !part && typ.HasPrefix("permission."), fault.HasPrefix("The user rejected permission"),
+		fault.HasPrefix("The user has specified a rule which prevents"), fault.HasPrefix("The user dismissed this question"):
+		m.Tool.ErrorType = "denied"
+	}
+	if !part {
+		conversation.Attrs(m, fault, "type")
 	}
 }
 
+// file decodes a file by its URL.
 func file(v jsonv.Value) msg.Attachment {
-	a := media.URL(v.Get("url"))
-	a.Name, a.MediaType = ident.Of(v.Get("filename")), cmp.Or(ident.Of(v.Get("mime")), a.MediaType)
+	a := media.URL(v.First("url", "uri"))
+	a.Name, a.MediaType = ident.First(v.Get("filename"), v.Get("name")), cmp.Or(ident.Of(v.Get("mime")), a.MediaType)
 	return a
 }
 

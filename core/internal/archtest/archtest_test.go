@@ -41,7 +41,7 @@ var may = map[string][]string{
 	"core/sdk/bounded":         {},
 	"core/sdk/ident":           {"core/msg", "core/sdk/jsonv"},
 	"core/sdk/codex":           {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/record", "core/sdk/spawn"},
-	"core/sdk/gemini":          {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
+	"core/sdk/gemini":          {"core/msg", "core/decoder", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/langchain":       {"core/msg", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/openai":          {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/mcp":             {"core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -89,12 +90,7 @@ func Fail(m *msg.Message, class string) { m.IsError, m.Tool.ErrorType = true, cl
 
 // Link adds the fact that a call began a thread.
 func (t *Thread) Link(c *Call, child, path, key, typ string) *msg.Message {
-	if c.Child == "" {
-		c.Child = child
-	}
-	if c.Path == "" {
-		c.Path = path
-	}
+	c.Child, c.Path = cmp.Or(c.Child, child), cmp.Or(c.Path, path)
 	m := t.About(c, msg.Status, key)
 	m.Hidden, m.Delegation.Async = true, true
 	if child != "" {

@@ -12,6 +12,8 @@
 package codex
 
 import (
+	"cmp"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -45,14 +47,7 @@ type Thread struct {
 }
 
 // SessionID returns the session: the thread that leads the tree.
-func (t *Thread) SessionID() string {
-	for _, id := range [...]string{t.Session, t.ID, t.Origin} {
-		if id != "" {
-			return id
-		}
-	}
-	return "unknown"
-}
+func (t *Thread) SessionID() string { return cmp.Or(t.Session, t.ID, t.Origin, "unknown") }
 
 // Add adds a message to the active run.
 func (t *Thread) Add(kind msg.Kind, key string) *msg.Message { return t.AddTo(t.Run, kind, key) }
@@ -113,15 +108,12 @@ func (t *Thread) Status(key, typ string) *msg.Message {
 
 // Unknown keeps a record as it is. It starts no run.
 func (t *Thread) Unknown(hash, typ string, root jsonv.Value) {
-	if typ == "" {
-		typ = "none"
-	}
 	started := t.Started
 	t.Started = t.Run
 	m := t.Add(msg.Unknown, "unknown:"+hash)
 	t.Started = started
 	m.Hidden, m.Content = true, root.JSON()
-	m.SetAttr("type", typ)
+	m.SetAttr("type", cmp.Or(typ, "none"))
 }
 
 // Grow sets the total of the thread and returns the difference to the one before. A total
@@ -137,7 +129,5 @@ func (t *Thread) Grow(total conversation.Counts) conversation.Counts {
 
 // SetIDs sets members that are ids or names as attributes.
 func SetIDs(m *msg.Message, v jsonv.Value, names ...string) {
-	for _, name := range names {
-		m.SetAttr(name, ident.Of(v.Get(name)))
-	}
+	conversation.AttrsAs(m, v, ident.Of, names...)
 }

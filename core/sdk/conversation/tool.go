@@ -1,6 +1,10 @@
 package conversation
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
 
 // ToolServer returns the MCP server in the name of a tool: mcp__<server>__<tool>.
 func ToolServer(tool string) string {
@@ -21,4 +25,11 @@ func ErrorClass(text string, pairs ...string) string {
 		}
 	}
 	return "tool_error"
+}
+
+// Failed makes a result that of a tool that failed, if it did.
+func Failed(m *msg.Message, failed bool) {
+	if failed {
+		m.IsError, m.Tool.ErrorType = true, "tool_error"
+	}
 }

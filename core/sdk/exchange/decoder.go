@@ -51,23 +51,24 @@ func (f factory) Info() decoder.Info {
 	}
 	return decoder.Info{
 		Name: f.api.Name, Version: "1.0.0", Revision: f.api.Revision, Summary: f.api.Summary,
-		Transports: transports, Options: json.RawMessage(schema), LocalIDs: true,
+		Transports: transports, Options: json.RawMessage(Schema), LocalIDs: true,
 	}
 }
 
 // New implements decoder.Factory.
 func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	agent, err := options(s.Options)
+	agent, err := Options(s.Options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: options: %w", f.api.Name, err)
 	}
 	return &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider, Source: s.Source}}, nil
 }
 
-const schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"name of the agent, which the traffic does not have"}}}`
+// Schema is that of the options which Options reads.
+const Schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"name of the agent, which the traffic does not have"}}}`
 
-// options reads the options of a source: the name of the agent.
-func options(raw json.RawMessage) (agent string, err error) {
+// Options reads the options of a source: the name of the agent.
+func Options(raw json.RawMessage) (agent string, err error) {
 	o := struct {
 		Agent string `json:"agent"`
 	}{"agent"}

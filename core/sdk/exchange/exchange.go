@@ -183,7 +183,7 @@ func (e *Exchange) First(out *decoder.Output) {
 	m.Signal, m.Model, m.Provider, m.ResponseID = msg.FirstToken, e.Model, e.Provider, e.ID
 }
 
-// Close emits a complete part.
+// Close emits a complete part, if it is open.
 func (e *Exchange) Close(out *decoder.Output, p *Part) {
 	if !e.Drop(p) {
 		return

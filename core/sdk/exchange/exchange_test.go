@@ -77,7 +77,7 @@ func TestBounds(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for raw, ok := range map[string]bool{``: true, `{"agent":"pilot"}`: true, `{"agent":""}`: false, `{"agents":"x"}`: false, `[]`: false} {
-		if _, err := options([]byte(raw)); (err == nil) != ok {
+		if _, err := Options([]byte(raw)); (err == nil) != ok {
 			t.Errorf("%q: %v", raw, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -208,10 +209,8 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 		case it.Who == Result && it.CallID != "":
 			m := e.Message(out, msg.ToolResult, "result:"+it.CallID)
 			m.Role, m.Content, m.Attachments, m.ParentKey = msg.RoleTool, it.Text, it.Attachments, "call:"+it.CallID
-			m.Tool.CallID, m.IsError = it.CallID, it.Failed
-			if it.Failed {
-				m.Tool.ErrorType = "tool_error"
-			}
+			m.Tool.CallID = it.CallID
+			conversation.Failed(m, it.Failed)
 			e.spawned(m, it.Text.String())
 			e.Last = m.Key
 		case it.Who == Result:

@@ -1,5 +1,6 @@
 // Package gemini reads the parts that formats with Gemini's contents share: the API of the
-// models, the chat recordings of Gemini CLI, and the transcripts of Qwen Code.
+// models, as requests and as sessions of the Live API, the chat recordings of Gemini CLI, and
+// the transcripts of Qwen Code.
 package gemini
 
 import (

@@ -467,9 +467,7 @@ func (e *emitter) input(part Part, p place, at int64) {
 	case part.Kind == msg.ToolResult && part.Call != "":
 		if m := e.add(p, msg.ToolResult, "result:"+part.Call, at, msg.Summary); m != nil {
 			m.Role, m.Content, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, msg.Plain(part.Text), part.Call, part.Tool, "call:"+part.Call
-			if part.Failed {
-				m.IsError, m.Tool.ErrorType = true, "tool_error"
-			}
+			conversation.Failed(m, part.Failed)
 		}
 	case part.Kind == earlier:
 		if m := e.add(p, msg.ToolCall, "call:"+part.Call, at, msg.Summary); m != nil {

@@ -362,9 +362,7 @@ func (d *stream) result(v jsonv.Value, key string) {
 	}
 	c.on(m)
 	m.Content = text(v.Get("content"), &m.Attachments)
-	if v.Get("isError").Bool() {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-	}
+	conversation.Failed(m, v.Get("isError").Bool())
 	m.SetAttr("entry", d.id)
 	details := v.Get("details")
 	if c.Task {

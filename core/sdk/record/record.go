@@ -103,6 +103,7 @@ type Framer interface{ Begin() (record bool) }
 // Current is the record that is decoded. A reader embeds it.
 type Current struct {
 	Origin string // of the stream
+	Source string // of the same; see decoder.Stream
 	Frame  *frame.Frame
 	Root   jsonv.Value
 	At     conversation.Time // that of its messages: the reader sets it
@@ -222,6 +223,7 @@ func (f *factory[S]) Info() decoder.Info { return f.format.Info }
 func (f *factory[S]) New(s decoder.Stream) (decoder.Decoder, error) {
 	d := &stream[S]{format: &f.format}
 	d.Origin, d.rest, d.docs = strings.ToValidUTF8(s.Origin, "\uFFFD"), f.rest, &f.docs // a path need not be text, but an id must be
+	d.Source = s.Source
 	d.reader = f.format.Open(&d.Current, &d.state)
 	if c, ok := d.reader.(Configurer); !ok {
 		if err := conversation.NoOptions(f.format.Name, s.Options); err != nil {

@@ -1,4 +1,4 @@
-package geminiapi
+package gemini
 
 import (
 	"bytes"
@@ -10,10 +10,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// Arguments that come in pieces are parsed and written again for each: maxArguments bounds
+// Arguments that come in pieces are parsed and written again for each: maxAssembled bounds
 // their bytes, maxDepth the length of a path.
 const (
-	maxArguments = 16 << 20
 	maxAssembled = 256 << 10
 	maxDepth     = 64
 )
