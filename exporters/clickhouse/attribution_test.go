@@ -310,7 +310,7 @@ func TestIdleStoreIsNotAsked(t *testing.T) {
 	}
 	stored := newArrivals()
 	var running sync.WaitGroup
-	running.Go(func() { keepAttribution(ctx, p, nil, stored, slog.New(slog.DiscardHandler)) })
+	running.Go(func() { keepAttribution(ctx, p, nil, stored, false, slog.New(slog.DiscardHandler)) })
 	defer running.Wait()
 	defer cancel()
 	<-rests // the pass of the start
@@ -322,5 +322,44 @@ func TestIdleStoreIsNotAsked(t *testing.T) {
 		}
 		stored.note(time.Now())
 		<-rests
+	}
+}
+
+// TestFreshStoreHasNoPasses: in a new store the rules are written and nothing is derived or noted, until rows are there.
+func TestFreshStoreHasNoPasses(t *testing.T) {
+	x, c := exporter(t, nil)
+	if err := x.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x.keeper.stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	rests := make(chan struct{})
+	p := attributorOf(x)
+	p.sleep = func(ctx context.Context, _ time.Duration) error {
+		select {
+		case rests <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	stored := newArrivals()
+	var running sync.WaitGroup
+	running.Go(func() { keepAttribution(ctx, p, nil, stored, true, slog.New(slog.DiscardHandler)) })
+	defer running.Wait()
+	defer cancel()
+	<-rests
+	const notes = "SELECT (SELECT count() FROM attribution_rules FINAL WHERE until = 0), (SELECT count() FROM rollup_hours), (SELECT count() FROM attribution)"
+	if got := count(t, c, notes); got != "1\t0\t0" {
+		t.Errorf("rules, notes, turns of a new store: %s", got)
+	}
+	f := &forest{}
+	began := time.Now()
+	f.batch.Messages = append(f.batch.Messages, f.message("s", began.UnixNano()))
+	export1(t, x, &f.batch)
+	stored.note(began)
+	<-rests
+	if got := count(t, c, "SELECT groupArray(work) FROM attribution FINAL"); got != "['s']" {
+		t.Errorf("attributed: %s", got)
 	}
 }

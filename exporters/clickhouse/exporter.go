@@ -104,6 +104,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	}
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
+	schema.days = conn.embedded && s.CreateSchema
 	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals()}}, nil
 }
 
@@ -120,7 +121,7 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 		if err := x.schema.Verify(ctx, x.conn); err != nil {
 			return err
 		}
-		x.prepared(ctx)
+		x.prepared(ctx, false)
 		return nil
 	}
 	done, err := x.schema.Apply(ctx, x.conn)
@@ -130,15 +131,15 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 	if n := len(done.Pending); n > 0 {
 		x.settings.Logger.Info("clickhouse: tables are up to date", "migrations", n, "version", done.Pending[n-1].Version)
 	}
-	x.prepared(ctx)
+	x.prepared(ctx, len(done.Fresh) > 0)
 	return nil
 }
 
-// prepared writes the tables of settings: rows can be stored without them.
-func (x *Exporter) prepared(ctx context.Context) {
+// prepared writes the tables of settings: rows can be stored without them. A fresh database has no rows.
+func (x *Exporter) prepared(ctx context.Context, fresh bool) {
 	x.ready = true
 	if x.keeper.cancel == nil {
-		x.keeper.start(ctx, x)
+		x.keeper.start(ctx, x, fresh)
 	}
 	if err := x.writePrices(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: write model_prices", "error", err)

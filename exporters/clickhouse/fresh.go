@@ -35,7 +35,11 @@ func fresh(s Schema, migrations []Migration, filled bool, applied map[int]applie
 		return nil, fmt.Errorf("fresh.sql: %w", err)
 	}
 	out := append(s.bootstrap(), s.record(freshNote()))
+	messages := "CREATE TABLE IF NOT EXISTS " + s.name("messages") + " ("
 	for _, st := range made {
+		if s.days && strings.HasPrefix(st.SQL, messages) {
+			st.SQL = inDays(st.SQL)
+		}
 		out = append(out, st.SQL)
 	}
 	return append(out, s.record(migrations...)), nil

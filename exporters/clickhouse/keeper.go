@@ -43,8 +43,9 @@ func (k *keeper) note(began time.Time) {
 	k.stored.note(began)
 }
 
-// start starts the keeper of an exporter's tables.
-func (k *keeper) start(prepare context.Context, x *Exporter) {
+// start starts the keeper of an exporter's tables. A fresh database has no rows: there is nothing to compute before
+// the first are old enough, and nothing to attribute before they are there.
+func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 	log, settle := x.settings.Logger, max(5*time.Minute, 4*x.settings.Timeout)
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel = cancel
@@ -52,8 +53,12 @@ func (k *keeper) start(prepare context.Context, x *Exporter) {
 		size := sizeKeeper{drop: func(ctx context.Context) (int64, string, error) { return x.conn.dropOldest(ctx, most) }, alone: x.conn.embedded, grown: &k.grown}
 		k.done.Go(func() { size.keep(ctx, log) })
 	}
-	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, log) })
-	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k.stored, log) })
+	first := rollFirst
+	if fresh {
+		first = settle
+	}
+	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, first, log) })
+	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k.stored, fresh, log) })
 	if settlesDays(x) {
 		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
 		replaced, err := p.empty(prepare)
@@ -113,9 +118,9 @@ func (s sizeKeeper) keep(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-func keepRollups(ctx context.Context, p roller, log *slog.Logger) {
+func keepRollups(ctx context.Context, p roller, first time.Duration, log *slog.Logger) {
 	var many time.Time // when many hours had new rows last
-	for wait := rollFirst; p.c.standby.pause(ctx, wait) == nil; {
+	for wait := first; p.c.standby.pause(ctx, wait) == nil; {
 		began := time.Now()
 		for _, r := range everyComputed() {
 			n, err := p.pass(ctx, r)
@@ -137,9 +142,9 @@ func keepRollups(ctx context.Context, p roller, log *slog.Logger) {
 	}
 }
 
-// keepAttribution writes the configured rules, and applies those of the store: at the start, and when rows
-// were stored. Rows of another sidecar in the same database are attributed by that one.
-func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, stored *arrivals, log *slog.Logger) {
+// keepAttribution writes the configured rules, and applies those of the store: at the start, unless the database is fresh,
+// and when rows were stored. Rows of another sidecar in the same database are attributed by that one.
+func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, stored *arrivals, fresh bool, log *slog.Logger) {
 	var since time.Time // zero at the start, for rows that an earlier process has stored
 	for written := false; ; {
 		began := time.Now()
@@ -148,7 +153,7 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 			_, err = p.write(ctx, rules)
 			written = err == nil
 		}
-		if err == nil {
+		if err == nil && !fresh {
 			_, err = p.pass(ctx, since)
 		}
 		if err == nil {
@@ -159,6 +164,8 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 		}
 		if err != nil {
 			log.Warn("clickhouse: new work has no team, user and ticket yet", "error", err)
+		} else {
+			fresh = false
 		}
 		if p.sleep(ctx, max(attributeEvery, 20*time.Since(began))) != nil {
 			return

@@ -112,9 +112,13 @@ func (p relayout) run(ctx context.Context) (bool, error) {
 }
 
 // define derives the new table from the statement that would make the former one: with the columns
-// and the retention that it has now. No query looks for the id of a call.
+// and the retention that it has now.
 func (p relayout) define(create string) string {
-	create = strings.Replace(create, ".messages", "."+byDay, 1)
+	return inDays(strings.Replace(create, ".messages", "."+byDay, 1))
+}
+
+// inDays has the statement that makes messages make them in partitions of a day. No query looks for the id of a call.
+func inDays(create string) string {
 	create = strings.Replace(create, monthly, daily, 1)
 	create = strings.Replace(create, "min_bytes_for_wide_part = 134217728", "min_bytes_for_wide_part = 26214400", 1)
 	return strings.Replace(create, "INDEX idx_tool_call tool_call_id TYPE bloom_filter(0.001) GRANULARITY 1, ", "", 1)

@@ -121,6 +121,44 @@ func TestMessagesMoveToDays(t *testing.T) {
 	sameAsRows(t, c, "moved", "")
 }
 
+// TestNewStoreHasDays: the embedded store's first schema has the table of messages that replacing the one of a month makes.
+func TestNewStoreHasDays(t *testing.T) {
+	definition := func(x *Exporter) string {
+		t.Helper()
+		is, err := relayoutOf(x, 0).table(t.Context(), "messages")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is.key + " " + is.create
+	}
+	x, _ := exporter(t, nil)
+	if !x.conn.embedded {
+		t.Skip("of the embedded store")
+	}
+	x.keeper.stop()
+	got := definition(x)
+	if !strings.HasPrefix(got, "toDate(ts) ") {
+		t.Fatalf("a new store: %s", got)
+	}
+	if err := x.conn.Exec(t.Context(), "DROP DATABASE "+quoteName(x.conn.database)+" SYNC"); err != nil {
+		t.Fatal(err)
+	}
+	server := x.schema
+	server.days = false
+	if _, err := server.Apply(t.Context(), x.conn); err != nil {
+		t.Fatal(err)
+	}
+	if made := definition(x); !strings.HasPrefix(made, monthlyKey) {
+		t.Fatalf("a server's table: %s", made)
+	}
+	if replaced, err := relayoutOf(x, 0).empty(t.Context()); err != nil || !replaced {
+		t.Fatalf("replaced %v, error %v", replaced, err)
+	}
+	if want := definition(x); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // TestDaysThatAreOverAreMerged: a day becomes one part, a late row opens it again, and the present day
 // is left alone.
 func TestDaysThatAreOverAreMerged(t *testing.T) {

@@ -62,6 +62,7 @@ type Schema struct {
 	Logger *slog.Logger
 
 	printed bool // statements copy all days at once
+	days    bool // a fresh database has messages in partitions of a day; see relayout
 }
 
 // Migration is a numbered step. A released one never changes. Numbers ascend; the first

@@ -19,7 +19,7 @@ type figures struct {
 	Wall   time.Duration // from the start of the process until every row is there
 	CPU    time.Duration // of all its processes, from start to end
 	Peak   int64         // bytes; the highest resident memory of each process, added up
-	Engine usage         // of the store
+	Engine usage         // of the store, until it rests; without what the checks of the rows take
 	// Others is the share of the machine that unmeasured processes took meanwhile. A large one
 	// makes the wall time worthless.
 	Others float64
@@ -50,7 +50,7 @@ func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
 		if db, err = startEngine(ctx, e.bin, dir); err != nil {
 			return f, err
 		}
-		defer func() { f.Engine = db.close() }()
+		defer db.close()
 	}
 	args, err := s.command(e, dir, db)
 	if err != nil {
@@ -81,6 +81,9 @@ func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
 	}
 	if !s.needsEngine {
 		return f, nil
+	}
+	if f.Engine, err = db.rests(ctx); err != nil {
+		return f, err
 	}
 	for _, c := range s.checks(e.corpus) {
 		got, err := db.query(ctx, c[0])
@@ -127,14 +130,26 @@ func (p *process) ended() bool {
 	}
 }
 
-// waitRows waits until everything is in the store. A query costs the engine some milliseconds,
-// more than many an insert, so the interval grows with the time.
+// waitRows waits until everything is in the store. A query costs the engine some milliseconds, more
+// than many an insert: there is none before the subject has read everything, and then the interval grows with the time.
 func (p *process) waitRows(ctx context.Context, db *engine, s subject, o *corpus) error {
 	sql, all := s.arrived(o)
-	had, moved := int64(-1), p.began
+	had, was, moved := int64(-1), int64(-1), p.began
 	for ; ; time.Sleep(max(50*time.Millisecond, time.Since(p.began)/40)) {
 		ended := p.ended()
 		p.last = time.Now()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if read := bytesRead(p.cmd.Process.Pid); !ended && read < o.size {
+			if read != was {
+				was, moved = read, p.last
+			}
+			if p.last.Sub(moved) > stallTimeout {
+				return fmt.Errorf("no more than %d of %d bytes are read", read, o.size)
+			}
+			continue
+		}
 		got, err := db.query(ctx, sql)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -156,6 +171,22 @@ func (p *process) waitRows(ctx context.Context, db *engine, s subject, o *corpus
 		case ended:
 			return fmt.Errorf("ended with %d of %d: %v", n, all, p.err)
 		}
+	}
+}
+
+// rests waits until the engine is idle, its merges included, and returns what it took until then.
+func (e *engine) rests(ctx context.Context) (usage, error) {
+	for before := e.watch.current(); ; {
+		select {
+		case <-ctx.Done():
+			return before, ctx.Err()
+		case <-time.After(window):
+		}
+		now := e.watch.current()
+		if (now.CPU - before.CPU).Seconds() < idle*window.Seconds() {
+			return before, nil
+		}
+		before = now
 	}
 }
 

@@ -18,7 +18,7 @@ func report(e *env, o options, all []series) string {
 	b.WriteString("# Earshot and an OpenTelemetry Collector, side by side\n\n")
 	b.WriteString("Written by `go run ./bench/cmd/bench`. Ratios are taken within a run and shown as median (least to most): below 1 is less than\n" +
 		"the first subject of the table takes. CPU and memory are those of all processes of a subject, memory as the sum of each one's own peak.\n" +
-		"The engine's are beside them.\n\n")
+		"The engine's are beside them: what it took until it rested, without the checks of its rows.\n\n")
 	fmt.Fprintf(&b, "%d bytes of Legion traffic in %d sessions, %d lines, seed %d; %d runs, alternating, each on an engine of its own that is empty.\n",
 		a.Bytes, o.sessions, a.Lines, o.seed, o.runs)
 	fmt.Fprintf(&b, "Every run's rows were counted and their contents summed: Earshot's against what the generator meant (%d messages, %d calls),\n"+
