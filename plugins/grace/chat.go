@@ -24,15 +24,11 @@ const (
 	chatMarker  = "__lemon_chat_"
 )
 
-// hasPrefix reports whether p begins with the marker.
-func hasPrefix(p []byte, marker string) bool {
-	return len(p) >= len(marker) && string(p[:len(marker)]) == marker
-}
-
 // isMarker reports whether p begins with a marker. In chat mode only those that are
 // known are no text.
 func (d *stream) isMarker(p []byte) bool {
-	return hasPrefix(p, markerStart) && (!d.chatting() || hasPrefix(p, modeMarker) || hasPrefix(p, endMarker) || hasPrefix(p, chatMarker))
+	known := func(marker string) bool { return bytes.HasPrefix(p, []byte(marker)) }
+	return known(markerStart) && (!d.chatting() || known(modeMarker) || known(endMarker) || known(chatMarker))
 }
 
 // marker decodes the marker at the start of p and returns the bytes after it.

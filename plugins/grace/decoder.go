@@ -2,29 +2,19 @@
 // the answer of POST /api/agent/run as server-sent events, the same messages as JSON over a
 // WebSocket or in a log, and the rows of the database that GET /api/message/list returns.
 //
-// Facts of the format that are easy to get wrong, and that this decoder is built around:
+// Facts of the format that are easy to get wrong, beside those of the README:
 //
-//   - The data of an event is base64, unless responseType asked for something
-//     else: chunks of an OpenAI completion whose delta holds the payload, or bytes
-//     without any delimiter.
-//   - A payload is a message (a JSON object), a marker (__lemon_mode__{…}), or a
-//     piece of text. In chat mode it is text even when it looks like JSON; the mode
-//     marker decides. GRACE guesses a mode first and sends messages before the one
-//     that counts, so an object with the shape of a message is one in every mode.
-//   - No message names its conversation or its run. The request does, and so do the
-//     rows. A run is therefore named by a fact that both forms have: the time of the
-//     first message of its answer, or the row of the question that a chat answers.
-//   - A tool call is two messages with one uuid, running and then something else.
-//     Some versions send the first twice. The arguments are not on the wire, only a
-//     short description; the reason of a failure is lost too, its content is empty.
-//   - Errors of the run have the status success; action_type identifies them.
-//   - The task message after finish repeats it. finish_summery (sic) is the answer;
-//     GRACE also sends one for a single task, and one without content when the reply
-//     of a specialist was the whole answer.
-//   - The question of the user is a row, but never on the stream.
-//   - meta is an object on the stream and a JSON string in a row; GRACE's logs leave
-//     it out and put its fields beside the others. task_id may be a task, null, empty,
-//     or the conversation. Times are milliseconds.
+//   - The data of an event is base64, unless responseType asked for something else: chunks of an
+//     OpenAI completion whose delta holds the payload, or bytes without any delimiter.
+//   - A payload is a message (a JSON object), a marker (__lemon_mode__{…}), or a piece of text. In
+//     chat mode it is text even when it looks like JSON; the mode marker decides. GRACE guesses a
+//     mode first and sends messages before the one that counts, so an object with the shape of a
+//     message is one in every mode.
+//   - Errors of the run have the status success; action_type identifies them. GRACE sends a
+//     finish_summery (sic) without content when the reply of a specialist was the whole answer.
+//   - meta is an object on the stream and a JSON string in a row; GRACE's logs leave it out and put
+//     its fields beside the others. task_id may be a task, null, empty, or the conversation. Times
+//     are milliseconds.
 package grace
 
 import (
@@ -148,10 +138,7 @@ var agent = msg.Agent{Name: "grace", Kind: msg.KindAgent}
 
 // addStatus adds a message that a user would not see.
 func (d *dialogue) addStatus(key, typ string) *msg.Message {
-	m := d.add(msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(d.add(msg.Status, key), typ)
 }
 
 // keepRaw keeps a value that is no message.

@@ -2,6 +2,8 @@ package grace
 
 import (
 	"cmp"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // message is one message of the protocol while it is decoded.
@@ -37,9 +40,8 @@ func (d *stream) message(v jsonv.Value) {
 	r.status = ident.Peek(v.Get("status"))
 	r.uuid = ident.Of(v.Get("uuid"))
 	r.at = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
-	for _, name := range [...]string{"create_at", "update_at"} { // of a row, later than the message
-		conversation.TimeOf(v.Get(name))
-	}
+	conversation.TimeOf(v.Get("create_at")) // of a row, later than the message
+	conversation.TimeOf(v.Get("update_at"))
 	if s := ident.Of(v.Get("conversation_id")); s != "" {
 		d.Session = s
 	}
@@ -58,13 +60,8 @@ func (d *stream) message(v jsonv.Value) {
 // conversation, unless it names a task, and some of these messages name one.
 func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
-	ofTurn, ofRun := false, false
-	switch r.action {
-	case "coding", "coding_complete", "auto_reply", "plan", "continue":
-		ofTurn, ofRun = true, true
-	case "question", "chat", "progress":
-		ofRun = true
-	}
+	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue"}, r.action)
+	ofRun := ofTurn || slices.Contains([]string{"question", "chat", "progress"}, r.action)
 	switch isTask := r.Plan.isTask(id); {
 	case isTask && !ofTurn && !r.v.Get("role").Equal("user"):
 		r.task = id
@@ -213,9 +210,8 @@ func (r *message) finish() {
 		r.answer()
 		return
 	}
-	m := r.addFor(msg.Status, r.id())
-	m.Hidden, m.Content = true, r.content()
-	m.SetAttr("type", "finish")
+	m := record.Hide(r.addFor(msg.Status, r.id()), "finish")
+	m.Content = r.content()
 	m.SetAttr("comments", brief(r.v.Get("comments")))
 }
 
@@ -226,15 +222,11 @@ func (r *message) answer() {
 	if r.v.Get("content").Text().IsZero() {
 		kind = msg.Stop
 	}
-	of := r.task
-	r.task = ""
-	key := r.id()
+	m := r.addToRun(kind)
 	if r.uuid != "" {
-		key = "message:" + r.uuid
+		m.Key = "message:" + r.uuid
 	}
-	m := r.addText(kind, key)
-	m.SetAttr("task_id", of)
-	if of == "" {
+	if m.Attr("task_id") == "" {
 		r.endRun(m, "stop", r.Turn.Failed)
 	}
 }
@@ -250,21 +242,27 @@ func (r *message) runError() {
 	r.Turn.Failed = true
 	if r.endRun(m, "error", true); r.task != "" {
 		r.Turn.Ended = ended
-		r.endTask(m, true)
+		r.Plan.setTitle(m, r.task)
+		r.endTask(true)
 	}
 }
 
 // runStop decodes the stop of a run, by the user or after a failed task.
 func (r *message) runStop() {
-	of := r.task
-	r.task = ""
-	m := r.addText(msg.Stop, r.id())
-	m.SetAttr("task_id", of)
 	reason := "interrupted"
 	if r.Turn.Failed {
 		reason = "error"
 	}
-	r.endRun(m, reason, true)
+	r.endRun(r.addToRun(msg.Stop), reason, true)
+}
+
+// addToRun adds a message of the turn, which may name a task of it.
+func (r *message) addToRun(kind msg.Kind) *msg.Message {
+	of := r.task
+	r.task = ""
+	m := r.addText(kind, r.id())
+	m.SetAttr("task_id", of)
+	return m
 }
 
 // get is a member of the message's meta, or of the message itself where it has
@@ -278,13 +276,6 @@ func (r *message) get(name string) jsonv.Value {
 
 // content is the message's text. An object in its place is kept as JSON.
 func (r *message) content() msg.Text { return r.v.Get("content").Text() }
-
-// markRead marks the message as read: it repeats an earlier one.
-func (r *message) markRead() {
-	for _, v := range [...]jsonv.Value{r.v, r.meta, r.json} {
-		v.MarkRead()
-	}
-}
 
 // setStatus adds the record's status to m.
 func (r *message) setStatus(m *msg.Message) { m.SetAttr("status", ident.Of(r.v.Get("status"))) }
@@ -370,4 +361,75 @@ func files(list jsonv.Value) []msg.Attachment {
 		out = append(out, a)
 	}
 	return out
+}
+
+// peekText is the text of v, or the JSON of another value, for comparisons: it does not count
+// as read.
+func peekText(v jsonv.Value) string {
+	switch {
+	case v.Is(jsonv.String):
+		return v.PeekStr()
+	case v.Exists():
+		return string(v.Peek())
+	}
+	return ""
+}
+
+// stringOnly is v where it is a string.
+func stringOnly(v jsonv.Value) jsonv.Value {
+	if v.Is(jsonv.String) {
+		return v
+	}
+	return jsonv.Value{}
+}
+
+// brief is the text of v, or the JSON of another value, as an attribute: the beginning of
+// it where it is long, which does not count as read.
+func brief(v jsonv.Value) string { return limited(v, maxGoal) }
+
+// limited is brief for a length in bytes.
+func limited(v jsonv.Value, most int) string {
+	s := peekText(v)
+	if len(s) <= most {
+		v.MarkRead()
+	}
+	return conversation.Cut(s, most)
+}
+
+// short is the JSON of a list or an object as an attribute; nothing, and not read, where
+// there is none or too much of it.
+func short(v jsonv.Value) string {
+	raw := v.Peek()
+	if !v.Is(jsonv.Array) && !v.Is(jsonv.Object) || len(raw) <= 2 || len(raw) > conversation.MaxAttr {
+		return ""
+	}
+	return string(v.Raw())
+}
+
+// base is the name of the file at a path of any system.
+func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+// unquoted is the value of JSON in a string, and v itself when it is none: meta is an object on
+// the stream and a string in a row. The texts of the result lie in memory of their own; the
+// value is valid until doc is used again.
+func unquoted(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
+	if !v.Is(jsonv.String) {
+		return v
+	}
+	raw := v.Peek()
+	if len(raw) < 4 || raw[1] != '{' && raw[1] != '[' || doc.Parse([]byte(v.PeekStr())) != nil {
+		return v
+	}
+	v.MarkRead()
+	return doc.Root()
+}
+
+// sessionOfOrigin is the conversation of a stream that does not name it: the one
+// that the URL names, or the name of the file. It is empty when there is neither.
+func sessionOfOrigin(origin string) string {
+	if u, err := url.Parse(origin); err == nil && u.Host != "" {
+		return strings.ToValidUTF8(u.Query().Get("conversation_id"), "\uFFFD")
+	}
+	name, _, _ := strings.Cut(base(strings.TrimRight(origin, `/\`)), ".")
+	return name
 }

@@ -3,6 +3,7 @@ package grace
 import (
 	"bytes"
 	"encoding/base64"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/frame"
@@ -27,9 +28,8 @@ const reasonBase64 = "invalid_base64"
 // event decodes an SSE event or a WebSocket message.
 func (d *stream) event(f *frame.Frame) {
 	switch wrapped := f.Kind == frame.Event; {
-	case d.Framing == inChunks:
-		d.chunk(f.Data)
-	case d.Framing != plain && looksPlain(f.Data):
+	case d.Framing == inChunks && string(bytes.TrimSpace(f.Data)) == "[DONE]":
+	case d.Framing == inChunks, d.Framing != plain && looksPlain(f.Data):
 		d.notBase64(f.Data)
 	case d.Framing == inBase64, d.Framing == undecided && wrapped:
 		d.encoded(f)
@@ -41,13 +41,13 @@ func (d *stream) event(f *frame.Frame) {
 // looksPlain reports whether data begins as nothing in base64 does.
 func looksPlain(data []byte) bool {
 	data = bytes.TrimLeft(data, " \t\r\n")
-	return len(data) > 0 && (bytes.IndexByte([]byte(`{["`), data[0]) >= 0 || hasPrefix(data, markerStart))
+	return len(data) > 0 && (strings.IndexByte(`{["`, data[0]) >= 0 || bytes.HasPrefix(data, []byte(markerStart)))
 }
 
-// notBase64 decodes data that is not base64, while the stream's framing is undecided or
-// although it is base64.
+// notBase64 decodes data that is not base64: a chunk of a chat completion, or a payload without wrapping, also among
+// events in base64.
 func (d *stream) notBase64(data []byte) {
-	if hasPrefix(data, markerStart) {
+	if bytes.HasPrefix(data, []byte(markerStart)) {
 		if d.Framing == undecided {
 			d.Framing = plain
 		}
@@ -55,16 +55,32 @@ func (d *stream) notBase64(data []byte) {
 		return
 	}
 	root, ok := d.Parse(data)
+	if !ok {
+		return
+	}
+	chunk := root.Get("choices").Is(jsonv.Array) && root.Get("object").Equal("chat.completion.chunk")
 	switch {
-	case !ok:
-	case d.Framing == undecided && isChunk(root):
+	case d.Framing != undecided:
+	case chunk:
 		d.Framing = inChunks
-		d.chunkContent(root)
-	default:
-		if d.Framing == undecided && isMessage(root) {
-			d.Framing = plain
-		}
+	case isMessage(root):
+		d.Framing = plain
+	}
+	if d.Framing != inChunks || root.Is(jsonv.Object) && !chunk {
 		d.value(root)
+		return
+	}
+	if id := root.Get("id"); id.Is(jsonv.String) { // of the completion that it is dressed as
+		id.MarkRead()
+	}
+	for choice := range root.Get("choices").Elems() {
+		if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
+			d.payload(content.Text().Append(nil), false)
+			return
+		}
+	}
+	if !chunk {
+		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
 }
 
@@ -86,41 +102,6 @@ func (d *stream) encoded(f *frame.Frame) {
 		d.payload(decoded, false)
 	default:
 		d.payload(f.Data, false)
-	}
-}
-
-// isChunk reports whether the value is a chunk of a chat completion.
-func isChunk(v jsonv.Value) bool {
-	return v.Get("choices").Is(jsonv.Array) && v.Get("object").Equal("chat.completion.chunk")
-}
-
-// chunk decodes a chunk of a chat completion whose delta holds the payload.
-func (d *stream) chunk(data []byte) {
-	if string(bytes.TrimSpace(data)) == "[DONE]" {
-		return
-	}
-	root, ok := d.Parse(data)
-	switch {
-	case !ok:
-	case isChunk(root):
-		d.chunkContent(root)
-	case root.Is(jsonv.Object):
-		d.message(root)
-	default:
-		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-	}
-}
-
-// chunkContent decodes the payload in a chunk.
-func (d *stream) chunkContent(root jsonv.Value) {
-	if id := root.Get("id"); id.Is(jsonv.String) { // of the completion that it is dressed as
-		id.MarkRead()
-	}
-	for choice := range root.Get("choices").Elems() {
-		if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
-			d.payload(content.Text().Append(nil), false)
-			return
-		}
 	}
 }
 
@@ -192,7 +173,7 @@ func (d *stream) body(data []byte) {
 	root, rest, err := d.ParseFirst(data)
 	switch {
 	case err == nil && len(rest) == 0:
-	case hasPrefix(data, markerStart), d.chatting(), root.Is(jsonv.Object):
+	case bytes.HasPrefix(data, []byte(markerStart)), d.chatting(), root.Is(jsonv.Object):
 		d.raw(data, false)
 		return
 	default:

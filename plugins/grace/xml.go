@@ -1,27 +1,19 @@
 package grace
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 )
 
 // The model asks for actions in a notation that looks like XML and is not: code is in it as it
 // is, with or without CDATA, between fences, after a few words. It is read as the agent reads
 // it, by its tags alone. There are no entities and no attributes with a meaning, and a text is
 // read once.
-
-// action is an action that the model asked for:
-//
-//	<write_code><path>a.py</path><content><![CDATA[…]]></content></write_code>
-type action struct {
-	name   string
-	params []param
-}
-
-type param struct{ name, value string }
 
 // isAction reports whether an element of that name at the root makes a text a list
 // of actions.
@@ -36,8 +28,10 @@ func isAction(name string) bool {
 
 const maxActions = 64
 
-// parseActions returns the actions of a text that consists of them.
-func parseActions(s string) []action {
+// parseActions returns the actions of a text that consists of them:
+//
+//	<write_code><path>a.py</path><content><![CDATA[…]]></content></write_code>
+func parseActions(s string) (out intents) {
 	s = strings.TrimSpace(s)
 	for _, fence := range [...]string{"```xml", "```"} {
 		if rest, ok := strings.CutPrefix(s, fence); ok {
@@ -48,33 +42,41 @@ func parseActions(s string) []action {
 	if name, inner, rest, ok := element(s); ok && name == "actions" && strings.TrimSpace(rest) == "" {
 		s = strings.TrimSpace(inner)
 	}
-	var out []action
 	for s != "" && len(out) < maxActions {
 		name, inner, rest, ok := element(s)
 		if !ok || !isAction(name) {
 			return nil // it is about XML, or is not all of it
 		}
-		out = append(out, action{name, params(inner)})
+		out = append(out, intent{name, arguments(inner)})
 		s = strings.TrimSpace(rest)
 	}
 	return out
 }
 
-// params are the elements of an action.
-func params(s string) []param {
-	var out []param
-	for s = strings.TrimSpace(s); s != "" && len(out) < maxActions; s = strings.TrimSpace(s) {
+// arguments are the elements of an action as a JSON object; one that is itself JSON is copied
+// unchanged.
+func arguments(s string) string {
+	args := []byte{'{'}
+	for n := 0; n < maxActions; n++ {
+		s = strings.TrimSpace(s)
 		name, inner, rest, ok := element(s)
-		if !ok {
-			if len(out) == 0 {
-				out = append(out, param{"text", plainText(s)})
-			}
+		if !ok && (n > 0 || s == "") {
 			break
+		} else if !ok {
+			name, inner, rest = "text", s, ""
 		}
-		out = append(out, param{name, plainText(inner)})
+		if n > 0 {
+			args = append(args, ',')
+		}
+		args = append(append(args, quote(name)...), ':')
+		if v := plainText(inner); v != "" && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
+			args = append(args, v...)
+		} else {
+			args = append(args, quote(v)...)
+		}
 		s = rest
 	}
-	return out
+	return string(append(args, '}'))
 }
 
 // element cuts the element at the start of s. An end tag in CDATA does not end it.
@@ -100,12 +102,11 @@ func element(s string) (name, inner, rest string, ok bool) {
 		if i < 0 {
 			return "", "", "", false
 		}
-		data := strings.Index(body[at:at+i], cdataStart)
-		if data < 0 {
-			return tag, body[:at+i], body[at+i+len(end):], true
+		data, after := strings.Index(body[at:at+i], cdataStart), -1
+		if data >= 0 {
+			after = strings.Index(body[at+data:], cdataEnd)
 		}
-		after := strings.Index(body[at+data:], cdataEnd)
-		if after < 0 { // it never ends: then it is text like any other
+		if after < 0 { // CDATA that never ends is text like any other
 			return tag, body[:at+i], body[at+i+len(end):], true
 		}
 		at += data + after + len(cdataEnd)
@@ -127,35 +128,13 @@ func plainText(s string) string {
 	return t
 }
 
-// args are the action's parameters as a JSON object; a parameter that is itself JSON is copied
-// unchanged.
-func (a action) args() string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, p := range a.params {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(quote(p.name))
-		b.WriteByte(':')
-		if v := p.value; v != "" && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
-			b.WriteString(v)
-		} else {
-			b.WriteString(quote(v))
-		}
-	}
-	b.WriteByte('}')
-	return b.String()
-}
-
-func quote(s string) string {
-	var b strings.Builder
+// quote is the text as JSON.
+func quote(s string) []byte {
+	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil { // of a string never
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	_ = enc.Encode(s) // of a string it never fails
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // intents are the actions that have not been seen to run, so that the calls that follow have
@@ -176,9 +155,9 @@ func (l *intents) read(m *msg.Message) {
 	}
 	var names []string
 	for _, a := range parseActions(s) {
-		names = append(names, a.name)
-		if args := a.args(); len(args) <= maxIntent {
-			*l = append(*l, intent{a.name, args})
+		names = append(names, a.Name)
+		if len(a.Args) <= maxIntent {
+			*l = append(*l, a)
 		}
 	}
 	*l = slices.Delete(*l, 0, max(len(*l)-maxIntents, 0))
@@ -190,11 +169,6 @@ func (l *intents) read(m *msg.Message) {
 
 // take returns and removes the arguments with which the model asked for a tool.
 func (l *intents) take(tool string) (args string, ok bool) {
-	i := slices.IndexFunc(*l, func(t intent) bool { return t.Name == tool })
-	if i < 0 {
-		return "", false
-	}
-	args = (*l)[i].Args
-	*l = slices.Delete(*l, i, i+1)
-	return args, true
+	a, ok := bounded.Take((*[]intent)(l), func(a intent) bool { return a.Name == tool })
+	return a.Args, ok
 }

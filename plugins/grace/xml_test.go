@@ -33,9 +33,9 @@ func TestParseActions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, a := range parseActions(c.in) {
-				got = append(got, a.name, a.args())
-				if !json.Valid([]byte(a.args())) {
-					t.Errorf("arguments are no JSON: %s", a.args())
+				got = append(got, a.Name, a.Args)
+				if !json.Valid([]byte(a.Args)) {
+					t.Errorf("arguments are no JSON: %s", a.Args)
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -63,8 +63,8 @@ func FuzzActions(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, a := range parseActions(s) {
-			if !json.Valid([]byte(a.args())) {
-				t.Errorf("arguments are no JSON: %s", a.args())
+			if !json.Valid([]byte(a.Args)) {
+				t.Errorf("arguments are no JSON: %s", a.Args)
 			}
 		}
 	})

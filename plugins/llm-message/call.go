@@ -2,6 +2,7 @@ package llmmessage
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // call is a tool call. Its ID is its signature, with the number of its occurrence.
@@ -142,10 +144,8 @@ func (c *call) isWrapped(step string) bool {
 
 // stepNumber is the number in a step's id: step_<n>_<tool>.
 func stepNumber(step string) (n int, ok bool) {
-	rest, ok := strings.CutPrefix(step, "step_")
-	number, _, more := strings.Cut(rest, "_")
-	n, err := strconv.Atoi(number)
-	return n, ok && more && err == nil && n >= 0
+	_, err := fmt.Sscanf(step, "step_%d_", &n)
+	return n, err == nil && n >= 0
 }
 
 // toolResult decodes the end of a call.
@@ -223,10 +223,7 @@ func (c *call) add(e *event, kind msg.Kind, key string) *msg.Message {
 
 // status adds a status of a wrapper of the call.
 func (c *call) status(e *event) {
-	m := c.add(e, msg.Status, e.key())
-	m.Hidden = true
-	m.SetAttr("type", e.name)
-	m.SetAttr("step_id", e.step)
+	record.Hide(c.add(e, msg.Status, e.key()), e.name).SetAttr("step_id", e.step)
 }
 
 // emit emits the beginning of the call, with the facts that events and snapshots have had so
@@ -318,9 +315,8 @@ func (w *waits) answer(e *event) {
 		m.SetAttr("confirmed", string(yes.Raw()))
 	}
 	m.SetAttr("step_id", e.step)
-	if i := slices.IndexFunc(*w, func(asked wait) bool { return asked.Step == e.step }); i >= 0 {
-		(*w)[i].end(m)
-		*w = slices.Delete(*w, i, i+1)
+	if asked, ok := bounded.Take((*[]wait)(w), func(asked wait) bool { return asked.Step == e.step }); ok {
+		asked.end(m)
 	}
 }
 
@@ -329,9 +325,7 @@ func (w *waits) answer(e *event) {
 func (w *waits) end(e *event, call string) {
 	*w = slices.DeleteFunc(*w, func(asked wait) bool {
 		if asked.Call == call {
-			m := e.add(msg.Status, "waited:"+asked.Step)
-			m.Hidden = true
-			m.SetAttr("type", "agent.user_confirm")
+			m := record.Hide(e.add(msg.Status, "waited:"+asked.Step), "agent.user_confirm")
 			m.SetAttr("step_id", asked.Step)
 			asked.end(m)
 		}

@@ -1,37 +1,22 @@
 // Package llmmessage decodes the WebSocket protocol of myagent: the events of an agent at work,
 // and the snapshots of its whole memory that it sends beside them (agent.llm_message).
 //
-// Facts of the format that are easy to get wrong, and that this decoder is built around:
+// Facts of the format that are easy to get wrong, beside those of the README:
 //
-//   - Every snapshot repeats the conversation. It is sent after each call of the
-//     model, and taken before the model's answer is stored: the newest text is in
-//     the next one, if there is one. At the end of a turn it may be ahead of the
-//     events.
-//   - A snapshot is no log. It sheds its oldest messages (100 by default), loses
-//     groups of calls without results after a retry, and gains prompts that no user
-//     wrote. total_messages is the length of the array.
-//   - The metadata of a snapshot have the answer (final_response) before the memory has
-//     it, and keep it into the next turn; agent_state is FINISHED when the agent is
-//     done. Most snapshots never have that state.
-//   - Messages have neither ids nor times, and in the server's events alone the user's
-//     prompt first appears in a snapshot, after the first events that answer it. Calls
-//     have ids there, and nowhere else: the events of the same call have a step_id,
-//     which begins at 0 in each turn. Both forms have the tool and the arguments of a
-//     call.
-//   - The user's prompt is rewritten: Question: …\n\nGuide: …, and the guide may
-//     arrive alone as a message of the user. So may the request for a summary.
-//   - The result of a tool is wrapped in a snapshot: Observed output of cmd `…`
-//     executed:\n….
-//   - Pieces of an answer (agent.partial_answer) and snapshots wait up to 75 ms for a
-//     newer one and are then dropped for it. Pieces are lost for good, and the last
-//     one arrives behind events with higher seq, even behind the final answer.
-//   - From the second turn on, a session wraps its tools once more: a call then has
-//     two or three pairs of events, one within the other, each with a step of its own.
-//   - Times are local and have no zone, but for the calls of the model in statistics,
-//     which are UTC. Statistics of several agents repeat the same calls.
-//   - A session that is restored after a broken connection has a new id, and begins
-//     with events of the old one under new numbers.
-//   - The solvers of a pipeline share the session. Only solver events name them.
+//   - A snapshot is taken before the model's answer is stored: the newest text is in the next one, if
+//     there is one. At the end of a turn it may be ahead of the events.
+//   - A snapshot is no log. It sheds its oldest messages (100 by default), loses groups of calls
+//     without results after a retry, and gains prompts that no user wrote. total_messages is the
+//     length of the array.
+//   - final_response has the answer before the memory has it, and keeps it into the next turn. Most
+//     snapshots never have the agent_state FINISHED.
+//   - Events have a step_id, which begins at 0 in each turn, and no id of a call.
+//   - Pieces of an answer (agent.partial_answer) and snapshots wait up to 75 ms for a newer one and
+//     are then dropped for it. The last piece arrives behind events with higher seq, even behind the
+//     final answer.
+//   - Times are local and have no zone, but for the calls of the model in statistics, which are UTC.
+//   - A session that is restored after a broken connection has a new id, and begins with events of
+//     the old one under new numbers.
 package llmmessage
 
 import (
@@ -64,8 +49,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name:       "llm-message",
-			Revision:   4,
+			Name: "llm-message", Revision: 4,
 			Summary:    "WebSocket events and memory snapshots of myagent.",
 			Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
 			Options: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
@@ -90,30 +74,24 @@ func (d *stream) Configure(raw json.RawMessage) error {
 	if err := record.Options(raw, &options); err != nil {
 		return err
 	}
-	if t, err := time.Parse("Z07:00", options.Timezone); err == nil {
+	t, err := time.Parse("Z07:00", options.Timezone)
+	if err == nil {
 		_, offset := t.Zone()
 		d.zone = time.FixedZone(options.Timezone, offset)
 		return nil
 	}
-	zone, err := time.LoadLocation(options.Timezone)
-	if err == nil && zone == time.Local { // of the machine that decodes: not a fact of the stream
-		err = fmt.Errorf("unknown time zone %s", options.Timezone)
+	if d.zone, err = time.LoadLocation(options.Timezone); err == nil && d.zone == time.Local {
+		err = fmt.Errorf("unknown time zone %s", options.Timezone) // of the machine that decodes: not a fact of the stream
 	}
 	if err != nil {
 		return fmt.Errorf("option timezone: %w", err)
 	}
-	d.zone = zone
 	return nil
 }
 
 // sessionOfOrigin is the session of a stream that names none: the name of the file.
 func sessionOfOrigin(origin string) string {
-	name := strings.TrimRight(origin, `/\`)
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	if i := strings.Index(name, ".json"); i > 0 {
-		name = name[:i]
-	}
-	return cmp.Or(name, "unknown")
+	return cmp.Or(ident.OfFile(strings.TrimRight(origin, `/\`), ".json"), "unknown")
 }
 
 // Limits of the state. Beyond a limit the oldest entry is evicted.

@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // event is one event while it is decoded:
@@ -148,8 +149,7 @@ func (e *event) dispatch(name string) (known bool) {
 		e.interrupted()
 	case "agent.session_created":
 		e.s.Agent = cmp.Or(ident.Of(e.meta.Get("agent_name")), e.s.Agent)
-		m := e.notice(e.text())
-		m.Run = ""
+		e.notice(e.text()).Run = ""
 	case "agent.session_end", "agent.session_ended":
 		e.sessionEnd()
 	case "agent.state_exported", "agent.state_restored":
@@ -160,11 +160,11 @@ func (e *event) dispatch(name string) (known bool) {
 	case "user.message":
 		e.prompt(e.text())
 	case "user.solve_tasks":
-		question := e.content
-		if q := e.content.Get("question"); q.Is(jsonv.String) {
-			question = q
+		if question := e.content.Get("question"); question.Is(jsonv.String) {
+			e.prompt(question.Text())
+		} else {
+			e.prompt(e.content.Text())
 		}
-		e.prompt(question.Text())
 	case "user.response":
 		e.s.Waits.answer(e)
 	case "user.create_session", "user.cancel", "user.cancel_task", "user.restart_task", "user.cancel_plan", "user.replan",
@@ -210,19 +210,14 @@ func (e *event) key() string { return "event:" + e.id }
 
 // status adds a message that a user would not see.
 func (e *event) status(key string) *msg.Message {
-	m := e.add(msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", e.name)
-	return m
+	return record.Hide(e.add(msg.Status, key), e.name)
 }
 
 // notice adds a status that has the event's text and members of its metadata.
 func (e *event) notice(text msg.Text, members ...string) *msg.Message {
 	m := e.status(e.key())
 	m.Content = text
-	for _, name := range members {
-		m.SetAttr(name, ident.OrNumber(e.meta.Get(name)))
-	}
+	conversation.AttrsAs(m, e.meta, ident.OrNumber, members...)
 	return m
 }
 
@@ -254,7 +249,7 @@ func (e *event) recovery(action string) {
 // request decodes a request of the client that is no prompt.
 func (e *event) request() {
 	m := e.notice(e.content.First("question", "reason").Text())
-	m.SetAttr("task_id", ident.OrNumber(e.content.Get("task_id")))
+	conversation.AttrsAs(m, e.content, ident.OrNumber, "task_id")
 	m.SetAttr("last_seq", ident.OrNumber(e.content.First("last_seq", "last_event_id")))
 }
 

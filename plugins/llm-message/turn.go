@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // turn is a run of the session's agent: a prompt and all that answers it.
@@ -173,9 +174,8 @@ func (dr *draft) replace(e *event) {
 	if dr.Key == "" {
 		return
 	}
-	m := e.add(msg.Status, dr.Key)
-	m.Hidden, m.ParentKey = true, e.s.Turn.Text
-	m.SetAttr("type", "agent.partial_answer")
+	m := record.Hide(e.add(msg.Status, dr.Key), "agent.partial_answer")
+	m.ParentKey = e.s.Turn.Text
 	dr.countHoles(m, e.Numbers.Missing)
 	*dr = draft{Run: dr.Run, Count: dr.Count}
 }
