@@ -648,7 +648,10 @@ func (e *emitter) tool(s *Span, p place) {
 		m.Tool.Duration = s.End - s.Start
 		if s.Failed {
 			m.IsError, m.Tool.ErrorType = true, ident.Bounded(cmp.Or(s.ErrorType, "tool_error"))
-			if s.Result == "" && s.Stated == "" {
+			switch {
+			case s.Stated != "": // which has the result apart
+				m.SetAttr("status_message", s.Message)
+			case s.Result == "":
 				m.Content = msg.Plain(s.Message)
 			}
 		}
