@@ -47,21 +47,45 @@ type Step struct {
 	Link     string        `json:"link,omitempty"` // how its child was found
 	Hop      *Hop          `json:"hop,omitempty"`  // of a call that another program answered
 	Tokens   Tokens        `json:"tokens,omitzero"`
-	SeenBy   []string      `json:"seen_by,omitempty"`  // formats, where several show the step; the one of its row first
-	Conflict string        `json:"conflict,omitempty"` // counts of each, if they differ
-	// TokensFrom and TimesFrom are the formats of these numbers, where that is not the first of SeenBy.
-	TokensFrom string       `json:"tokens_from,omitempty"`
-	Seen       []SeenText   `json:"seen_messages,omitempty"` // its messages that several formats have
-	TimesFrom  string       `json:"times_from,omitempty"`
-	Input      string       `json:"input,omitempty"`  // a tool's arguments, a delegation's task, a run's prompt
-	Output     string       `json:"output,omitempty"` // a tool's result, a model's text
-	Thoughts   string       `json:"thoughts,omitempty"`
-	Files      []Attachment `json:"attachments,omitempty"` // of its messages
-	Steps      []*Step      `json:"steps,omitempty"`
+	SeenBy   []string      `json:"seen_by,omitempty"` // formats, where several show the step; the one of its row first
+	Origins
+	Conflict string       `json:"conflict,omitempty"`      // counts and outcomes of each, if they differ
+	Seen     []SeenText   `json:"seen_messages,omitempty"` // its messages that several formats have
+	Input    string       `json:"input,omitempty"`         // a tool's arguments, a delegation's task, a run's prompt
+	Output   string       `json:"output,omitempty"`        // a tool's result, a model's text
+	Thoughts string       `json:"thoughts,omitempty"`
+	Files    []Attachment `json:"attachments,omitempty"` // of its messages
+	Steps    []*Step      `json:"steps,omitempty"`
 
 	parent, agent string
 	seen          map[string][]string // formats of its messages, by message_id
 	span          blame.Span          // as the critical path is found
+}
+
+// Origins are the formats of what is known of a step that several formats show: of its tokens (all classes, and so its cost), of
+// its start and duration, and of its status. Empty, where only one format shows it.
+type Origins struct {
+	Tokens string `json:"tokens_from,omitempty"`
+	Times  string `json:"times_from,omitempty"`
+	Status string `json:"status_from,omitempty"`
+}
+
+// originsSQL are the columns of originsOf, of a map of attributes.
+func originsSQL(attributes string) string {
+	return fmt.Sprintf(`JSONExtract(%[1]s['earshot.seen_by'], 'Array(String)'), %[1]s['earshot.tokens.from'], %[1]s['earshot.times.from'],
+		%[1]s['earshot.outcome.from'], %[1]s['earshot.conflict']`, attributes)
+}
+
+// originsOf reads the formats that show a span, the one of its row first, and those of its numbers: the first, but where
+// another is named. conflict is on what they differ.
+func originsOf(r *reader) (seen []string, o Origins, conflict string) {
+	seen, o.Tokens, o.Times, o.Status, conflict = r.list(), r.str(), r.str(), r.str(), r.str()
+	if len(seen) == 0 {
+		return nil, Origins{}, conflict
+	}
+	o.Times = cmp.Or(o.Times, o.Status, seen[0]) // an end that another view has is its outcome, too
+	o.Tokens, o.Status = cmp.Or(o.Tokens, seen[0]), cmp.Or(o.Status, seen[0])
+	return seen, o, conflict
 }
 
 // SeenText is a message that several formats have.
@@ -272,15 +296,14 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 				SpanAttributes['earshot.span.state'] AS state, SpanAttributes['earshot.delegate.async'] AS async,
 				SpanAttributes['gen_ai.response.time_to_first_chunk'] AS first_chunk, Events.Timestamp AS happened,
 				CAST(Events.Name, 'Array(String)') AS events, CAST(Events.Attributes, 'Array(Map(String, String))') AS facts,
-				JSONExtract(SpanAttributes['earshot.seen_by'], 'Array(String)') AS seen, SpanAttributes['earshot.conflict'] AS conflict,
-				SpanAttributes['earshot.tokens.from'] AS tokens_from, SpanAttributes['earshot.times.from'] AS times_from, SpanAttributes['earshot.seen_by.messages'] AS seen_messages
+				`+originsSQL("SpanAttributes")+`, SpanAttributes['earshot.seen_by.messages'] AS seen_messages
 			FROM otel_traces FINAL
 			WHERE SessionId = {id:String}
 			UNION ALL
 			SELECT trace_id, toString(span_id), parent_span_id, '', toString(delegate_to), toString(agent_name), toString(tool_name), ts, toInt64(age_ms) * 1000000,
 				'', '', '', '', '', '', toString(kind), 'open',
 				if(span_id IN (SELECT span_id FROM delegations FINAL WHERE session_id = {id:String} AND async), 'true', ''), '',
-				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], '', '', '', ''
+				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], '', '', '', '', ''
 			FROM open_spans FINAL
 			WHERE session_id = {id:String})
 		ORDER BY first, trace, kind != '', began, span
@@ -295,13 +318,8 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			s.Link, s.Model = r.str(), r.str()
 			delegation, kind := r.str(), r.str()
 			facts := spanColumns{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
-			s.SeenBy, s.Conflict, s.TokensFrom, s.TimesFrom, s.Hop = r.list(), r.str(), r.str(), r.str(), answered[span]
-			s.seen = seenMessages(r.str())
-			for _, from := range [...]*string{&s.TokensFrom, &s.TimesFrom} {
-				if len(s.SeenBy) == 0 || *from == s.SeenBy[0] {
-					*from = ""
-				}
-			}
+			s.SeenBy, s.Origins, s.Conflict = originsOf(&r)
+			s.Hop, s.seen = answered[span], seenMessages(r.str())
 			if r.err != nil {
 				return r.err
 			}

@@ -42,7 +42,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 				if s[1] != "" {
 					parent = fmt.Sprint(s[1], i)
 				}
-				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, "", "", "", ""})
+				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, "", "", "", "", ""})
 				if err != nil {
 					return err
 				}

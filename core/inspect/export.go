@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,7 +51,38 @@ func Messages(ctx context.Context, q Querier, id string) (out []msg.Row, err err
 	if err != nil {
 		return nil, fmt.Errorf("session %s: messages: %w", id, err)
 	}
-	return out, nil
+	return out, seen(ctx, q, id, out)
+}
+
+// seen adds to the messages that several formats have which they are, as the attribute seen_by: a list in JSON, the one whose
+// words the message has first.
+func seen(ctx context.Context, q Querier, id string, rows []msg.Row) error {
+	by := make(map[string][]string)
+	err := q.Each(ctx, `
+		SELECT attributes['earshot.seen_by.messages'] FROM spans FINAL
+		WHERE session_id = `+text("id")+` AND mapContains(attributes, 'earshot.seen_by.messages')`, map[string]string{"id": escaped(id)}, func(v []any) error {
+		r := reader{values: v}
+		maps.Copy(by, seenMessages(r.str()))
+		return r.err
+	})
+	if err != nil {
+		return fmt.Errorf("session %s: views of messages: %w", id, err)
+	}
+	for i := range rows {
+		formats := by[rows[i].MessageID]
+		if len(formats) == 0 {
+			continue
+		}
+		list, err := json.Marshal(formats)
+		if err != nil {
+			return fmt.Errorf("session %s: views of messages: %w", id, err)
+		}
+		if rows[i].Attributes == nil {
+			rows[i].Attributes = make(map[string]string)
+		}
+		rows[i].Attributes["seen_by"] = string(list)
+	}
+	return nil
 }
 
 // Spans returns the spans of a session that have ended, in the order of their starts. id is the

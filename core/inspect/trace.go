@@ -42,6 +42,10 @@ type Work struct {
 	Events   []Event
 	Silent   time.Duration // of a running one, since its last sign of life
 
+	SeenBy   []string // formats, where several show it; the one of its row first
+	From     Origins  // of its numbers
+	Conflict string   // on what they differ
+
 	child  string // the run that a call caused
 	format string // of a span without the name of an agent
 }
@@ -166,13 +170,13 @@ func (t *Trace) who(n *blame.Node, agent string) {
 
 // spansSQL reads the spans of a trace: Earshot's own from the table, because the view of it makes a
 // map of each span's attributes, and those that agents sent.
-const spansSQL = `
+var spansSQL = `
 	SELECT lower(hex(span_id)), if(empty(parent_span_id), '', lower(hex(parent_span_id))), toString(kind), toString(tool_name), toString(agent_name), toString(delegate_to),
 		toString(if(response_model != '', response_model, request_model)), toUnixTimestamp64Nano(ts), toInt64(duration_ns), toInt64(first_token_ns), toString(state),
 		toUInt8(async), toString(outcome), toString(multiIf(outcome != 'error', '', error_type = '', '_OTHER', error_type)), if(outcome = 'error', status_message, ''),
 		toString(link_method), session_id, events.time, CAST(events.name, 'Array(String)'), CAST(events.attributes, 'Array(Map(String, String))'), child_run_id,
 		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != ''),
-		if(agent_name = '', toString(format), '')
+		if(agent_name = '', toString(format), ''), ` + originsSQL("attributes") + `
 	FROM spans FINAL
 	WHERE lower(hex(trace_id)) = {trace:String} AND name != ''
 	UNION ALL
@@ -181,7 +185,7 @@ const spansSQL = `
 		0, toString(Outcome), SpanAttributes['error.type'], StatusMessage,
 		'', SessionId, Events.Timestamp, CAST(Events.Name, 'Array(String)'), CAST(Events.Attributes, 'Array(Map(String, String))'), '',
 		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning, toInt64(0), 0,
-		if(AgentName = '', toString(Format), '')
+		if(AgentName = '', toString(Format), ''), [], '', '', '', ''
 	FROM
 	(
 		SELECT *, Kind, ToolName, AgentName, Model, Outcome, SessionId, Format,
@@ -225,6 +229,7 @@ func (t *Trace) read(ctx context.Context, q Querier, id string, now time.Time) e
 		s.Tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
 		seen, waits := r.signed(), r.small() != 0
 		s.format = r.str()
+		s.SeenBy, s.From, s.Conflict = originsOf(&r)
 		if r.err != nil {
 			return r.err
 		}

@@ -139,13 +139,13 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 	}
 	var facts []string
 	if s.Kind != "message" {
-		facts = append(facts, Span(s.Duration)+of(s.TimesFrom))
+		facts = append(facts, Span(s.Duration)+s.of(s.Times))
 	}
 	if t := s.Tokens; t.Total() > 0 {
-		facts = append(facts, tokens(t.Total())+of(s.TokensFrom))
+		facts = append(facts, tokens(t.Total())+s.of(s.Origins.Tokens))
 	}
 	if s.Status != "" || s.Error != "" {
-		facts = append(facts, p.bad(printable(strings.TrimSpace(s.Status+" "+s.Error))))
+		facts = append(facts, p.bad(printable(strings.TrimSpace(s.Status+" "+s.Error)))+s.of(s.Origins.Status))
 	}
 	facts = p.seen(facts, s)
 	p.line(first, at, what, "  ", p.dim(strings.Join(facts, " · ")))
@@ -179,14 +179,14 @@ func (p *printer) seen(facts []string, s *Step) []string {
 		}
 	}
 	if s.Conflict != "" {
-		facts = append(facts, p.bad("tokens differ: "+printable(s.Conflict)))
+		facts = append(facts, p.bad("views differ: "+printable(s.Conflict)))
 	}
 	return facts
 }
 
 // of names the format that a number is of, if that is another than the row's.
-func of(format string) string {
-	if format == "" {
+func (s *Step) of(format string) string {
+	if len(s.SeenBy) == 0 || format == s.SeenBy[0] {
 		return ""
 	}
 	return " of " + printable(format)

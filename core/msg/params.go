@@ -28,6 +28,9 @@ const TypeTools = "tool_definitions"
 // derived from, where the protocol has no id of the conversation.
 const SessionFrom = "session_from"
 
+// ModelOf is an attribute of a message that ends a run: run, if its Model is that of the run as a whole.
+const ModelOf = "model_of"
+
 // FinishReasonOf is an attribute of a message whose FinishReason is not the model's: run,
 // when it is how the run ended.
 const FinishReasonOf = "finish_reason_of"

@@ -156,7 +156,12 @@ type Seen struct {
 	By     []string // the formats, the one that the span is of first
 	Tokens string   // the format whose counts they are; empty if only one has it
 	Times  string   // the format whose start and end they are, if that is not the first
-	// Conflict has the counts of each format, input/output/cache read/cache write, if they differ.
+	// Outcome and FirstToken are the formats of these, and of the end that a run or a call has with its
+	// outcome, if that is not the first.
+	Outcome    string `json:",omitempty"`
+	FirstToken string `json:",omitempty"`
+	// Conflict has the counts of each format, input/output/cache read/cache write, if they differ, and the
+	// outcome of each.
 	Conflict string
 	// Messages are those of the span that several formats have, by their ids.
 	Messages []SeenMessage `json:",omitempty"`

@@ -80,6 +80,8 @@ func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
 	a.str(KeySeenMessages, seenMessages(s.Seen.Messages))
 	a.str(KeyTokensFrom, s.Seen.Tokens)
 	a.str(KeyTimesFrom, s.Seen.Times)
+	a.str(KeyOutcomeFrom, s.Seen.Outcome)
+	a.str(KeyFirstFrom, s.Seen.FirstToken)
 	a.str(KeyConflict, s.Seen.Conflict)
 
 	a.str(KeyTenant, s.Tenant)

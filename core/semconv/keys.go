@@ -93,6 +93,8 @@ const (
 	KeySeenMessages  = "earshot.seen_by.messages" // the formats of each message that several views have, by its id
 	KeyTokensFrom    = "earshot.tokens.from"
 	KeyTimesFrom     = "earshot.times.from"
+	KeyOutcomeFrom   = "earshot.outcome.from"
+	KeyFirstFrom     = "earshot.first_token.from"
 	KeyConflict      = "earshot.conflict"
 	KeyMCPServer     = "earshot.mcp.server"
 	KeyToolInternal  = "earshot.tool.internal"
@@ -110,5 +112,8 @@ const (
 	KeyBytes         = "earshot.response.bytes"
 	KeyBuffered      = "earshot.response.buffered"      // its events came all at once at its end
 	KeyDropped       = "earshot.input.messages.dropped" // how many of the messages before are not there
+	KeySpanKind      = "earshot.span.kind"              // run, chat, tool, delegation or workflow; over OTLP, as the next two: the store has columns
+	KeyModel         = "earshot.model"                  // as the protocol names it, of either of the two
+	KeyFailedResult  = "earshot.tool.result"            // of a call that failed: the convention has none
 	KeyTrimmed       = "earshot.trimmed"                // how many attributes and events were taken off to fit a request
 )

@@ -21,7 +21,10 @@ type stepPage struct {
 	After, Took, Gated   time.Duration
 	Running              bool
 	Tokens               inspect.Tokens // its own
-	Spent                inspect.Cost   // by it and everything below
+	SeenBy               []string       // formats, where several show it
+	From                 inspect.Origins
+	Conflict             string
+	Spent                inspect.Cost // by it and everything below
 	Below                int
 	Events               []stepEvent
 	Findings             []string
@@ -64,7 +67,7 @@ func (u *UI) stepOf(r request, s *shownTrace, span string) (*stepPage, error) {
 	p := &stepPage{
 		Trace: s.Trace.ID, Span: span, Session: w.Session, Kind: row.Kind, Name: row.Name, Who: w.Actor(), To: row.DelegateTo, Model: w.Model, Status: w.Status, Error: w.Error,
 		Link: w.Link, Started: time.Unix(0, from), After: time.Duration(from - start), Took: time.Duration(to - from), Gated: time.Duration(row.CriticalMS * 1e6), Running: w.Status == "running",
-		Tokens: w.Tokens, Spent: s.Trace.Spent(span), Below: row.Below, Findings: w.Findings,
+		SeenBy: w.SeenBy, From: w.From, Conflict: w.Conflict, Tokens: w.Tokens, Spent: s.Trace.Spent(span), Below: row.Below, Findings: w.Findings,
 	}
 	if p.Kind == "run" && p.Name == "" {
 		p.Name = row.Label()

@@ -57,7 +57,7 @@ var (
 		messages_rollup pauses_rollup tool_calls_rollup usage_rollup`)
 	sharedTables = strings.Fields("attribution_rules model_prices rollup_hours schema_migrations thresholds")
 	tenantViews  = strings.Fields(`delegations messages_slots open_spans pauses_slots tool_calls tool_calls_slots otel_traces otel_traces_trace_id_ts
-		v_agent_versions v_attributed_usage v_budget_alerts v_changes v_dead_letters v_delegations v_findings v_messages v_messages_1h v_messages_5m
+		v_agent_versions v_attributed_usage v_budget_alerts v_changes v_dead_letters v_delegations v_findings v_message_views v_messages v_messages_1h v_messages_5m
 		v_open_spans v_runs v_session_facts v_session_times v_sessions v_sources v_span_facts v_spans v_streams v_tool_calls
 		v_tool_calls_1h v_tool_calls_5m v_turns v_usage v_usage_1h v_usage_5m v_verdicts`)
 )

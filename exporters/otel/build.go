@@ -36,6 +36,10 @@ func (x *Exporter) span(s *msg.Span) *tracepb.Span {
 		out.ParentSpanId = s.Parent[:]
 	}
 	p.Attributes(s, func(key string, v semconv.Value) { out.Attributes = append(out.Attributes, pair(key, value(v))) })
+	out.Attributes = append(out.Attributes, pair(semconv.KeySpanKind, text(s.Kind.String())))
+	if s.Model != "" {
+		out.Attributes = append(out.Attributes, pair(semconv.KeyModel, text(s.Model)))
+	}
 	out.Attributes = append(out.Attributes, x.content(s)...)
 	if code, text := p.Status(s); code != semconv.Unset {
 		out.Status = &tracepb.Status{Code: tracepb.Status_StatusCode(code), Message: valid(text)}

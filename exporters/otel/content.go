@@ -72,11 +72,13 @@ func (x *Exporter) content(s *msg.Span) []*commonpb.KeyValue {
 	case msg.SpanTool, msg.SpanDelegation:
 		call, result := t.call(s.ID)
 		add(semconv.KeyToolArguments, call)
-		if s.Outcome == msg.OutcomeOK {
-			add(semconv.KeyToolResult, result)
+		key := semconv.KeyToolResult
+		if s.Outcome != msg.OutcomeOK {
+			key = semconv.KeyFailedResult
 		}
+		add(key, result)
 	case msg.SpanRun, msg.SpanWorkflow:
-		in, answer := t.rest()
+		in, answer := t.rest(s.ID)
 		add(semconv.KeyInputMessages, marshal(in))
 		x.reason(s, answer)
 		add(semconv.KeyOutputMessages, marshal(answer))

@@ -3,6 +3,7 @@ package otel
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -35,7 +36,7 @@ type entry struct {
 	at   int64
 	role string
 	chat msg.SpanID // span of the response that has the part
-	span msg.SpanID // span of the call, for a call and its result
+	span msg.SpanID // span of the call, for a call and its result; of the run, for a result whose call was not read
 	part part
 	// quoted is set on a call whose arguments are no JSON: they are a string in those of the part.
 	quoted bool
@@ -231,9 +232,9 @@ func (t *history) chat(chat msg.SpanID, asked int64) (in, out []message, dropped
 	return in, out, t.dropped + from
 }
 
-// rest returns the texts of the run that are on no span of a response: prompts that none had as its new input, and
-// answers of a program.
-func (t *history) rest() (in, out []message) {
+// rest returns the texts of a run, by its span, that are on no span of a response or a call: prompts that no response had as its
+// new input, results of calls that were not read, and answers of a program.
+func (t *history) rest(run msg.SpanID) (in, out []message) {
 	first := make(map[msg.SpanID]int) // the part with which a response begins
 	for i := len(t.entries) - 1; i >= 0; i-- {
 		first[t.entries[i].chat] = i
@@ -249,13 +250,20 @@ func (t *history) rest() (in, out []message) {
 	}
 	for i := range t.entries {
 		switch s := &t.entries[i]; {
-		case s.role == "user" && !answered[i]:
+		case s.role == "user" && !answered[i], s.role == "tool" && t.alone(s, run):
 			in = appendPart(in, s)
 		case s.role == "assistant" && s.chat.IsZero() && s.part.Type != "tool_call":
 			out = appendPart(out, s)
 		}
 	}
 	return in, out
+}
+
+// alone reports whether a result is on no span of a call, because that was not read.
+func (t *history) alone(result *entry, run msg.SpanID) bool {
+	return result.span == run || t.dropped == 0 && !slices.ContainsFunc(t.entries, func(e entry) bool {
+		return e.span == result.span && e.part.Type == "tool_call"
+	})
 }
 
 // appendPart adds a part to the last message if the role is the same, else to a new one.

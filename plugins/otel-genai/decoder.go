@@ -28,7 +28,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 4,
+		Name: "otel-genai", Revision: 5,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{
@@ -48,6 +48,8 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.ToolServer:      {"earshot.mcp.server"},
 	otlp.ChildRun:        {"earshot.child_run.id"},
 	otlp.Delegate:        {"earshot.delegate.to"},
+	otlp.StatedKind:      {"earshot.span.kind"},
+	otlp.StatedModel:     {"earshot.model"},
 	otlp.Operation:       {"openinference.span.kind", "traceloop.span.kind", "ai.operationId"},
 	otlp.AgentName:       {"agent.name", "gen_ai.workflow.name", "ai.telemetry.functionId", "traceloop.entity.name", "traceloop.workflow.name"},
 	otlp.ModelField:      {"llm.response.model_name", "ai.response.model"},
@@ -64,7 +66,7 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.CallID:          {"tool.id", "ai.toolCall.id", "tool_call.id"},
 	otlp.ToolName:        {"tool.name", "ai.toolCall.name"},
 	otlp.Arguments:       {"tool.parameters", "ai.toolCall.args", "input"},
-	otlp.Result:          {"ai.toolCall.result", "output"},
+	otlp.Result:          {"ai.toolCall.result", "output", "earshot.tool.result"},
 	otlp.System:          {"ai.system"},
 	otlp.Input:           {"ai.prompt.messages"},
 	otlp.Request:         {"input.value", "traceloop.entity.input", "ai.prompt"},

@@ -132,6 +132,9 @@ func (x *reconciler) failed() error {
 func (x *reconciler) span(g *group, s msg.Span) {
 	f := x.named(g, s.ID)
 	if !s.Tombstone {
+		if old := f.of(s.Format); old != nil && old.State == msg.SpanClosed && s.State != msg.SpanClosed && s.Ver < old.Ver && s.Start == old.Start {
+			return // silence ends the run of a response that had ended: the row of before stays valid
+		}
 		x.raise(f, g.view)
 		f.put(g.view, s)
 		x.sameRuns(g, f)

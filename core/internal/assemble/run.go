@@ -166,7 +166,7 @@ func (r *run) describe(m *msg.Message) {
 	case m.Model == "":
 	case m.ResponseID == "" && (m.Signal == msg.RunStart || m.Signal == msg.ModelStart || m.Kind == msg.Status || m.Kind == msg.Error):
 		r.AskedModel = strings.Clone(m.Model) // the message is of a request or of the run
-	case r.Model == "":
+	case r.Model == "" || m.Signal == msg.RunEnd && m.Attr(msg.ModelOf) == "run":
 		r.Model = strings.Clone(m.Model)
 	}
 }

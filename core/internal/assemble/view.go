@@ -203,8 +203,8 @@ func (f *fact) merged() msg.Span {
 	}
 	if s.Kind == msg.SpanChat {
 		f.measured(&s)
-		s.Seen.Conflict = f.disagreement()
 	}
+	s.Seen.Conflict = f.disagreement()
 	s.Ver = s.Ver&^(3<<completeShift) | uint64(s.State)<<completeShift
 	return s
 }
@@ -225,15 +225,56 @@ func (f *fact) measured(s *msg.Span) {
 	for i := range f.Spans {
 		if v := &f.Spans[i]; v.View.Measures && v.Span.State == msg.SpanClosed && s.State == msg.SpanClosed {
 			s.Start, s.End, s.Seen.Times = v.Span.Start, v.Span.End, v.Span.Format
-			s.FirstToken = cmp.Or(v.Span.FirstToken, s.FirstToken)
+			if v.Span.FirstToken != 0 {
+				s.FirstToken, s.Seen.FirstToken = v.Span.FirstToken, other(f, v.Span.Format)
+			}
 			return
 		}
 	}
 }
 
-// disagreement returns the counts of the views of a response if they differ: those that are
-// final, and without the reasoning, which not every view has apart.
+// other is a format that is not the strongest one of a fact; empty: it is that one.
+func other(f *fact, format string) string {
+	if format == f.Spans[0].Span.Format {
+		return ""
+	}
+	return format
+}
+
+// disagreement returns what the views differ on: their counts, and their outcomes.
 func (f *fact) disagreement() string {
+	counts, outcomes := f.differingCounts(), f.differingOutcomes()
+	if counts != "" && outcomes != "" {
+		return counts + "; " + outcomes
+	}
+	return counts + outcomes
+}
+
+// differingOutcomes returns the outcomes of the views of a response or a call that has ended in all of them, if they differ.
+// That of a run is its last error, which not every view shows.
+func (f *fact) differingOutcomes() string {
+	var list []string
+	differ, first := false, msg.OutcomeUnset
+	for i := range f.Spans {
+		s := &f.Spans[i].Span
+		if ofRunKind(s.Kind) || s.State != msg.SpanClosed || s.Outcome == msg.OutcomeUnset {
+			continue
+		}
+		if len(list) == 0 {
+			first = s.Outcome
+		}
+		differ = differ || s.Outcome != first
+		list = append(list, s.Format+" "+s.Outcome.String())
+	}
+	if !differ {
+		return ""
+	}
+	return strings.Join(list, ", ")
+}
+
+// differingCounts returns the counts of the views of a response if they differ: those that are
+// final, and without the reasoning, which not every view has apart.
+func (f *fact) differingCounts() string {
 	var list []string
 	differ, first := false, msg.Tokens{}
 	for i := range f.Spans {
@@ -260,10 +301,10 @@ func complete(s, o *msg.Span) {
 	if o.State > s.State && o.End >= s.LastSeen-link.Slack {
 		s.State, s.End = o.State, max(o.End, s.Start)
 		s.Outcome, s.ErrorType, s.StatusMessage = o.Outcome, o.ErrorType, o.StatusMessage
-		s.Ended = cmp.Or(o.Ended, s.Ended)
+		s.Ended, s.Seen.Outcome = cmp.Or(o.Ended, s.Ended), o.Format
 	}
-	if s.Outcome == msg.OutcomeUnset {
-		s.Outcome = o.Outcome
+	if s.Outcome == msg.OutcomeUnset && o.Outcome != msg.OutcomeUnset {
+		s.Outcome, s.Seen.Outcome = o.Outcome, o.Format
 	}
 	for _, f := range [...]struct {
 		to   *string
@@ -280,7 +321,9 @@ func complete(s, o *msg.Span) {
 	}
 	s.Client = s.Client.Or(o.Client)
 	s.Agent.Kind = cmp.Or(s.Agent.Kind, o.Agent.Kind)
-	s.FirstToken = cmp.Or(s.FirstToken, o.FirstToken)
+	if s.FirstToken == 0 && o.FirstToken != 0 {
+		s.FirstToken, s.Seen.FirstToken = o.FirstToken, o.Format
+	}
 	s.ArgumentBytes, s.ResultBytes = cmp.Or(s.ArgumentBytes, o.ArgumentBytes), cmp.Or(s.ResultBytes, o.ResultBytes)
 	if s.ResultTokensFrom == msg.NoProvenance {
 		s.ResultTokens, s.ResultTokensFrom = o.ResultTokens, o.ResultTokensFrom

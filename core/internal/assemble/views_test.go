@@ -59,9 +59,10 @@ type reader struct {
 	messages map[string]msg.Message
 	spans    map[string]msg.Span
 	found    map[string]int
-	several  bool // views are merged
-	former   bool // as an earlier build, which knew no families
-	renamed  bool // as a backfill
+	several  bool          // views are merged
+	former   bool          // as an earlier build, which knew no families
+	renamed  bool          // as a backfill
+	late     time.Duration // after the times of the messages that they are read
 }
 
 type open struct {
@@ -172,7 +173,7 @@ func (r *reader) apply(s *open, m *msg.Message, stream, n int, apply func(*msg.M
 		m.Time, m.Precision = s.frames[n].At, msg.Inferred
 	}
 	m.Host = msg.Host{Tenant: "default", Source: s.format, Format: s.format, Ver: uint64(n + 1)}
-	was, err := apply(m, uint64(stream+1), r.revision(s.format), time.Unix(0, m.Time), m.Time)
+	was, err := apply(m, uint64(stream+1), r.revision(s.format), time.Unix(0, m.Time).Add(r.late), m.Time)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -579,6 +580,198 @@ func TestLeadingViewThatDiffers(t *testing.T) {
 		}
 		if got := r.conversation(); strings.Contains(got, "Name this") || !strings.Contains(got, "I look.") {
 			t.Errorf("%s: %s", order, got)
+		}
+	})
+}
+
+// provenance has the formats of the numbers of the responses and calls of the valid spans, in the order of their starts.
+func (r *reader) provenance() string {
+	_, spans := r.valid()
+	var b strings.Builder
+	for _, s := range spans {
+		if s.Kind != msg.SpanRun {
+			fmt.Fprintf(&b, "%s %s%s: %s; tokens %q times %q outcome %q first token %q\n", s.Kind, s.ResponseID, s.Tool.CallID, strings.Join(s.Seen.By, ", "), s.Seen.Tokens, s.Seen.Times, s.Seen.Outcome, s.Seen.FirstToken)
+		}
+	}
+	return b.String()
+}
+
+// TestNumbersAreOfViews has, of a run that a transcript, a tap and telemetry show, the view that each number is of: tokens are the
+// transcript's, times and the first token those of the view that knows when the request left. The second part is a transcript that ends in a
+// response, whose end and outcome, and those of its call, are the telemetry's.
+func TestNumbersAreOfViews(t *testing.T) {
+	s := story{session: "5e55aaaa-0000-4000-8000-0000000000ce", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC), turns: []turn{
+		{prompt: "d00d000e-0000-4000-8000-000000000001", text: "Trim the lamp", at: 1, end: 9, steps: []step{
+			{request: "req_lamp_0e", id: "msg_lamp_0e", from: 1.5, to: 3, text: "I look.", in: 12, out: 40, calls: []toolCall{
+				{id: "toolu_lamp_0e", tool: "Read", args: `{"file_path":"/lamp/log"}`, result: "none", from: 3.2, to: 4, failed: true},
+			}},
+		}},
+	}}
+	for name, c := range map[string]struct {
+		views []recording
+		want  string
+	}{
+		"whole": {slices.Concat(s.transcript(), s.tap(), s.logs()), "chat msg_lamp_0e: claude-code, anthropic-sse, claude-code-otel; tokens \"claude-code\" times \"anthropic-sse\" outcome \"\" first token \"anthropic-sse\"\n" +
+			"tool toolu_lamp_0e: claude-code, anthropic-sse, claude-code-otel; tokens \"\" times \"\" outcome \"\" first token \"\"\n"},
+		"cut": {slices.Concat(cut(s.transcript(), 3), s.logs()), "chat msg_lamp_0e: claude-code, claude-code-otel; tokens \"claude-code\" times \"claude-code-otel\" outcome \"claude-code-otel\" first token \"claude-code-otel\"\n" +
+			"tool toolu_lamp_0e: claude-code, claude-code-otel; tokens \"\" times \"\" outcome \"claude-code-otel\" first token \"\"\n"},
+	} {
+		orders(t, c.views, func(order string, r *reader) {
+			if got := r.provenance(); got != c.want {
+				t.Errorf("%s, %s:\n%s\nwant\n%s", name, order, got, c.want)
+			}
+		})
+	}
+}
+
+// cut are the first frames of the first recording, and the others.
+func cut(list []recording, frames int) []recording {
+	list = slices.Clone(list)
+	list[0].frames = list[0].frames[:frames]
+	return list
+}
+
+// TestOutcomesThatDiffer: a call that failed in one view and succeeded in another is a conflict of the call, which is counted once, in
+// any order; the outcome is the transcript's.
+func TestOutcomesThatDiffer(t *testing.T) {
+	s := story{session: "5e55aaaa-0000-4000-8000-0000000000cf", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC), turns: []turn{
+		{prompt: "d00d000f-0000-4000-8000-000000000001", text: "Trim the lamp", at: 1, end: 9, steps: []step{
+			{request: "req_lamp_0f", id: "msg_lamp_0f", from: 1.5, to: 3, in: 12, out: 40, calls: []toolCall{
+				{id: "toolu_lamp_0f", tool: "Read", args: `{"file_path":"/lamp/log"}`, result: "none", from: 3.2, to: 4, failed: true},
+			}},
+		}},
+	}}
+	transcript := s.transcript()
+	s.turns[0].steps[0].calls[0].failed = false
+	orders(t, slices.Concat(transcript, s.logs()), func(order string, r *reader) {
+		if got, want := r.conflicts(), []string{"claude-code error, claude-code-otel ok"}; !slices.Equal(got, want) || r.found["view_conflict"] != 1 {
+			t.Errorf("%s: conflicts %q, %d counted, want %q, one", order, got, r.found["view_conflict"], want)
+		}
+		_, spans := r.valid()
+		for _, s := range spans {
+			if s.Kind == msg.SpanTool && s.Outcome != msg.OutcomeError {
+				t.Errorf("%s: the call is %s", order, s.Outcome)
+			}
+		}
+	})
+}
+
+// rowsOf are the valid rows, with the views that each has.
+func rowsOf(t *testing.T, list []recording, check func(order string, r *reader)) {
+	t.Helper()
+	first, firstName := "", ""
+	orders(t, list, func(order string, r *reader) {
+		r.checkSeen(order, true)
+		check(order, r)
+		if all := r.all(); first == "" {
+			first, firstName = all, order
+		} else if all != first {
+			t.Fatalf("%s and %s differ:\n%s", firstName, order, difference(first, all))
+		}
+	})
+}
+
+// TestTruncatedViews cuts each view of recorded runs in its middle: the rows of what is left follow from it alone, in any order of
+// reading, and no token counts twice.
+func TestTruncatedViews(t *testing.T) {
+	for _, name := range []string{"claude code: across an hour", "codex: a tool", "gemini: a tool"} {
+		run := recordedRuns()[name]
+		t.Run(name, func(t *testing.T) {
+			whole := newReader(t, run.views)
+			for i := range whole.streams {
+				for whole.next(i) {
+				}
+			}
+			whole.end()
+			most, _ := whole.tokens()
+			for i, view := range run.views {
+				list, n := slices.Clone(run.views), (len(view.frames)+1)/2
+				list[i].frames = view.frames[:n]
+				rowsOf(t, list, func(order string, r *reader) {
+					if byMessage, byChat := r.tokens(); byMessage != byChat || byMessage.Total() > most.Total() {
+						t.Errorf("%s, %s cut after %d frames: tokens %+v, of chats %+v, and whole %+v", order, view.format, n, byMessage, byChat, most)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestViewsHoursApart reads the views of recorded runs nine hours after one another, in each order: between two of them silence ends what has no
+// end yet, the sessions leave the memory, and the sidecar starts again. The rows are those of views that are read at once.
+func TestViewsHoursApart(t *testing.T) {
+	for _, name := range []string{"claude code: a sub-agent", "claude code: across an hour", "codex: a tool", "gemini: a tool", "copilot: a tool"} {
+		run := recordedRuns()[name]
+		t.Run(name, func(t *testing.T) {
+			var views []string
+			atOnce := newReader(t, run.views)
+			for i, s := range atOnce.streams {
+				for atOnce.next(i) {
+				}
+				if !slices.Contains(views, s.format) {
+					views = append(views, s.format)
+				}
+			}
+			atOnce.end()
+			permute(views, func(order []string) {
+				r := newReader(t, run.views)
+				for _, v := range order {
+					for i, s := range r.streams {
+						for s.format == v && r.next(i) {
+						}
+					}
+					r.late += 9 * time.Hour
+					r.commit()
+					for range 3 { // what has ended is committed, and dropped
+						if err := r.a.Idle(time.Date(2026, 3, 3, 9, 0, 0, 0, time.UTC).Add(r.late), 1); err != nil {
+							t.Fatal(err)
+						}
+						r.commit()
+					}
+					r.start()
+				}
+				r.end()
+				if got, want := r.all(), atOnce.all(); got != want {
+					t.Fatalf("%s:\n%s", strings.Join(order, " > "), difference(want, got))
+				}
+			})
+		})
+	}
+}
+
+// TestSessionsWithTheSameCalls: two sessions that have calls, responses and turns of the same ids, as a copied transcript has, each seen
+// by three views, are two conversations: each has its own rows.
+func TestSessionsWithTheSameCalls(t *testing.T) {
+	one := story{session: "5e55aaaa-0000-4000-8000-0000000000d1", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC), turns: []turn{
+		{prompt: "d00d0010-0000-4000-8000-000000000001", text: "Trim the lamp", at: 1, end: 9, steps: []step{
+			{request: "req_lamp_10", id: "msg_lamp_10", from: 1.5, to: 3, in: 12, out: 40, calls: []toolCall{
+				{id: "toolu_lamp_10", tool: "Read", args: `{"file_path":"/lamp/log"}`, result: "wick: 3 mm", from: 3.2, to: 4},
+			}},
+			{request: "req_lamp_11", id: "msg_lamp_11", from: 4.6, to: 8, text: "It is trimmed.", in: 9, out: 21},
+		}},
+	}}
+	two := one
+	two.session, two.start = "5e55aaaa-0000-4000-8000-0000000000d2", one.start.Add(5*time.Hour)
+	views := func(s *story) []recording { return slices.Concat(s.transcript(), s.logs(), s.tap()) }
+	tree := func(s *story) (string, msg.Tokens) {
+		r := newReader(t, views(s))
+		for i := range r.streams {
+			for r.next(i) {
+			}
+		}
+		r.end()
+		tokens, _ := r.tokens()
+		return r.tree(false), tokens
+	}
+	first, tokens := tree(&one)
+	second, _ := tree(&two)
+	both := tokens.Add(tokens)
+	rowsOf(t, slices.Concat(views(&one), views(&two)), func(order string, r *reader) {
+		if got := r.tree(false); got != first+second && got != second+first {
+			t.Errorf("%s:\n%s\nwant\n%s%s", order, got, first, second)
+		}
+		if byMessage, byChat := r.tokens(); byMessage != both || byChat != both {
+			t.Errorf("%s: tokens %+v, of chats %+v, want %+v", order, byMessage, byChat, both)
 		}
 	})
 }

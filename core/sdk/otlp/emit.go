@@ -22,11 +22,12 @@ type emitter struct {
 	queue    []msg.Message
 	seen     map[string]bool   // of this emission
 	from     map[string]string // session to its source
+	stated   map[string]bool   // runs whose spans another sidecar sent
 }
 
 // release emits spans: as Partial, they stay held.
 func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Completeness) {
-	e := &emitter{stream: d, complete: c, tree: &tree{trace: t, nodes: make(map[string]*known, len(t.Known)+len(spans)), logged: make(map[string]string)}, seen: make(map[string]bool), from: make(map[string]string)}
+	e := &emitter{stream: d, complete: c, tree: &tree{trace: t, nodes: make(map[string]*known, len(t.Known)+len(spans)), logged: make(map[string]string)}, seen: make(map[string]bool), from: make(map[string]string), stated: make(map[string]bool)}
 	if d.profile.Rootless {
 		e.tree.turn = d.turn
 	}
@@ -193,6 +194,7 @@ func (e *emitter) all(spans []*Span) {
 		}
 		switch s.Kind {
 		case Agent:
+			e.stated[k.Run] = s.Stated != ""
 			whole := e.ours(s) // it has its run's own texts and tokens, and those of its responses are in the sum
 			if rest, ok := s.Counts.Sub(sums[k.Run]); whole && counts[s.ID] && ok && !e.begun(p) && rest != (conversation.Counts{}) {
 				s.Counts, counts[s.ID] = rest, false
@@ -244,8 +246,11 @@ func (e *emitter) calls(s *Span, tools map[string]*Span) {
 			return false
 		}
 		t.Args, t.Tool = cmp.Or(t.Args, p.Text), cmp.Or(t.Tool, p.Tool)
+		if t.Stated != "" && t.Model == "" { // the other sidecar does not know the response that made it
+			return true
+		}
 		if t.Response == "" {
-			t.Response, t.Model, t.Provider = cmp.Or(s.Response, s.key()), cmp.Or(s.Model, s.Asked), s.Provider
+			t.Response, t.Model, t.Provider = cmp.Or(s.Response, s.key()), cmp.Or(t.Model, s.answered()), s.Provider
 		}
 		return true
 	})
@@ -260,7 +265,8 @@ func (e *emitter) delegations(spans []*Span, tools map[string]*Span) {
 		}
 		if _, call := e.tree.cause(k); call != "" {
 			if t := tools[call]; t != nil && e.tree.nodes[t.ID].Run != k.Run {
-				if e.ours(t) && t.To != "" { // it names its child run, unless there are several
+				t.meets = cmp.Or(t.meets, e.elsewhere(s, k))
+				if e.ours(t) && t.To+t.Stated != "" { // it names its child run, unless there are several
 					continue
 				}
 				t.To = cmp.Or(s.Agent, t.To, s.AgentID, "agent")
@@ -268,6 +274,15 @@ func (e *emitter) delegations(spans []*Span, tools map[string]*Span) {
 			}
 		}
 	}
+}
+
+// elsewhere is the name of the call in another session that caused the run of a span; empty: it is not known, or in the same one.
+func (e *emitter) elsewhere(s *Span, k *known) string {
+	at := e.tree.nodes[s.Parent]
+	if s.Stated == "" || at == nil || at.Kind != Tool || e.tree.sessionOf(at) == e.tree.sessionOf(k) {
+		return ""
+	}
+	return "span:" + s.Trace + "/" + at.ID
 }
 
 // ours reports whether another sidecar sent the span.
@@ -299,10 +314,18 @@ func (e *emitter) add(p place, kind msg.Kind, key string, at int64, c msg.Comple
 	return &e.queue[len(e.queue)-1]
 }
 
-// flush emits the queue, in the order of the times: what ends with its run comes before the end of that.
+// flush emits the queue, in the order of the times: what ends with its run comes before the end of that. A run of
+// another sidecar begins with its span, whose start is the run's, also where a clock was turned back in it.
 func (e *emitter) flush(out *decoder.Output) {
+	began := make(map[string]int64)
+	for i := range e.queue {
+		if m := &e.queue[i]; m.Signal == msg.RunStart && e.stated[m.Run] {
+			began[m.Run] = m.Time
+		}
+	}
+	at := func(m *msg.Message) int64 { return max(m.Time, began[m.Run]) }
 	slices.SortStableFunc(e.queue, func(a, b msg.Message) int {
-		return cmp.Or(cmp.Compare(a.Time, b.Time), ends(&a)-ends(&b))
+		return cmp.Or(cmp.Compare(at(&a), at(&b)), e.starts(&a)-e.starts(&b), ends(&a)-ends(&b))
 	})
 	for _, m := range e.queue {
 		m.Tool.ProtocolID = counted(e.tree.trace.ID, m.Tool.CallID)
@@ -315,6 +338,13 @@ func (e *emitter) flush(out *decoder.Output) {
 			e.Seen.Add(name, maxSeen)
 		}
 	}
+}
+
+func (e *emitter) starts(m *msg.Message) int {
+	if m.Signal == msg.RunStart && e.stated[m.Run] {
+		return 0
+	}
+	return 1
 }
 
 func ends(m *msg.Message) int {
@@ -340,7 +370,8 @@ func (e *emitter) begin(s *Span, k *known, p place) {
 		c = msg.Summary // its agent's span may follow
 	}
 	parent, call := e.tree.cause(k)
-	if parent == "" && s.Above != "" {
+	unlinked := s.Stated != "" && s.Parent == "" // it names a parent that the other sidecar has not found
+	if parent == "" && !unlinked {
 		parent = s.Above
 	}
 	m := e.add(p, msg.Status, "run:"+p.run, s.Start, c)
@@ -371,7 +402,13 @@ func (e *emitter) begin(s *Span, k *known, p place) {
 			e.Dropped = 0
 		}
 	}
-	if parent != "" && parent != p.run {
+	if unlinked {
+		m.SetAttr("parent_run", s.Above)
+	}
+	switch elsewhere := e.elsewhere(s, k); {
+	case elsewhere != "":
+		m.ParentRun, m.Delegation.CorrelationID = msg.UnknownRun, elsewhere
+	case parent != "" && parent != p.run:
 		m.ParentRun, m.ParentCall = parent, call
 		if m.Delegation.Link = msg.ByTrace; call == "" {
 			m.Delegation.Link = msg.ByParent
@@ -430,7 +467,9 @@ func (e *emitter) agent(s *Span, p place, asked, spoken, counted bool) {
 	}
 	m := e.end(s, p)
 	if m != nil && e.ours(s) {
-		m.Model = s.Model // of a run whose responses are none of its spans
+		if m.Model = s.Model; s.Stated != "" && s.Model != "" { // not that of its first response, or it has none
+			m.SetAttr(msg.ModelOf, "run")
+		}
 	}
 	if m != nil && s.Finish != "" {
 		m.FinishReason = s.Finish
@@ -495,7 +534,7 @@ func (e *emitter) output(part Part, s *Span, p place, key, response string) {
 			return
 		}
 		m.Role, m.Tool.CallID, m.Tool.Name, m.Tool.Server = msg.RoleAssistant, call, cmp.Or(part.Tool, "unknown"), conversation.ToolServer(part.Tool)
-		m.Tool.Arguments, m.ResponseID, m.Model, m.Provider = msg.Plain(part.Text), response, cmp.Or(s.Model, s.Asked), e.provider(s)
+		m.Tool.Arguments, m.ResponseID, m.Model, m.Provider = msg.Plain(part.Text), response, s.answered(), e.provider(s)
 		return
 	}
 	kind := part.Kind
@@ -506,7 +545,7 @@ func (e *emitter) output(part Part, s *Span, p place, key, response string) {
 		m.Role, m.Content, m.ResponseID, m.Model, m.Provider = msg.RoleAssistant, msg.Plain(part.Text), response, s.Model, e.provider(s)
 		switch {
 		case response != "":
-			m.Model = cmp.Or(s.Model, s.Asked)
+			m.Model = s.answered()
 		case e.ours(s): // its responses have spans of their own: no model wrote this
 			m.Model, m.Provider = "", ""
 		}
@@ -522,7 +561,7 @@ func (e *emitter) chat(s *Span, p place) {
 		e.input(part, p, s.Start)
 	}
 	if m := e.add(p, msg.Status, "request:"+id, s.Start, msg.Complete); m != nil {
-		m.Hidden, m.Signal, m.Model, m.Provider = true, msg.ModelStart, cmp.Or(s.Asked, s.Model), e.provider(s)
+		m.Hidden, m.Signal, m.Model, m.Provider = true, msg.ModelStart, s.asked(), e.provider(s)
 		m.ParentKey = parentKey(p, s)
 		m.Agent.Name, m.Agent.ID = s.Agent, s.AgentID
 		m.SetAttr("type", "request")
@@ -536,7 +575,7 @@ func (e *emitter) chat(s *Span, p place) {
 	answer := func(kind msg.Kind, key string, at int64) *msg.Message {
 		m := e.add(p, kind, key, at, msg.Complete)
 		if m != nil {
-			m.Hidden, m.ResponseID, m.Model, m.Provider = true, id, cmp.Or(s.Model, s.Asked), e.provider(s)
+			m.Hidden, m.ResponseID, m.Model, m.Provider = true, id, s.answered(), e.provider(s)
 		}
 		return m
 	}
@@ -588,9 +627,9 @@ func (e *emitter) tool(s *Span, p place) {
 		if s.Response != "" {
 			m.Provider = e.provider(s)
 		}
-		if s.To+s.Child != "" {
+		if s.delegates() {
 			m.Kind = msg.Delegation
-			m.Delegation = msg.Delegate{To: s.To, Task: msg.Plain(s.Task), ChildRun: s.Child}
+			m.Delegation = msg.Delegate{To: s.To, Task: msg.Plain(s.Task), ChildRun: s.Child, CorrelationID: s.meets}
 			if s.Child != "" {
 				m.Delegation.Link = msg.ByTrace
 			}
@@ -607,11 +646,14 @@ func (e *emitter) tool(s *Span, p place) {
 		m.Tool.Duration = s.End - s.Start
 		if s.Failed {
 			m.IsError, m.Tool.ErrorType = true, ident.Bounded(cmp.Or(s.ErrorType, "tool_error"))
-			if s.Result == "" {
+			switch {
+			case s.Stated != "": // which has the result apart
+				m.SetAttr("status_message", s.Message)
+			case s.Result == "":
 				m.Content = msg.Plain(s.Message)
 			}
 		}
-		if s.To+s.Child != "" {
+		if s.delegates() {
 			m.Kind = msg.DelegationResult
 		}
 	}
@@ -658,7 +700,7 @@ func (e *emitter) step(s *Span, p place) {
 		m.SetAttr("name", s.Name)
 		m.SetAttr("duration_ns", strconv.FormatInt(s.End-s.Start, 10))
 	}
-	for _, f := range [...]msg.Attr{{Key: "operation", Value: s.Op}, {Key: "agent", Value: s.Agent}, {Key: "model", Value: cmp.Or(s.Model, s.Asked)}, {Key: "error", Value: s.ErrorType}, {Key: "response", Value: s.Response}, {Key: "call", Value: s.Call}, {Key: "tool", Value: s.Tool}, {Key: "finish_reason", Value: s.Finish}} {
+	for _, f := range [...]msg.Attr{{Key: "operation", Value: s.Op}, {Key: "agent", Value: s.Agent}, {Key: "model", Value: s.answered()}, {Key: "error", Value: s.ErrorType}, {Key: "response", Value: s.Response}, {Key: "call", Value: s.Call}, {Key: "tool", Value: s.Tool}, {Key: "finish_reason", Value: s.Finish}} {
 		m.SetAttr(f.Key, f.Value)
 	}
 	m.Attrs = append(append(m.Attrs, s.Params...), s.Attrs...)

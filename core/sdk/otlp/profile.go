@@ -79,6 +79,8 @@ const (
 	Delegate
 	Task
 	ChildRun
+	StatedKind
+	StatedModel
 	ErrorType
 	ErrorMessage
 	System
@@ -241,6 +243,10 @@ func (s *Span) text(r *reader, f Field) *string {
 		return &s.To
 	case ChildRun:
 		return &s.Child
+	case StatedKind:
+		return &s.Stated
+	case StatedModel:
+		return &s.stated
 	case ErrorType:
 		return &s.ErrorType
 	case EventName:
@@ -349,6 +355,9 @@ func (r *reader) done(s *Span) {
 	}
 	if s.Counted {
 		s.count(!r.profile.Beside, r.profile.Outside)
+	}
+	if s.Stated != "" {
+		s.Model = s.stated
 	}
 }
 

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,10 @@ type Span struct {
 	Task   string `json:",omitempty"`
 	Child  string `json:",omitempty"` // run that the call caused
 
+	// Stated is the kind that another sidecar states, as msg.SpanKind writes it: nothing has to be inferred
+	// then, as whether a call hands work over, and Model is the one of its span.
+	Stated string `json:",omitempty"`
+
 	System string `json:",omitempty"`
 	Tools  string `json:",omitempty"` // definitions, JSON
 	In     []Part `json:",omitempty"`
@@ -82,6 +87,8 @@ type Span struct {
 
 	counts         counts
 	request, reply string  // as a framework has them
+	stated         string  // model
+	meets          string  // of a call: the name that it shares with a run in another session
 	took           float64 // ns
 }
 
@@ -147,6 +154,30 @@ func counted(trace, call string) string {
 		return id
 	}
 	return ""
+}
+
+// answered is the model that answered, as far as the span distinguishes it from the one that was asked for.
+func (s *Span) answered() string {
+	if s.Stated != "" {
+		return s.Model
+	}
+	return cmp.Or(s.Model, s.Asked)
+}
+
+// asked is the model that was asked for, likewise.
+func (s *Span) asked() string {
+	if s.Stated != "" {
+		return s.Asked
+	}
+	return cmp.Or(s.Asked, s.Model)
+}
+
+// delegates reports whether a call hands work over.
+func (s *Span) delegates() bool {
+	if s.Stated != "" {
+		return s.Stated == msg.SpanDelegation.String()
+	}
+	return s.To+s.Child != ""
 }
 
 // Attr adds an attribute to the message of the span.
