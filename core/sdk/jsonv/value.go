@@ -157,15 +157,9 @@ func (v Value) equal(s string) bool {
 func (v Value) Bool() bool { return v.Kind() == True }
 
 // Int returns a number's integer part that fits; 0 for any other kind. A number
-// with a fraction or an exponent is truncated. A string of up to 18 digits is their number:
-// gateways and exporters in protobuf's JSON write counts so.
+// with a fraction or an exponent is truncated.
 func (v Value) Int() int64 {
-	const longest = 20 // with the quotes
-	if text := v.Peek(); v.Is(String) && len(text) <= longest {
-		i, _ := strconv.ParseInt(string(text[1:len(text)-1]), 10, 64)
-		return i
-	}
-	if !v.Is(Number) {
+	if v.Kind() != Number {
 		return 0
 	}
 	raw := string(v.Peek())
