@@ -39,7 +39,7 @@ func (d *chat) record(v jsonv.Value) {
 	case id == "" || !typ.In("user", "assistant", "tool_result", "system"):
 		d.Unknown(cmp.Or(ident.Of(typ), "record"), v)
 	case !d.isNew(id):
-		v.Skip("message", "systemPayload")
+		v.Skip("message", "systemPayload", "subtype", "promptId", "toolCallResult", "usageMetadata")
 	case typ.Equal("assistant"):
 		d.assistant(id, v, parts, at)
 	case typ.Equal("system"):

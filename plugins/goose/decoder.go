@@ -38,7 +38,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "goose",
-			Revision:   2,
+			Revision:   3,
 			Summary:    "Sessions of Goose: its database, its files, exports and what goose run prints.",
 			Transports: []frame.Kind{frame.Line, frame.Body},
 			Documents:  []string{"*.json"},
@@ -342,7 +342,8 @@ func (d *stream) piece(c jsonv.Value, key string, user, hidden bool, r *conversa
 	case typ.Equal("toolResponse"):
 		d.result(c, key)
 		return
-	case typ.Equal("actionRequired"), typ.Equal("toolConfirmationRequest"), typ.Equal("systemNotification"), typ.Equal("redactedThinking"):
+	case typ.In("actionRequired", "toolConfirmationRequest", "systemNotification", "redactedThinking",
+		"contextLengthExceeded", "summarizationRequested", "conversationCompacted"): // the last three until 2025
 		m = record.Hide(d.add(msg.Status, key), typ.Str())
 		m.Content = c.First("msg", "prompt").Text()
 		m.SetAttr("data", conversation.ShortJSON(c.Get("data")))

@@ -34,8 +34,8 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "hermes",
-			Revision:   1,
-			Summary:    "Sessions of Hermes Agent, in its database and its files.",
+			Revision:   2,
+			Summary:    "Sessions of Hermes Agent, in its database, its files and its exports.",
 			Transports: []frame.Kind{frame.Line, frame.Body},
 			Documents:  []string{"*.json"},
 			Tables: json.RawMessage(`{"tables":[
@@ -110,10 +110,20 @@ func (d *stream) Read() {
 }
 
 // inFile decodes a record that is no row: a line of a session file, whose first one has the role session_meta,
-// or a file that has a whole session. It reports whether it is one of them.
+// a file that has a whole session, or a session that was exported: its row, with the rows of its messages. It
+// reports whether it is one of them.
 func (d *stream) inFile() bool {
 	v := d.Root
-	whole := v.Get("messages").Is(jsonv.Array) && v.Get("session_id").Is(jsonv.String)
+	whole := v.Get("messages").Is(jsonv.Array)
+	if whole && v.Get("started_at").Exists() && ident.Peek(v.Get("id")) != "" {
+		d.enter(ident.Of(v.Get("id")))
+		d.session(v)
+		for m := range v.Get("messages").Elems() {
+			d.message(m)
+		}
+		return true
+	}
+	whole = whole && v.Get("session_id").Is(jsonv.String)
 	if !whole && !v.Get("role").Is(jsonv.String) {
 		return false
 	}
@@ -168,7 +178,7 @@ func (d *stream) session(v jsonv.Value) {
 	s := d.s
 	s.Model, s.Provider = cmp.Or(ident.Of(v.Get("model")), s.Model), cmp.Or(ident.Of(v.Get("billing_provider")), s.Provider)
 	d.At = conversation.TimeOf(v.Get("started_at"))
-	parent, config := ident.Of(v.Get("parent_session_id")), v.Get("model_config")
+	parent, config := ident.Of(v.Get("parent_session_id")), inner(v.Get("model_config"))
 	delegated := v.Get("source").Equal("subagent") || ident.Peek(config.Get("_delegate_from")) == parent
 	own := ident.Peek(config.Get("_branched_from")) == parent || ident.Peek(config.Get("_reset_from")) == parent
 	if parent != "" && parent != s.ID && s.Root == s.ID && !own {
@@ -177,7 +187,7 @@ func (d *stream) session(v jsonv.Value) {
 		}
 	}
 	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
-	m.Complete = msg.Summary
+	m.Complete, m.Content = msg.Summary, v.Get("system_prompt").Text()
 	conversation.Attrs(m, v, "source", "title", "cwd", "git_branch", "end_reason", "profile_name")
 	m.SetAttr("parent_session_id", parent)
 	m.SetAttr("model", s.Model)
@@ -256,6 +266,17 @@ func text(v jsonv.Value) msg.Text {
 	return v.Text()
 }
 
+// inner returns the value of a JSON text: an export has columns as texts, and rows that older versions of
+// Hermes wrote again have their calls encoded twice.
+func inner(v jsonv.Value) jsonv.Value {
+	var doc jsonv.Doc
+	if !v.Is(jsonv.String) || doc.Parse([]byte(v.PeekStr())) != nil || doc.Root().Len() == 0 {
+		return v
+	}
+	v.MarkRead()
+	return doc.Root()
+}
+
 func empty(v jsonv.Value) bool { return len(v.Escaped()) == 0 && v.Len() == 0 }
 
 // answer decodes a response of the model: its thought, its text and its calls.
@@ -275,7 +296,7 @@ func (d *stream) answer(v jsonv.Value, key string) {
 		r.Said(d.add(msg.Assistant, key), text(content)).FinishReason = finish
 	}
 	n := 0
-	for c := range v.Get("tool_calls").Elems() {
+	for c := range inner(v.Get("tool_calls")).Elems() {
 		d.call(c, conversation.Ordinal(key+"/call", &n), &r)
 	}
 	if n > 0 {

@@ -5,6 +5,8 @@
 //
 //   - Entries of a file are a tree: several entries with one parentId are branches. A branch that was
 //     left did happen, and counts.
+//   - The file of a fork begins with copies of the entries of another session, which have their ids and
+//     times: they are older than the file's head.
 //   - Of the lines of --mode json, turn_end and agent_end repeat messages, message_start and
 //     message_update have them while they are written, and tool_execution_* repeat calls and results:
 //     message_end alone has each message once.
@@ -34,7 +36,7 @@ import (
 // New returns the factory of decoders of the sessions under a name.
 func New(name, summary string, leavesOut []byte) decoder.Factory {
 	return record.Format[state]{
-		Info:      decoder.Info{Name: name, Revision: 4, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		Info:      decoder.Info{Name: name, Revision: 5, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
@@ -74,6 +76,9 @@ type state struct {
 	Run      conversation.Run
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 	Seen     bounded.Set[string]       `json:",omitzero"` // entries
+
+	From   string            `json:",omitempty"` // the session whose entries are copied here, until the first that is no copy
+	Forked conversation.Time `json:",omitzero"`
 }
 
 // call is a tool call.
@@ -86,14 +91,23 @@ type call struct {
 // In returns the session.
 func (d *stream) In() (session, run string) { return d.session(), "" }
 
-func (d *stream) session() string { return cmp.Or(d.Session, d.Origin, "unknown") }
+func (d *stream) session() string { return cmp.Or(d.From, d.Session, d.Origin, "unknown") }
 
 // Read decodes one entry of a file or one line of --mode json.
 func (d *stream) Read() {
 	typ := d.Root.Get("type")
 	d.At, d.id = conversation.TimeOf(d.Root.Get("timestamp")), ident.Of(d.Root.Get("id"))
+	if d.From != "" && (d.At.Nanos >= d.Forked.Nanos || typ.In("agent_start", "turn_start", "message_start", "message_end")) {
+		d.From, d.Begun = "", false
+	}
+	first := len(d.Out.Messages)
 	if !d.record(conversation.Cut(typ.PeekStr(), ident.Max), d.Root) {
 		d.Unknown(ident.Of(typ), d.Root)
+	}
+	for i := range d.Out.Messages[first:] {
+		if d.From != "" && !typ.Equal("session") {
+			d.Out.Messages[first+i].Complete = msg.Summary // the original replaces it
+		}
 	}
 }
 
@@ -103,7 +117,7 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 	known := v.Get("type").In("session", "message", "message_end", "model_change", "thinking_level_change", "compaction", "branch_summary",
 		"custom", "custom_message", "label", "session_info", "agent_start", "agent_end", "agent_settled", "turn_start", "turn_end", "message_start", "message_update",
 		"tool_execution_start", "tool_execution_update", "tool_execution_end", "queue_update", "compaction_start", "compaction_end", "auto_compaction_start", "auto_compaction_end",
-		"auto_retry_start", "auto_retry_end", "extension_error", "leaf", "mode_change")
+		"auto_retry_start", "auto_retry_end", "extension_error", "leaf", "mode_change", "entry_appended")
 	if !known {
 		return false
 	}
@@ -123,6 +137,9 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		m := d.status("session:"+d.session(), typ)
 		m.SetAttr("version", v.Get("version").Digits())
 		conversation.Attrs(m, v, "id", "cwd", "parentSession", "branchedFrom")
+		if from := v.First("parentSession", "branchedFrom").PeekStr(); from != "" {
+			d.From, d.Forked = sessionOf(from), d.At
+		}
 	case "model_change":
 		d.Model, d.Provider = cmp.Or(ident.Of(v.Get("modelId")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider)
 		conversation.Attrs(d.status(d.key(v), typ), v, "modelId", "provider")
@@ -141,8 +158,8 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		if d.Run.Active() && !v.Get("willRetry").Bool() {
 			d.stop("stop", "stop:"+d.Run.ID)
 		}
-	case "agent_start", "turn_start", "turn_end", "message_start", "message_update", "tool_execution_start", "tool_execution_update", "tool_execution_end":
-		for _, name := range [...]string{"message", "toolResults", "assistantMessageEvent", "usage", "toolCallId", "toolName", "args", "partialResult", "result", "isError"} {
+	case "agent_start", "turn_start", "turn_end", "message_start", "message_update", "tool_execution_start", "tool_execution_update", "tool_execution_end", "entry_appended":
+		for _, name := range [...]string{"entry", "message", "toolResults", "assistantMessageEvent", "usage", "toolCallId", "toolName", "args", "partialResult", "result", "isError"} {
 			v.Get(name).MarkRead() // message_end has the message
 		}
 	default:
