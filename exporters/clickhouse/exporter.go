@@ -104,7 +104,16 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	}
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals()}}, nil
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}}, nil
+}
+
+// Unread notes whether the rows have no reader at present: what is derived from them for readers waits then, for minutes at
+// most. Budgets are a reader.
+func (x *Exporter) Unread(unread bool) {
+	x.keeper.unread.Store(unread && len(x.settings.Budgets) == 0)
+	if !unread {
+		x.keeper.read.ring()
+	}
 }
 
 // Prepare connects and makes sure that the tables are there and fit. Export does
