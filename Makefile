@@ -45,6 +45,7 @@ demo: build
 # The whole test suite: everything that CI runs. The first one sends to a real
 # collector, a module of its own, which takes a minute or two to build once.
 test: build lint conformance
+	$(GO) test -C core/internal/tools -count=1 -timeout 15m -run '^TestInstall$$' ./release
 	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
 	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -vet=off -p 4 -shuffle=on -timeout 40m ./... # lint has vetted them
@@ -162,7 +163,7 @@ release:
 	@$(RELEASE) -out '$(DIST)' -only '$(ONLY)'
 
 # Makes the release of this platform twice and compares the bytes; installs its deb in an empty root, starts what
-# it installed, reads a conversation, and removes it again.
+# it installed, reads a conversation, and removes it again. make test does the second with the programs in bin.
 release-test:
 	$(GO) test -C core/internal/tools -count=1 -timeout 15m ./release
 
