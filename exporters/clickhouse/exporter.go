@@ -243,6 +243,7 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if err == nil && fresh {
 		x.keeper.note(x.began)
 		x.began = time.Time{}
+		x.alerting.spent.Store(true)
 	}
 	return err
 }

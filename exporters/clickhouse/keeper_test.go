@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +107,45 @@ func TestWorkWaitsForAnOpenEngine(t *testing.T) {
 	}
 	if err := (standby{}).pause(t.Context(), 0); err != nil {
 		t.Errorf("a server: %v", err)
+	}
+}
+
+// TestBudgetsOfAClosedStore: budgets are looked at when rows were stored since, also where the embedded store has closed its engine
+// seconds behind them; where none were, the look opens no engine.
+func TestBudgetsOfAClosedStore(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statements atomic.Int32
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/standby" {
+			fmt.Fprintln(w, "yes")
+			return
+		}
+		statements.Add(1)
+		http.Error(w, "it fails", http.StatusInternalServerError)
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	x, err := New(t.Context(), Settings{
+		Conn:    ConnSettings{DSN: "http+unix://default@" + url.PathEscape(socket) + "/earshot"},
+		Budgets: []attribution.Budget{{Name: "day"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.conn.Close()
+	x.ready = true
+	if list, err := x.Alerts(t.Context(), time.Now()); list != nil || err != nil || statements.Load() > 0 {
+		t.Errorf("nothing was stored: %v, %v after %d statements", list, err, statements.Load())
+	}
+	x.alerting.spent.Store(true)
+	for range 2 { // a look that fails is taken again
+		if _, err := x.Alerts(t.Context(), time.Now()); err == nil || statements.Swap(0) == 0 {
+			t.Errorf("rows were stored: %v, and no statement", err)
+		}
 	}
 }
 
