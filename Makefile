@@ -47,6 +47,7 @@ demo: build
 # goroutine's, and the race detector makes its suite seven times as long: package plugins runs all of
 # them in parallel under it, and conformance has run the whole suite.
 test: build lint conformance
+	$(GO) test -C core/internal/tools -count=1 -timeout 15m -run '^TestInstall$$' ./release
 	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
 	$(GO) test -short -vet=off -shuffle=on ./plugins/...
@@ -165,7 +166,7 @@ release:
 	@$(RELEASE) -out '$(DIST)' -only '$(ONLY)'
 
 # Makes the release of this platform twice and compares the bytes; installs its deb in an empty root, starts what
-# it installed, reads a conversation, and removes it again.
+# it installed, reads a conversation, and removes it again. make test does the second with the programs in bin.
 release-test:
 	$(GO) test -C core/internal/tools -count=1 -timeout 15m ./release
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // get asks on a connection of its own.
@@ -188,6 +191,63 @@ func TestStandbyFlushes(t *testing.T) {
 	if got := s.query(t, "SELECT count() > 0 FROM t"); got != "1" {
 		t.Error("the reader did not wait for the rows that were held back")
 	}
+}
+
+// TestStandbyWriterIsNoReader: a writer whose statement opens the engine is not asked for a flush by it, however long the head
+// of its request is; else it would store each row by itself for a while. A reader behind it asks.
+func TestStandbyWriterIsNoReader(t *testing.T) {
+	s := start(t, t.TempDir(), "--standby", "1s")
+	s.query(t, "CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a")
+	s.closesEngine(t)
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dialer(s.socket), DisableKeepAlives: true}}
+	post := func(query, body string) string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+query, strings.NewReader(body))
+		if err != nil {
+			return err.Error()
+		}
+		r.Header.Set("X-Earshot-Writer", "1")
+		resp, err := client.Do(r)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return strings.TrimSpace(string(b))
+	}
+	c, err := net.Dial("unix", s.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "POST /flush?writer=1&done=7 HTTP/1.0\r\n\r\n")
+	waitFor(t, "the writer's request to be read", func() bool { return unread(t, c) == 0 })
+	if got := post("/?query="+url.QueryEscape("INSERT INTO t /* "+strings.Repeat("x", 5000)+" */ FORMAT TSV"), "1\n"); got != "" {
+		t.Fatal(got)
+	}
+	if b, err := io.ReadAll(c); err != nil || !strings.HasSuffix(strings.TrimSpace(string(b)), "\n7") {
+		t.Errorf("the writer was asked for a flush: %q, %v", b, err)
+	}
+	asked := make(chan string, 1)
+	go func() { asked <- post("/flush?writer=1&done=7", "") }()
+	if got := s.query(t, "SELECT count() FROM t"); got != "1" {
+		t.Errorf("%s rows", got)
+	}
+	if got := <-asked; got != "8" {
+		t.Errorf("the writer was not asked for a flush by a reader: %q", got)
+	}
+}
+
+// unread is about how many bytes the other end of a connection has not read.
+func unread(t *testing.T, c net.Conn) (n int) {
+	t.Helper()
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed := raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) }); failed != nil || err != nil {
+		t.Fatal(failed, err)
+	}
+	return n
 }
 
 // TestStandbyFolderIsLost: the question whether a store has an engine opens it where its folder is another one.

@@ -68,17 +68,28 @@ func (v *storedCheck) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			after := storeEvery / 2
-			if v.runner.store != nil && !v.exported.Load() {
-				if after = idleStoreEvery; v.runner.store.Standby(ctx) {
-					continue // nothing was stored since its last check
-				}
+			after, ask := v.due(ctx)
+			if !ask {
+				continue
 			}
 			within, cancel := context.WithTimeout(ctx, storeEvery)
 			_ = v.check(within, after) // the exports report a destination that does not answer
 			cancel()
 		}
 	}
+}
+
+// due returns how old a check may be, and false while an embedded store has closed its engine: it is checked before
+// the next batch, and the question would open it.
+func (v *storedCheck) due(ctx context.Context) (after time.Duration, ask bool) {
+	switch {
+	case v.runner.store == nil:
+	case v.runner.store.Standby(ctx):
+		return 0, false
+	case !v.exported.Load():
+		return idleStoreEvery, true
+	}
+	return storeEvery / 2, true
 }
 
 // check compares the destination with the checkpoint: at the first time, and when it has another

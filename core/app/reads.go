@@ -11,6 +11,8 @@ import (
 // and sent when there is one: the store has its statement wait for that. As long as the store cannot be
 // asked, rows are sent as if there were.
 //
+// What the exporter derives from rows, it derives for readers: its Unread is called with whether there is none.
+//
 // Rows wait for no other exporter: a receiver of spans and the people who are notified do not ask.
 func (r *runner) watchReads(ctx context.Context, c *config.Config) {
 	read, unread := time.Duration(c.Delivery.FlushInterval), time.Duration(c.Store.FlushUnread)
@@ -27,6 +29,10 @@ func (r *runner) watchReads(ctx context.Context, c *config.Config) {
 			r.pipeline.SetFlushInterval(d)
 		}
 	}
+	derives, _ := r.exporters[0].Exporter.(interface{ Unread(bool) })
+	if derives == nil {
+		derives = derivesNothing{}
+	}
 	var done uint64
 	for {
 		asked, err := r.store.NextRead(ctx, done)
@@ -36,6 +42,7 @@ func (r *runner) watchReads(ctx context.Context, c *config.Config) {
 		case err != nil:
 			r.Logger.Debug("reads of the store are not known", "error", err)
 			set(read)
+			derives.Unread(false)
 			select {
 			case <-ctx.Done():
 				return
@@ -43,12 +50,19 @@ func (r *runner) watchReads(ctx context.Context, c *config.Config) {
 			}
 		case asked == done: // no reader
 			set(unread)
+			derives.Unread(true)
 		default:
 			set(read)
 			within, cancel := context.WithTimeout(ctx, time.Second)
 			_ = r.pipeline.Store(within) // the statement does not wait for longer; the rows come later
 			cancel()
+			derives.Unread(false) // behind the rows, which it is to derive from
 			done = asked
 		}
 	}
 }
+
+// derivesNothing is an exporter that derives nothing from rows.
+type derivesNothing struct{}
+
+func (derivesNothing) Unread(bool) {}

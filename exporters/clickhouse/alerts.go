@@ -18,18 +18,22 @@ var _ export.Alerter = (*Exporter)(nil)
 type alerting struct {
 	budgets budgeting
 	changes changing
+	spent   atomic.Bool // rows were stored since the last look at budgets
 }
 
-// Alerts implements export.Alerter: the alerts of budgets, and the changes that were found. While the embedded store
-// has closed its engine nothing is spent; a budget whose period ends then is looked at when the engine is open.
+// Alerts implements export.Alerter: the alerts of budgets, and the changes that were found. Where nothing was stored since the
+// last look, nothing is spent: while the embedded store has closed its engine, a budget whose period ends waits until it is open.
 func (x *Exporter) Alerts(ctx context.Context, now time.Time) ([]msg.Verdict, error) {
 	if !x.isReady() {
 		return nil, nil
 	}
-	if len(x.settings.Budgets) > 0 && x.conn.standby.now(ctx) {
+	if len(x.settings.Budgets) > 0 && !x.alerting.spent.Swap(false) && x.conn.standby.now(ctx) {
 		return nil, nil
 	}
 	list, err := x.alerting.budgets.alerts(ctx, x, now)
+	if err != nil {
+		x.alerting.spent.Store(true)
+	}
 	changes, failed := x.alerting.changes.alerts(ctx, x, now)
 	return append(list, changes...), errors.Join(err, failed)
 }

@@ -293,7 +293,8 @@ func TestKeptAttributesAreOneList(t *testing.T) {
 	}
 }
 
-// TestIdleStoreIsNotAsked: the rules are applied when rows were stored, and a store without new rows is left alone.
+// TestIdleStoreIsNotAsked: the rules are applied when rows were stored and have a reader, and a store without new rows is
+// left alone.
 func TestIdleStoreIsNotAsked(t *testing.T) {
 	x, _ := exporter(t, nil)
 	x.keeper.stop() // its own passes
@@ -308,9 +309,9 @@ func TestIdleStoreIsNotAsked(t *testing.T) {
 			return ctx.Err()
 		}
 	}
-	stored := newArrivals()
+	k := &keeper{stored: newArrivals()}
 	var running sync.WaitGroup
-	running.Go(func() { keepAttribution(ctx, p, nil, stored, false, slog.New(slog.DiscardHandler)) })
+	running.Go(func() { keepAttribution(ctx, p, nil, k, false, slog.New(slog.DiscardHandler)) })
 	defer running.Wait()
 	defer cancel()
 	<-rests // the pass of the start
@@ -320,9 +321,19 @@ func TestIdleStoreIsNotAsked(t *testing.T) {
 			t.Fatal("the rules were applied although no row was stored")
 		case <-time.After(50 * time.Millisecond):
 		}
-		stored.note(time.Now())
+		k.note(time.Now())
 		<-rests
 	}
+	k.unread.Store(true)
+	k.note(time.Now())
+	select {
+	case <-rests:
+		t.Fatal("the rules were applied to rows that have no reader")
+	case <-time.After(50 * time.Millisecond):
+	}
+	k.unread.Store(false)
+	k.read.ring()
+	<-rests
 }
 
 // TestFreshStoreHasNoPasses: in a new store the rules are written and nothing is derived or noted, until rows are there.
@@ -343,9 +354,9 @@ func TestFreshStoreHasNoPasses(t *testing.T) {
 			return ctx.Err()
 		}
 	}
-	stored := newArrivals()
+	k := &keeper{stored: newArrivals()}
 	var running sync.WaitGroup
-	running.Go(func() { keepAttribution(ctx, p, nil, stored, true, slog.New(slog.DiscardHandler)) })
+	running.Go(func() { keepAttribution(ctx, p, nil, k, true, slog.New(slog.DiscardHandler)) })
 	defer running.Wait()
 	defer cancel()
 	<-rests
@@ -357,7 +368,7 @@ func TestFreshStoreHasNoPasses(t *testing.T) {
 	began := time.Now()
 	f.batch.Messages = append(f.batch.Messages, f.message("s", began.UnixNano()))
 	export1(t, x, &f.batch)
-	stored.note(began)
+	k.note(began)
 	<-rests
 	if got := count(t, c, "SELECT groupArray(work) FROM attribution FINAL"); got != "['s']" {
 		t.Errorf("attributed: %s", got)

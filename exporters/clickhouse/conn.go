@@ -98,7 +98,7 @@ func open(s ConnSettings, inDatabase bool) (*Conn, error) {
 	c := &Conn{http: opts.Protocol == chgo.HTTP, database: opts.Auth.Database, throttle: &throttle{}}
 	c.redacted = describe(opts)
 	if _, socket, err := unixDSN(strings.TrimPrefix(strings.TrimSpace(s.DSN), "http+unix://")); err == nil && opts.DialContext != nil {
-		c.redacted, c.embedded, c.standby = "unix:"+socket+"/"+c.database, true, standby{socket}
+		c.redacted, c.embedded, c.standby = "unix:"+socket+"/"+c.database, true, standby{socket: socket, stored: new(bell)}
 	}
 	if opts.Compression != nil {
 		c.method = opts.Compression.Method

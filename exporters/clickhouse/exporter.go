@@ -105,7 +105,16 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
 	schema.days = conn.embedded && s.CreateSchema
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals()}}, nil
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}}, nil
+}
+
+// Unread notes whether the rows have no reader at present: what is derived from them for readers waits then, for minutes at
+// most. Budgets are a reader.
+func (x *Exporter) Unread(unread bool) {
+	x.keeper.unread.Store(unread && len(x.settings.Budgets) == 0)
+	if !unread {
+		x.keeper.read.ring()
+	}
 }
 
 // Prepare connects and makes sure that the tables are there and fit. Export does
@@ -235,6 +244,7 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if err == nil && fresh {
 		x.keeper.note(x.began)
 		x.began = time.Time{}
+		x.alerting.spent.Store(true)
 	}
 	return err
 }

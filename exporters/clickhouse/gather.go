@@ -69,7 +69,7 @@ func (x *Exporter) gather(b *export.Batch) bool {
 			return false
 		}
 	}
-	if err := x.write(b); err != nil {
+	if err := g.write(x.writers.jobs(b)); err != nil {
 		x.settings.Logger.Warn("clickhouse: rows are sent at once, in smaller inserts", "error", err)
 		g.keep(len(g.batches))
 		return false
@@ -110,8 +110,7 @@ func (g *gathered) pile(t *table) *pile {
 }
 
 // write encodes the rows of a batch into the file.
-func (x *Exporter) write(b *export.Batch) error {
-	g := &x.gathered
+func (g *gathered) write(jobs []func() *job) error {
 	if g.file == nil {
 		if err := os.MkdirAll(g.dir, 0o700); err != nil {
 			return err
@@ -125,7 +124,7 @@ func (x *Exporter) write(b *export.Batch) error {
 			return err
 		}
 	}
-	for _, next := range x.writers.jobs(b) {
+	for _, next := range jobs {
 		if err := g.append(next()); err != nil {
 			return err
 		}

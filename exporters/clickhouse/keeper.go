@@ -26,6 +26,9 @@ const (
 	// attributeEvery is how often the rules of the dimensions are applied while there is new work. Of the
 	// time that it takes they rest twenty times as much.
 	attributeEvery = 15 * time.Second
+	// attributeUnread is how often they are while the rows have no reader: over a minute's rows it costs the engine
+	// more than to store them.
+	attributeUnread = 5 * time.Minute
 )
 
 // keeper holds the tables of a database below a size, computes the rollups, applies the rules of the
@@ -35,12 +38,28 @@ type keeper struct {
 	done   sync.WaitGroup
 	stored *arrivals
 	grown  atomic.Bool // rows were stored since the size was looked at last
+	unread atomic.Bool // the rows have no reader
+	read   bell        // rung when they have one
+	opened *bell       // rung when rows were stored; nil for a server
 }
 
 // note reports that rows were stored by an insert that began then.
 func (k *keeper) note(began time.Time) {
 	k.grown.Store(true)
 	k.stored.note(began)
+	if k.opened != nil {
+		k.opened.ring()
+	}
+}
+
+// reader waits until the rows have a reader, or for so long.
+func (k *keeper) reader(ctx context.Context, most time.Duration) error {
+	read := k.read.next()
+	if !k.unread.Load() {
+		return ctx.Err()
+	}
+	_, err := read.within(ctx, most)
+	return err
 }
 
 // start starts the keeper of an exporter's tables. A fresh database has no rows: there is nothing to compute before
@@ -50,7 +69,7 @@ func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel = cancel
 	if most := x.settings.MaxSize; most > 0 {
-		size := sizeKeeper{drop: func(ctx context.Context) (int64, string, error) { return x.conn.dropOldest(ctx, most) }, alone: x.conn.embedded, grown: &k.grown}
+		size := sizeKeeper{drop: func(ctx context.Context) (int64, string, error) { return x.conn.dropOldest(ctx, most) }, alone: x.conn.embedded, grown: &k.grown, pause: x.conn.standby.pause}
 		k.done.Go(func() { size.keep(ctx, log) })
 	}
 	first := rollFirst
@@ -58,7 +77,7 @@ func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 		first = settle
 	}
 	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, first, log) })
-	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k.stored, fresh, log) })
+	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k, fresh, log) })
 	if settlesDays(x) {
 		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
 		replaced, err := p.empty(prepare)
@@ -96,13 +115,20 @@ type sizeKeeper struct {
 	drop  func(context.Context) (bytes int64, upTo string, err error) // drops the oldest rows above the size
 	alone bool                                                        // nobody else writes
 	grown *atomic.Bool                                                // rows were stored since the last look
+	pause func(context.Context, time.Duration) error
 }
 
 func (s sizeKeeper) keep(ctx context.Context, log *slog.Logger) {
 	for first := true; first || pause(ctx, sizeEvery) == nil; first = false {
-		if grown := s.grown.Swap(false); s.alone && !grown && !first {
-			continue
+		if s.alone && !first {
+			if !s.grown.Load() {
+				continue
+			}
+			if s.pause(ctx, 0) != nil { // no look opens the engine
+				return
+			}
 		}
+		s.grown.Store(false)
 		n, oldest, err := s.drop(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -142,9 +168,10 @@ func keepRollups(ctx context.Context, p roller, first time.Duration, log *slog.L
 	}
 }
 
-// keepAttribution writes the configured rules, and applies those of the store: at the start, unless the database is fresh,
-// and when rows were stored. Rows of another sidecar in the same database are attributed by that one.
-func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, stored *arrivals, fresh bool, log *slog.Logger) {
+// keepAttribution writes the configured rules, and applies those of the store: at the start, unless the database is
+// fresh, and when rows were stored; seldom while these have no reader, unless a budget needs to know whose they are. Rows of
+// another sidecar in the same database are attributed by that one.
+func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, k *keeper, fresh bool, log *slog.Logger) {
 	var since time.Time // zero at the start, for rows that an earlier process has stored
 	for written := false; ; {
 		began := time.Now()
@@ -157,7 +184,7 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 			_, err = p.pass(ctx, since)
 		}
 		if err == nil {
-			stored.attributed()
+			k.stored.attributed()
 		}
 		if ctx.Err() != nil {
 			return
@@ -176,9 +203,12 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 		select {
 		case <-ctx.Done():
 			return
-		case <-stored.some:
-			since = stored.take()
+		case <-k.stored.some:
 		}
+		if k.reader(ctx, attributeUnread-time.Since(began)) != nil {
+			return
+		}
+		since = k.stored.take()
 	}
 }
 

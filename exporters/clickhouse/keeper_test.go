@@ -3,11 +3,19 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/attribution"
 )
 
 // TestSizeOfAnIdleStore: the size of the embedded store is looked at when rows were stored, and again after a look
@@ -20,7 +28,7 @@ func TestSizeOfAnIdleStore(t *testing.T) {
 			k := keeper{stored: newArrivals()}
 			var mu sync.Mutex
 			looks, dropped, failed := 0, int64(0), error(nil)
-			s := sizeKeeper{alone: alone, grown: &k.grown, drop: func(context.Context) (int64, string, error) {
+			s := sizeKeeper{alone: alone, grown: &k.grown, pause: pause, drop: func(context.Context) (int64, string, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				looks++
@@ -64,4 +72,110 @@ func TestSizeOfAnIdleStore(t *testing.T) {
 			want("a look failed", 2)
 		})
 	}
+}
+
+// TestWorkWaitsForAnOpenEngine: work that is due waits while the embedded store has closed its engine, until rows are stored.
+func TestWorkWaitsForAnOpenEngine(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 10)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "yes")
+		asked <- struct{}{}
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	s := standby{socket: socket, stored: new(bell)}
+	k := keeper{stored: newArrivals(), opened: s.stored}
+	done := make(chan error, 1)
+	go func() { done <- s.pause(t.Context(), 0) }()
+	<-asked
+	select {
+	case <-done:
+		t.Fatal("the work is done while the engine is closed")
+	case <-time.After(50 * time.Millisecond):
+	}
+	k.note(time.Now())
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := s.open(t.Context(), 0); err != nil || len(asked) > 0 {
+		t.Errorf("work that was postponed for long asks whether the engine is open: %v", err)
+	}
+	if err := (standby{}).pause(t.Context(), 0); err != nil {
+		t.Errorf("a server: %v", err)
+	}
+}
+
+// TestBudgetsOfAClosedStore: budgets are looked at when rows were stored since, also where the embedded store has closed its engine
+// seconds behind them; where none were, the look opens no engine.
+func TestBudgetsOfAClosedStore(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statements atomic.Int32
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/standby" {
+			fmt.Fprintln(w, "yes")
+			return
+		}
+		statements.Add(1)
+		http.Error(w, "it fails", http.StatusInternalServerError)
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	x, err := New(t.Context(), Settings{
+		Conn:    ConnSettings{DSN: "http+unix://default@" + url.PathEscape(socket) + "/earshot"},
+		Budgets: []attribution.Budget{{Name: "day"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.conn.Close()
+	x.ready = true
+	if list, err := x.Alerts(t.Context(), time.Now()); list != nil || err != nil || statements.Load() > 0 {
+		t.Errorf("nothing was stored: %v, %v after %d statements", list, err, statements.Load())
+	}
+	x.alerting.spent.Store(true)
+	for range 2 { // a look that fails is taken again
+		if _, err := x.Alerts(t.Context(), time.Now()); err == nil || statements.Swap(0) == 0 {
+			t.Errorf("rows were stored: %v, and no statement", err)
+		}
+	}
+}
+
+// TestUnread: rows without a reader keep what derives from them waiting, for so long or until there is one; budgets are one.
+func TestUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &Exporter{}
+		waits := func(most time.Duration) time.Duration {
+			t.Helper()
+			began := time.Now()
+			if err := x.keeper.reader(t.Context(), most); err != nil {
+				t.Error(err)
+			}
+			return time.Since(began)
+		}
+		if took := waits(time.Minute); took != 0 {
+			t.Errorf("with a reader: %s", took)
+		}
+		x.Unread(true)
+		if took := waits(time.Minute); took != time.Minute {
+			t.Errorf("without: %s", took)
+		}
+		time.AfterFunc(time.Second, func() { x.Unread(false) })
+		if took := waits(time.Minute); took != time.Second {
+			t.Errorf("until there is one: %s", took)
+		}
+		x.settings.Budgets = make([]attribution.Budget, 1)
+		x.Unread(true)
+		if took := waits(time.Minute); took != 0 {
+			t.Errorf("with a budget: %s", took)
+		}
+	})
 }

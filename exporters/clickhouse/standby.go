@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,22 +18,30 @@ const (
 	standbyMost = 70 * time.Minute
 )
 
-// standby is whether an embedded store has closed its engine, because no statement came for minutes.
+// standby is whether an embedded store has closed its engine, because no statement came for a while.
 type standby struct {
 	socket string // empty: a server, which has no such state
+	stored *bell  // rung when rows were stored: the engine is open for seconds then
 }
 
 // pause is pause, and then waits until the engine is open, or work was postponed for long: nothing is stored meanwhile, so
 // the work is of the kind that time alone makes.
 func (s standby) pause(ctx context.Context, d time.Duration) error {
-	for began := time.Now(); ; d = standbyAsked {
-		if err := pause(ctx, d); err != nil {
+	if err := pause(ctx, d); err != nil || s.socket == "" {
+		return err
+	}
+	return s.open(ctx, standbyMost-d)
+}
+
+// open waits until the engine is open, or for so long.
+func (s standby) open(ctx context.Context, most time.Duration) error {
+	stored := s.stored.next()
+	for began := time.Now(); time.Since(began) < most && s.now(ctx); {
+		if rung, err := stored.within(ctx, standbyAsked); rung || err != nil {
 			return err
 		}
-		if time.Since(began) >= standbyMost || !s.now(ctx) {
-			return nil
-		}
 	}
+	return ctx.Err()
 }
 
 // now reports whether the engine is closed. The question does not open it.
@@ -57,4 +66,45 @@ func (s standby) now(ctx context.Context) bool {
 	defer resp.Body.Close()
 	line, _ := bufio.NewReader(resp.Body).ReadString('\n')
 	return strings.TrimSpace(line) == "yes"
+}
+
+// bell wakes those that wait for the next time that it is rung.
+type bell struct {
+	mu   sync.Mutex
+	rung chan struct{}
+}
+
+// ring is a time that a bell is rung: it is closed then.
+type ring <-chan struct{}
+
+func (b *bell) next() ring {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung == nil {
+		b.rung = make(chan struct{})
+	}
+	return b.rung
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung != nil {
+		close(b.rung)
+		b.rung = nil
+	}
+}
+
+// within waits until then, or for so long.
+func (r ring) within(ctx context.Context, d time.Duration) (rung bool, err error) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-r:
+		return true, nil
+	case <-t.C:
+		return false, nil
+	}
 }

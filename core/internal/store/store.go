@@ -33,7 +33,7 @@ type Settings struct {
 	Binary    string        // the executable; empty: beside this one, else in PATH
 	Engine    string        // library, its folder, or a clickhouse executable; empty: the library of this machine, else clickhouse in PATH
 	MaxMemory int64         // bytes; 0: the store's default
-	Standby   time.Duration // after so long without a statement the engine is closed, until the next one; 0: never
+	Standby   time.Duration // after so long without a reader's statement the engine is closed, until the next one; 0: never
 	Logger    *slog.Logger
 	// Fetch is where the fetch of a missing engine is announced. Without it a missing engine is an error.
 	Fetch io.Writer

@@ -54,7 +54,9 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 		}
 		req.settings = append(req.settings, engine.Setting{Name: "max_result_bytes", Value: limit})
 	}
-	req.own = req.writer && st.Query
+	if req.writer && st.Query {
+		req.by = bySelf
+	}
 	if !st.Insert && !req.writer {
 		s.flush.read(r.Context())
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/engine"
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/standby"
 )
 
 // request has the parameters of a request, from its URL and headers.
@@ -27,7 +28,7 @@ type request struct {
 
 	blockCompress   bool   // compress=1
 	blockDecompress bool   // decompress=1
-	own             bool   // a question that a writer asks by itself
+	by              by     // see silence
 	method          string // network_compression_method
 	encoding        string // Content-Encoding of the answer
 	wait            bool   // wait_end_of_query
@@ -46,7 +47,9 @@ func parse(r *http.Request) (*request, error) {
 		database: first(values.Get("database"), r.Header.Get("X-ClickHouse-Database")),
 		format:   first(values.Get("default_format"), r.Header.Get("X-ClickHouse-Format"), "TabSeparated"),
 	}
-	q.writer = r.Header.Get("X-Earshot-Writer") != ""
+	if q.writer = r.Header.Get(standby.WriterHeader) != ""; q.writer {
+		q.by = byWriter
+	}
 	if q.id == "" {
 		q.id = newID()
 	}

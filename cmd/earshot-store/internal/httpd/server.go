@@ -54,8 +54,8 @@ func New(eng *engine.Engine, settings Settings) *Server {
 	return s
 }
 
-// Silent is closed when no statement has run for as long as the settings have it, and the engine has no work
-// of its own.
+// Silent is closed when no reader's statement has run for as long as the settings have it, no writer's for ten seconds, and the
+// engine has no work of its own.
 func (s *Server) Silent() <-chan struct{} { return s.quiet.reached }
 
 // Serve answers until Shutdown, then returns nil.
@@ -126,8 +126,7 @@ func ok(w http.ResponseWriter) {
 // statement answers a request that carries a statement.
 func (s *Server) statement(w http.ResponseWriter, r *http.Request) {
 	defer s.calm.statement()()
-	end, breaks := s.quiet.statement(), true
-	defer func() { end(breaks) }()
+	end := s.quiet.statement()
 	req, err := parse(r)
 	h := w.Header()
 	h.Set("X-ClickHouse-Server-Display-Name", "earshot-store")
@@ -135,12 +134,12 @@ func (s *Server) statement(w http.ResponseWriter, r *http.Request) {
 	if req == nil {
 		req = &request{id: newID()}
 	}
+	defer func() { end(req.by) }()
 	h.Set("X-ClickHouse-Query-Id", req.id)
 	resp := newResponse(w, req, s.eng.Version(), s.spool)
 	defer resp.close()
 	if err == nil {
 		err = s.run(r, req, resp)
-		breaks = !req.own
 	}
 	if err == nil {
 		err = resp.finish()

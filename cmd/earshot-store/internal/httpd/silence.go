@@ -5,50 +5,74 @@ import (
 	"time"
 )
 
-// silence finds out that no statement has run for a time. The questions that a sidecar asks the tables by itself, once a
-// minute, do not break it.
+// silence finds out that no statement has run for a time: a reader will ask again, and is waited for longer than a
+// writer, whose next rows come in a minute. The questions that a writer asks the tables by itself are not waited behind.
 type silence struct {
-	after   time.Duration // 0: never
+	after   time.Duration // a reader's statement; 0: never
 	working func() (bool, error)
 	reached chan struct{}
 
 	mu      sync.Mutex
 	running int
-	last    time.Time // end of the last statement that broke it
+	until   time.Time // it is reached then, unless a statement runs
 	ended   bool      // reached, or closed
 	timer   *time.Timer
 }
 
-// newSilence begins with a silence. working reports whether the engine has work of its own, which ends first.
+// writerKeeps is the time after a writer's statement, if it is shorter. Without a reader rows are stored once a minute, and an
+// engine that is open in between takes a hundred megabytes.
+const writerKeeps = 10 * time.Second
+
+// newSilence begins as behind a writer's statement. working reports whether the engine has work of its own, which ends first.
 func newSilence(after time.Duration, working func() (bool, error)) *silence {
-	s := &silence{after: after, working: working, reached: make(chan struct{}), last: time.Now()}
+	s := &silence{after: after, working: working, reached: make(chan struct{}), until: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if after > 0 {
-		s.timer = time.AfterFunc(after, s.look)
+		s.timer = time.AfterFunc(min(after, writerKeeps), s.look)
 	}
 	return s
 }
 
-// statement notes that a statement runs, until end is called with whether it breaks the silence.
-func (s *silence) statement() (end func(breaks bool)) {
+// by is who has a statement run.
+type by int
+
+const (
+	byReader by = iota
+	byWriter
+	bySelf // a question that a writer asks by itself
+)
+
+// statement notes that a statement runs, until end is called with who had it run.
+func (s *silence) statement() (end func(by)) {
 	if s.timer == nil {
-		return func(bool) {}
+		return func(by) {}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running++
 	s.timer.Stop()
-	return func(breaks bool) {
+	return func(who by) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if breaks {
-			s.last = time.Now()
+		if until := time.Now().Add(s.behind(who)); until.After(s.until) {
+			s.until = until
 		}
 		if s.running--; s.running == 0 && !s.ended {
-			s.timer.Reset(max(time.Until(s.last.Add(s.after)), 0))
+			s.timer.Reset(max(time.Until(s.until), 0))
 		}
 	}
+}
+
+// behind is how long the silence behind a statement is.
+func (s *silence) behind(who by) time.Duration {
+	switch who {
+	case bySelf:
+		return 0
+	case byWriter:
+		return min(s.after, writerKeeps)
+	}
+	return s.after
 }
 
 func (s *silence) look() {
@@ -58,7 +82,7 @@ func (s *silence) look() {
 	switch {
 	case s.running > 0 || s.ended:
 	case working || err != nil:
-		s.timer.Reset(s.after)
+		s.timer.Reset(s.behind(byWriter))
 	default:
 		s.ended = true
 		close(s.reached)

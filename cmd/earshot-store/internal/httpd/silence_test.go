@@ -6,6 +6,33 @@ import (
 	"time"
 )
 
+// TestSilenceBehindWriter: a writer's statement keeps the engine for seconds, and does not shorten a reader's time.
+func TestSilenceBehindWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			statements []by
+			after      time.Duration
+		}{
+			"begin":         {nil, writerKeeps},
+			"writer":        {[]by{byWriter}, writerKeeps},
+			"question":      {[]by{byWriter, bySelf}, writerKeeps},
+			"reader":        {[]by{byReader}, 2 * time.Minute},
+			"reader before": {[]by{byReader, byWriter, bySelf}, 2 * time.Minute},
+			"reader behind": {[]by{byWriter, byReader}, 2 * time.Minute},
+		} {
+			s := newSilence(2*time.Minute, func() (bool, error) { return false, nil })
+			for _, who := range c.statements {
+				s.statement()(who)
+			}
+			began := time.Now()
+			<-s.reached
+			if took := time.Since(began); took != c.after {
+				t.Errorf("%s: reached after %s, want %s", name, took, c.after)
+			}
+		}
+	})
+}
+
 // TestSilence: it is reached after the last statement that breaks it, not while one runs or the engine works, and
 // the questions of a sidecar do not put it off.
 func TestSilence(t *testing.T) {
@@ -22,22 +49,22 @@ func TestSilence(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		s.statement()(true)
+		s.statement()(byReader)
 		time.Sleep(119 * time.Second)
 		if reached() {
 			t.Error("reached before its time")
 		}
 		end := s.statement()
 		time.Sleep(time.Hour)
-		end(false)
+		end(bySelf)
 		time.Sleep(time.Second)
 		if reached() {
 			t.Error("reached while the engine works")
 		}
 		works = false
 		for range 4 {
-			time.Sleep(40 * time.Second)
-			s.statement()(false)
+			time.Sleep(4 * time.Second)
+			s.statement()(bySelf)
 		}
 		if !reached() {
 			t.Error("the questions of a sidecar put it off")

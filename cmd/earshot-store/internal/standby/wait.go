@@ -18,6 +18,9 @@ import (
 // Path is where a store answers whether it has no engine, yes or no. The question is no reason to open one.
 const Path = "/standby"
 
+// WriterHeader is in the requests of a program that stores rows: its statements are not reads.
+const WriterHeader = "X-Earshot-Writer"
+
 // answered begin the requests that need no engine.
 var answered = []string{"GET " + Path + " ", "GET /ping ", "POST /flush?"}
 
@@ -30,6 +33,7 @@ type waiting struct {
 
 	statement chan struct{} // closed when there is one
 	arrived   sync.Once
+	read      bool   // the statement may be a reader's; not written any more when statement is closed
 	direct    *queue // the connections that are answered here
 
 	mu       sync.Mutex
@@ -72,7 +76,7 @@ func Wait(ctx context.Context, l *net.UnixListener, accepted []net.Conn, lost fu
 	case <-w.statement:
 	case err = <-failed:
 	}
-	w.arrived.Do(func() { close(w.statement) })
+	w.end(false)
 	w.mu.Lock()
 	w.ends = true
 	for c := range w.peeked {
@@ -170,7 +174,34 @@ func (w *waiting) place(c *net.UnixConn) {
 		}
 	}
 	w.hold(c)
-	w.arrived.Do(func() { close(w.statement) })
+	w.end(!ofWriter(c, begins))
+}
+
+// end ends the wait, for a statement that may be a reader's or for one that is not.
+func (w *waiting) end(read bool) {
+	w.arrived.Do(func() {
+		w.read = read
+		close(w.statement)
+	})
+}
+
+// headWaits is how many milliseconds the rest of a request's head is waited for: one of more than 4 KiB is sent in parts.
+const headWaits = 20
+
+// ofWriter reports whether the request that begins like this is a writer's. One whose head is long in coming may be a reader's.
+func ofWriter(c *net.UnixConn, begins string) bool {
+	for range headWaits {
+		if head, _, whole := strings.Cut(begins, "\r\n\r\n"); whole {
+			return strings.Contains(head, "\r\n"+WriterHeader+": ")
+		}
+		time.Sleep(time.Millisecond)
+		more, err := peek(c)
+		if err != nil {
+			return false
+		}
+		begins = more
+	}
+	return false
 }
 
 // peek returns the first bytes of a request and leaves them to be read. They may be fewer than it takes to
@@ -180,7 +211,7 @@ func peek(c *net.UnixConn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var b [32]byte
+	var b [16 << 10]byte
 	n := 0
 	failed := raw.Read(func(fd uintptr) bool {
 		n, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK)
@@ -203,7 +234,7 @@ func (w *waiting) serve(out http.ResponseWriter, r *http.Request) {
 	case Path:
 		if w.lost() {
 			fmt.Fprintln(out, "no")
-			w.arrived.Do(func() { close(w.statement) })
+			w.end(false)
 			return
 		}
 		fmt.Fprintln(out, "yes")
@@ -216,8 +247,8 @@ func (w *waiting) serve(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// flush has a writer wait for a statement; it flushes while the engine starts. Until then there is no reader, which it
-// does not ask again.
+// flush has a writer wait for a statement; it flushes while the engine starts, unless the statement is a writer's. Until then
+// there is no reader, which it does not ask again.
 func (w *waiting) flush(out http.ResponseWriter, r *http.Request) {
 	values := r.URL.Query()
 	done, err := strconv.ParseUint(values.Get("done"), 10, 64)
@@ -231,7 +262,9 @@ func (w *waiting) flush(out http.ResponseWriter, r *http.Request) {
 	w.mu.Unlock()
 	select {
 	case <-w.statement:
-		done++
+		if w.read {
+			done++
+		}
 		w.mu.Lock()
 		w.asked = max(w.asked, done)
 		w.mu.Unlock()

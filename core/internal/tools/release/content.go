@@ -47,10 +47,20 @@ func (f file) flat() string {
 	return strings.TrimPrefix(f.path, "usr/")
 }
 
+// host makes an earshot that runs here.
+func (r release) host(ctx context.Context, work string) (string, error) {
+	if r.built != "" {
+		return filepath.Abs(filepath.Join(r.built, "earshot"))
+	}
+	path := filepath.Join(work, "earshot")
+	_, err := command(ctx, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", r.flags(), "-o", path, "./cmd/earshot")
+	return path, err
+}
+
 // shared are the files that do not depend on a platform.
 func (r release) shared(ctx context.Context, work string) ([]file, error) {
-	host := filepath.Join(work, "earshot")
-	if _, err := command(ctx, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", r.flags(), "-o", host, "./cmd/earshot"); err != nil {
+	host, err := r.host(ctx, work)
+	if err != nil {
 		return nil, err
 	}
 	list := []file{
@@ -126,6 +136,10 @@ func (r release) build(ctx context.Context, p platform, work string) ([]file, er
 	}
 	var list []file
 	for _, name := range programs {
+		if r.built != "" {
+			list = append(list, file{path: bin + name, source: filepath.Join(r.built, name), mode: 0o755})
+			continue
+		}
 		path := filepath.Join(work, p.os+"-"+p.arch, name+suffix)
 		if _, err := command(ctx, env, "go", "build", "-ldflags", r.flags(), "-o", path, "./cmd/"+name); err != nil {
 			return nil, err

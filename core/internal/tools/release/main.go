@@ -45,6 +45,8 @@ type release struct {
 	tag     string    // as git has it
 	time    time.Time // of everything in it
 	out     string
+	// built is a folder that has the binaries of this machine's platform already; empty: they are built. A test uses it.
+	built string
 }
 
 func main() {
@@ -103,7 +105,7 @@ func run(ctx context.Context, version, out, only string) error {
 			continue
 		}
 		images[p.arch] = binaries
-		if err := r.packages(p, append(slices.Clone(binaries), shared...)); err != nil {
+		if err := r.packages(p, append(slices.Clone(binaries), shared...), "deb", "rpm", "apk"); err != nil {
 			return err
 		}
 	}

@@ -23,8 +23,8 @@ esac
 `
 )
 
-// packages writes those of the distributions.
-func (r release) packages(p platform, list []file) error {
+// packages writes those of the distributions, in these formats.
+func (r release) packages(p platform, list []file, formats ...string) error {
 	work, err := os.MkdirTemp("", "earshot-packages-")
 	if err != nil {
 		return err
@@ -36,7 +36,8 @@ func (r release) packages(p platform, list []file) error {
 			return err
 		}
 	}
-	for format, packager := range map[string]nfpm.Packager{"deb": deb.Default, "rpm": rpm.DefaultRPM, "apk": apk.Default} {
+	packagers := map[string]nfpm.Packager{"deb": deb.Default, "rpm": rpm.DefaultRPM, "apk": apk.Default}
+	for _, format := range formats {
 		info := nfpm.WithDefaults(&nfpm.Info{
 			Name: "earshot", Arch: p.arch, Platform: "linux", Version: r.version, Section: "net", Priority: "optional",
 			Maintainer: "The Earshot authors <maintainers@earshot.dev>", Homepage: "https://github.com/earshot-dev/earshot", License: "Apache-2.0",
@@ -63,7 +64,7 @@ func (r release) packages(p platform, list []file) error {
 		if err := nfpm.PrepareForPackager(info, format); err != nil {
 			return fmt.Errorf("%s: %w", format, err)
 		}
-		if err := r.write(r.name(p)+"."+format, func(w io.Writer) error { return packager.Package(info, w) }); err != nil {
+		if err := r.write(r.name(p)+"."+format, func(w io.Writer) error { return packagers[format].Package(info, w) }); err != nil {
 			return err
 		}
 	}

@@ -39,9 +39,7 @@ func made(t *testing.T, out string) map[string]string {
 	return sums
 }
 
-// TestRelease makes a release twice, and the files are the same, byte by byte. Then it installs the deb in
-// an empty root, starts the sidecar that is there on a conversation, and removes the package: the
-// configuration stays until it is purged.
+// TestRelease makes a release twice, and the files are the same, byte by byte. Then it installs the deb.
 func TestRelease(t *testing.T) {
 	t.Chdir("../../../..")
 	dir := t.TempDir()
@@ -66,7 +64,26 @@ func TestRelease(t *testing.T) {
 	if list := members(t, filepath.Join(out, "earshot_0.9.0_oci.tar.gz")); !slices.Contains(list, "Dockerfile") || !slices.Contains(list, "linux/"+runtime.GOARCH+"/earshot-store") {
 		t.Errorf("the images' context has %q", list)
 	}
-	install(t, filepath.Join(out, base+".deb"))
+	install(t, filepath.Join(out, base+".deb"), "v0.9.0")
+}
+
+// TestInstall installs a deb of the binaries in bin, which make build leaves there. It is the part of TestRelease that make
+// test can afford: nothing is compiled with a release's flags.
+func TestInstall(t *testing.T) {
+	t.Chdir("../../../..")
+	if _, err := os.Stat("bin/earshot"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("no bin/earshot for Linux: type make build")
+	}
+	version, err := exec.Command("bin/earshot", "version").Output()
+	must(t, err)
+	dir, p := t.TempDir(), platform{"linux", runtime.GOARCH}
+	r := release{version: "0.9.0", tag: "v0.9.0", time: time.Unix(1790000000, 0), out: dir, built: "bin"}
+	shared, err := r.shared(t.Context(), t.TempDir())
+	must(t, err)
+	binaries, err := r.build(t.Context(), p, "")
+	must(t, err)
+	must(t, r.packages(p, append(binaries, shared...), "deb"))
+	install(t, filepath.Join(dir, r.name(p)+".deb"), strings.Fields(string(version))[1])
 }
 
 func members(t *testing.T, path string) []string {
@@ -93,8 +110,9 @@ func members(t *testing.T, path string) []string {
 	}
 }
 
-// install installs a deb in an empty root with the machine's dpkg, which runs the scripts outside of it.
-func install(t *testing.T, deb string) {
+// install installs a deb in an empty root with the machine's dpkg, which runs the scripts outside of it. It starts the sidecar that
+// is there on a conversation, and removes the package: the configuration stays until it is purged.
+func install(t *testing.T, deb, version string) {
 	if _, err := exec.LookPath("dpkg"); err != nil {
 		t.Log("no dpkg on this machine: the deb is not installed")
 		return
@@ -139,7 +157,7 @@ func install(t *testing.T, deb string) {
 		}
 		return string(out)
 	}
-	if out := earshot("version"); !strings.Contains(out, "earshot v0.9.0 ") || !strings.Contains(out, "engine @chdb/") {
+	if out := earshot("version"); !strings.Contains(out, "earshot "+version+" ") || !strings.Contains(out, "engine @chdb/") {
 		t.Errorf("version prints %q", out)
 	}
 	sampled, err := os.ReadFile(filepath.Join(root, sampleFile))
