@@ -61,6 +61,9 @@ func (u use) of(name jsonv.Value) use {
 	return u
 }
 
+// member returns the member that the call names.
+func (u use) member() string { return ident.PeekOrNumber(u.args.Get("member_id")) }
+
 // completed ends a call. 2.9 reports a failed one twice: ToolCallCompleted, ToolCallError.
 func (t *calls) completed(r *run, e *event) {
 	tool := e.v.Get("tool")
@@ -74,8 +77,8 @@ func (t *calls) completed(r *run, e *event) {
 	}
 	m := t.result(r, u, e.at)
 	if m == nil { // emitted before
-		markCopies(tool, "tool_call_id", "tool_name", "tool_args", "result")
-		markCopies(e.v, "error")
+		tool.Skip("tool_call_id", "tool_name", "tool_args", "result")
+		e.v.Skip("error")
 		return
 	}
 	m.Attachments = attachments(e.v)
@@ -94,12 +97,12 @@ func (t *calls) start(r *run, u use, at conversation.Time) *call {
 	ident.Of(u.named)
 	r.Text.close(r, id, at, msg.Complete)
 	r.Text.follow(id)
-	c := &call{Call: conversation.Call{ID: id, Name: u.name}, Nameless: nameless, At: at, Args: sumOf(u.args)}
+	c := &call{Call: conversation.Call{ID: id, Name: u.name}, Nameless: nameless, At: at, Args: sumOf(u.args), delegation: t.delegation(u)}
 	if nameless {
 		t.Nameless++
 	}
-	if t.read(u, &c.delegation) {
-		c.Draft = &draft{Arguments: asText(u.args).String(), Model: r.Model, Provider: r.Provider, Reply: r.Usage.Reply}
+	if c.Delegates {
+		c.Draft = &draft{Arguments: str(u.args), Model: r.Model, Provider: r.Provider, Reply: r.Usage.Reply}
 		t.hand(c)
 		c.delegate(r, early || c.Many)
 	} else {
@@ -136,8 +139,7 @@ func (t *calls) result(r *run, u use, at conversation.Time) *msg.Message {
 		}
 		ident.Of(u.id)
 		ident.Of(u.named)
-		c = &call{Call: conversation.Call{ID: id, Name: u.name}, At: at}
-		t.read(u, &c.delegation)
+		c = &call{Call: conversation.Call{ID: id, Name: u.name}, At: at, delegation: t.delegation(u)}
 		t.Early.Add(id, maxCalls)
 		if r.Joined && r.Text.size() == 0 {
 			r.Text.follow(id) // the first of the calls, as results arrive in their order
@@ -159,7 +161,7 @@ func (t *calls) result(r *run, u use, at conversation.Time) *msg.Message {
 	if c.Delegates {
 		c.delegated(r, m)
 		took = c.lasted(took, at)
-		if to := ident.PeekOrNumber(u.args.Get("member_id")); m.Delegation.ChildRun == "" && to != "" && slug(to) != slug(c.To) {
+		if to := u.member(); m.Delegation.ChildRun == "" && to != "" && slug(to) != slug(c.To) {
 			m.Delegation.To, m.Delegation.ToID = r.s.Names.of(to) // the member that answers, where it is another than the one asked
 		}
 	} else {
@@ -191,12 +193,10 @@ func (t *calls) open(u use, r *run) *call {
 	if id := ident.PeekOrNumber(u.id); id != "" {
 		return t.Open.GetOpen(unique(r, id))
 	}
-	var to delegation
-	t.read(u, &to)
-	args := sumOf(u.args)
+	to, args := t.delegation(u).To, sumOf(u.args)
 	for _, fits := range [...]func(*call) bool{
 		func(c *call) bool { return c.Args == args },
-		func(c *call) bool { return to.To != "" && slug(c.To) == slug(to.To) },
+		func(c *call) bool { return to != "" && slug(c.To) == slug(to) },
 		func(*call) bool { return true },
 	} {
 		if c := t.Open.Oldest(func(c *call) bool { return c.Nameless && c.Name == u.name && fits(c) }); c != nil {

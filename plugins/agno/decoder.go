@@ -23,6 +23,7 @@
 package agno
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 
@@ -112,8 +113,14 @@ func (s *stream) Flush() {
 	}
 }
 
-// Restored makes the runs those of the stream.
-func (s *stream) Restored() { s.Runs.restore(s) }
+// Restored rebuilds the parts that a snapshot lacks.
+func (s *stream) Restored() {
+	s.Runs.byID = make(map[string]*run)
+	for _, r := range s.Runs.Open {
+		r.s, s.Runs.byID[r.ID] = s, r
+		s.Runs.text += r.Text.size()
+	}
+}
 
 // document decodes a JSON document: an event, or a body that a session is reloaded from.
 func (s *stream) document(kind frame.Kind, name string, data []byte) {
@@ -140,15 +147,8 @@ func (s *stream) stray(typ string, v jsonv.Value) {
 		s.Out.Problem(msg.ReasonWrongType, "expected an object, got "+v.Kind().String())
 		return
 	}
-	for _, name := range [...]string{"event", "type", "action"} {
-		if typ == "" {
-			typ = ident.OrNumber(v.Get(name))
-		}
-	}
-	if typ == "" {
-		typ = "unknown"
-	}
-	m := s.Out.Unknown(typ, v.Raw())
+	named := func(name string) string { return ident.PeekOrNumber(v.Get(name)) }
+	m := s.Out.Unknown(cmp.Or(typ, named("event"), named("type"), named("action"), "unknown"), v.Raw())
 	if r := s.Runs.get(ident.Peek(v.Get("run_id"))); r != nil {
 		r.own(m)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
-	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -88,27 +87,27 @@ func taskOf(args jsonv.Value) msg.Text {
 	return peekText(args.First("task", "task_description", "expected_output"))
 }
 
-// read reads the member and the task of a call, and reports whether it delegates.
-func (t *calls) read(u use, d *delegation) bool {
+// delegation returns what a call delegates; the zero value if it is no delegation.
+func (t *calls) delegation(u use) (d delegation) {
 	if d.Delegates, d.Many = delegates(u.name); !d.Delegates {
-		return false
+		return d
 	}
-	if d.To = ident.PeekOrNumber(u.args.Get("member_id")); d.To == "" && d.Many {
+	if d.To = u.member(); d.To == "" && d.Many {
 		d.To = everyone
 	}
 	if d.Task = taskOf(u.args).String(); d.Task != "" {
-		return true
-	}
-	if id := u.args.Get("task_id"); id.Exists() {
-		d.Task = t.task(id)
-		return true
+		return d
 	}
 	var all conversation.Texts
-	for id := range u.args.Get("task_ids").Elems() {
+	if id := u.args.Get("task_id"); id.Exists() {
 		all.Add(msg.Plain(t.task(id)))
+	} else {
+		for id := range u.args.Get("task_ids").Elems() {
+			all.Add(msg.Plain(t.task(id)))
+		}
 	}
 	d.Task = all.Joined().String()
-	return true
+	return d
 }
 
 // hand adds a delegation to the state.

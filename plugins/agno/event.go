@@ -122,7 +122,7 @@ func rules() map[string]*rule {
 		"RunStarted WorkflowStarted":       {do: (*run).start, phase: starts},
 		"RunContinued":                     {do: (*run).resume, phase: continues},
 		"RunContent ReasoningContentDelta": {do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within},
-		"RunIntermediateContent":           {do: func(r *run, e *event) { r.Text.draft(r, e) }, phase: within},
+		"RunIntermediateContent":           {do: func(r *run, e *event) { r.Text.add(r, msg.Text{}, msg.Text{}, asText(e.content)) }, phase: within},
 		"RunPaused WorkflowPaused":         {do: (*run).pause, phase: within},
 		"RunCompleted WorkflowCompleted":   {do: (*run).complete, phase: ends},
 		"RunError WorkflowError":           {do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails},
@@ -262,13 +262,6 @@ func (e *event) markCopies(r *run) {
 	case e.workflowRun.Exists(), e.workflow.Exists():
 		ident.Is(e.workflowRun, r.Parent)
 		ident.Is(e.workflowRun, r.s.Runs.top(r).ID)
-		markCopies(e.v, "workflow_id", "workflow_name", "step_id", "step_name")
-	}
-}
-
-// markCopies marks the members of that name, which are copies.
-func markCopies(v jsonv.Value, fields ...string) {
-	for _, name := range fields {
-		v.Get(name).MarkRead()
+		e.v.Skip("workflow_id", "workflow_name", "step_id", "step_name")
 	}
 }

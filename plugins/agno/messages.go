@@ -69,14 +69,13 @@ func (b *body) emitPrompt(r *run, at conversation.Time) {
 	if text.IsZero() {
 		return
 	}
-	var by msg.Agent
+	m := r.input(at, text, msg.Agent{})
 	if p := r.parent(); p != nil {
-		by = p.Agent
+		m.Agent = p.Agent
 	}
-	m := r.input(at, text, by)
 	if r.Parent == "" {
 		m.Agent.Kind = msg.KindHuman
-		m.SetAttr("user_id", ident.OrNumber(v.Get("user_id")))
+		conversation.AttrsAs(m, v, ident.OrNumber, "user_id")
 	}
 }
 

@@ -2,6 +2,7 @@ package agno
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -62,12 +63,11 @@ type storedRun struct {
 	embedded jsonv.Value   // as another run embeds it: with names and models, which the list lacks
 	first    jsonv.Value   // its first event
 	children []jsonv.Value // of the list
-	matched  bool          // unmatched is set
 	inEvents bool          // another run of the list keeps its events
 	decoded  bool
 	merged   bool // its events are merged into its parent's
 
-	unmatched []jsonv.Value // children that match no call yet
+	unmatched []jsonv.Value // children that match no call yet; nil before the first call
 	call      jsonv.Value   // of a merged run: the tool object of the call that caused it
 	by        msg.LinkMethod
 	pieces    *pieces                // its texts, once one was needed
@@ -101,7 +101,7 @@ func (s *stream) reload(root jsonv.Value) {
 	switch {
 	case root.Get("runs").Is(jsonv.Array):
 		list = root.Get("runs")
-		markCopies(root, "chat_history")
+		root.Skip("chat_history")
 		s.emitSession(root)
 	case root.Get("chat_history").Is(jsonv.Array):
 		s.emitSession(root)
@@ -314,13 +314,10 @@ func (b *body) decode(v jsonv.Value, parent *run) {
 	if r := open.get(id); r != nil {
 		b.reloadChildren(r)
 	}
-	for _, c := range st.children {
-		if r := open.get(runID(c)); r != nil {
-			b.finish(r, c)
+	for _, x := range append(slices.Clip(st.children), v) {
+		if r := open.get(runID(x)); r != nil {
+			b.finish(r, x)
 		}
-	}
-	if r := open.get(id); r != nil {
-		b.finish(r, v)
 	}
 	b.emitLineage(id, v)
 }
@@ -411,9 +408,7 @@ func (b *body) isFork(r *run) bool {
 // emitLineage emits the origin of a forked or regenerated run, and that another run replaced it.
 func (b *body) emitLineage(id string, v jsonv.Value) {
 	var m msg.Message
-	for _, field := range [...]string{"regenerated_from", "forked_from_run_id", "forked_from_session_id", "fork_id"} {
-		m.SetAttr(field, ident.OrNumber(v.Get(field)))
-	}
+	conversation.AttrsAs(&m, v, ident.OrNumber, "regenerated_from", "forked_from_run_id", "forked_from_session_id", "fork_id")
 	if v.Get("status").Equal("REGENERATED") {
 		m.SetAttr("superseded", "true")
 	}
@@ -431,8 +426,8 @@ func (b *body) emitLineage(id string, v jsonv.Value) {
 // them from the children of other calls.
 func (b *body) called(r *run, c *call) {
 	st := b.run(r.ID)
-	if !st.matched {
-		st.matched, st.unmatched = true, slices.Clone(st.children)
+	if st.unmatched == nil {
+		st.unmatched = slices.Clone(st.children)
 	}
 	for i := 0; i < min(len(st.unmatched), maxTried); {
 		x := st.unmatched[i]
@@ -475,7 +470,7 @@ func (b *body) markStored(v jsonv.Value) {
 	}
 	st := b.run(runID(v))
 	if st.inEvents {
-		markCopies(v, "events")
+		v.Skip("events")
 	}
 	conversation.TimeOf(v.Get("created_at"))
 	for k, x := range st.first.Members() {
@@ -486,7 +481,7 @@ func (b *body) markStored(v jsonv.Value) {
 	if !st.first.Exists() && v.Get("messages").Len() == 0 {
 		return
 	}
-	markCopies(v, "content", "reasoning_content", "reasoning_steps", "reasoning_messages")
+	v.Skip("content", "reasoning_content", "reasoning_steps", "reasoning_messages")
 	unread := make(map[jsonv.Value]bool) // messages whose text is in no event
 	if st.pieces != nil {
 		for _, p := range st.pieces.list {
@@ -498,16 +493,153 @@ func (b *body) markStored(v jsonv.Value) {
 	skip, input := v.Get("forked_from_message_index").Int(), inputOf(v).String()
 	for m := range v.Get("messages").Elems() {
 		if skip > 0 || m.Get("from_history").Bool() || st.first.Exists() && m.Get("role").In("assistant", "model", "tool", "function") {
-			markCopies(m, "tool_calls", "tool_call_id")
+			m.Skip("tool_calls", "tool_call_id")
 			if !unread[m] {
-				markCopies(m, "content", "reasoning_content")
+				m.Skip("content", "reasoning_content")
 			}
 		}
 		skip--
-		markCopies(m, "tool_name", "tool_args")
+		m.Skip("tool_name", "tool_args")
 		m.Get("content").Equal(input)
 	}
 	for t := range v.Get("tools").Elems() {
-		markCopies(t, "tool_call_id", "tool_name", "tool_args", "result")
+		t.Skip("tool_call_id", "tool_name", "tool_args", "result")
 	}
+}
+
+// A team that does not stream its members' events keeps only its own, and each member keeps
+// its own:
+//
+//	runs: [child {events: c c}, top {events: t call result t}]    decoded: t call c c result t
+//
+// The events are merged into one timeline: a child's events lie between the call that caused
+// it and that call's result, by their times.
+
+// storedEvent is an event with the stored run that keeps it.
+type storedEvent struct {
+	event, run, tool jsonv.Value
+	of               *storedRun // the run of the event
+	phase            phase
+	at               int64
+}
+
+// childEvents are the events of a child that are merged into its parent's.
+type childEvents struct {
+	st     *storedRun
+	events []storedEvent
+	call   int // index of the parent's delegation; -1 when none fits
+}
+
+// timeline returns the events of a stored run with those of the children that keep their
+// own; nil when it has none.
+func (b *body) timeline(v jsonv.Value, depth int) []storedEvent {
+	var own []storedEvent
+	id := runID(v)
+	for e := range v.Get("events").Elems() {
+		if e.Is(jsonv.Object) {
+			own = append(own, storedEvent{
+				event: e, run: v, tool: e.Get("tool"), of: b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id)),
+				phase: b.s.rule(eventName(e.Get("event"))).phase, at: conversation.TimeOf(e.Get("created_at")).Nanos,
+			})
+		}
+	}
+	if len(own) == 0 || depth > maxDepth {
+		return own
+	}
+	var kids []*childEvents
+	for _, c := range b.run(id).children {
+		if st := b.run(runID(c)); !st.decoded && !st.inEvents && !st.merged && c.Get("events").Len() > 0 {
+			st.merged = true
+			kids = append(kids, &childEvents{st: st, events: b.timeline(c, depth+1), call: -1})
+		}
+	}
+	assign(own, kids)
+	return merge(own, kids)
+}
+
+// assign finds the delegation of each child: by its task, by the member that is named,
+// and else by order.
+func assign(own []storedEvent, kids []*childEvents) {
+	taken := make(map[int]bool)
+	find := func(by msg.LinkMethod, fits func(task, input string, args, child jsonv.Value) bool) {
+		for _, k := range kids {
+			for i, t := range own {
+				args := t.tool.Get("tool_args")
+				is, many := delegates(ident.PeekOrNumber(t.tool.Get("tool_name")))
+				if t.phase == callStarts && is && k.call < 0 && (many || !taken[i]) && fits(taskOf(args).String(), inputOf(k.st.v).String(), args, k.st.v) {
+					k.call, taken[i] = i, true
+					k.st.call, k.st.by = t.tool, by
+				}
+			}
+		}
+	}
+	find(msg.ByPrompt, func(task, input string, _, _ jsonv.Value) bool { return task != "" && input == task })
+	find(msg.ByPrompt, func(task, input string, _, _ jsonv.Value) bool { return task != "" && strings.Contains(input, task) })
+	find(msg.ByOrder, func(_, _ string, args, child jsonv.Value) bool {
+		var e event
+		e.read(child)
+		return namesAgent((use{args: args}).member(), e.actor())
+	})
+	find(msg.ByOrder, func(string, string, jsonv.Value, jsonv.Value) bool { return true })
+}
+
+// assigned returns the open call of p that was assigned to a stored child, and how.
+func (b *body) assigned(p, r *run) (*call, msg.LinkMethod) {
+	if b == nil || !b.run(r.ID).call.Exists() {
+		return nil, 0
+	}
+	st := b.run(r.ID)
+	return p.Calls.open(useOf(st.call), p), st.by
+}
+
+// merge puts the events of children at the place that they have in a stream: after
+// their call, before its result, and at the same second after the parent's starts and before
+// its ends.
+func merge(own []storedEvent, kids []*childEvents) (out []storedEvent) {
+	for i, t := range own {
+		until, ended := t.at-1, -1
+		switch t.phase {
+		case callEnds:
+			until, ended = t.at, callOf(own[:i], t.tool)
+		case ends, fails:
+			until = math.MaxInt64
+		}
+		for k := next(kids, i, until, ended); k != nil; k = next(kids, i, until, ended) {
+			out = append(out, k.events[0])
+			k.events = k.events[1:]
+		}
+		out = append(out, t)
+	}
+	for _, k := range kids {
+		out = append(out, k.events...)
+	}
+	return out
+}
+
+// next returns the child with the next event before the parent's event of that index: up to a time, or of the call
+// that has ended.
+func next(kids []*childEvents, before int, until int64, ended int) (first *childEvents) {
+	for _, k := range kids {
+		if k.call >= before || len(k.events) == 0 || k.events[0].at > until && (k.call < 0 || k.call != ended) {
+			continue
+		}
+		if first == nil || cmp.Or(cmp.Compare(k.events[0].at, first.events[0].at), cmp.Compare(k.call, first.call)) < 0 {
+			first = k
+		}
+	}
+	return first
+}
+
+// callOf returns the index of the start event of the call that a tool object ends, or -1.
+func callOf(own []storedEvent, tool jsonv.Value) int {
+	u, found := useOf(tool), -1
+	id, member := ident.PeekOrNumber(u.id), u.member()
+	for i, t := range own {
+		o := useOf(t.tool)
+		same := id != "" && ident.PeekOrNumber(o.id) == id || id == "" && o.name == u.name && cmp.Or(o.member(), member) == member
+		if t.phase == callStarts && same && (id == "" || found < 0) {
+			found = i
+		}
+	}
+	return found
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/url"
 	"slices"
@@ -41,15 +42,17 @@ func (s *stream) request(f *frame.Frame) {
 	if method != "POST" || at < 0 {
 		return // a read; its response is decoded
 	}
-	b := form{pending{Kind: request, Type: strings.Join(parts[max(at-2, 0):], "/")}, make(map[string]string)}
-	if !s.form(f.Data, &b) {
+	b := s.form(f.Data)
+	if b == nil {
 		if len(bytes.TrimSpace(f.Data)) > 0 {
 			s.Out.Problem(msg.ReasonInvalid, "a request body that is no form and no JSON object")
 		}
 		return
 	}
-	q := b.pending
-	if raw, err := json.Marshal(b.more); err == nil && len(b.more) > 0 { // the unknown fields
+	q := pending{Kind: request, Type: strings.Join(parts[max(at-2, 0):], "/"), Text: b.take("message"),
+		Session: ident.Bounded(b.take("session_id")), User: ident.Bounded(b.take("user_id")), Data: b.take("tools"), Files: b.files}
+	maps.DeleteFunc(b.fields, func(_, value string) bool { return len(value) < unknown.MinSize })
+	if raw, err := json.Marshal(b.fields); err == nil && len(b.fields) > 0 { // the unknown fields
 		m := s.Out.Unknown(unknown.Attr, raw)
 		m.Session = cmp.Or(q.Session, s.sessionFor(jsonv.Value{}))
 		m.Key = unknown.Attr + ":" + msg.HashKey(m.Session, string(raw))
@@ -67,79 +70,73 @@ func (s *stream) request(f *frame.Frame) {
 	}
 }
 
-// form has the fields of a request.
+// form has the fields of a request, and its files.
 type form struct {
-	pending
-	more map[string]string // unknown fields
+	fields map[string]string
+	files  []msg.Attachment
 }
 
-// form reads a body, and reports whether it is one. The content type is not in the frame; the
+// take removes and returns a field.
+func (b *form) take(name string) string {
+	value := b.fields[name]
+	delete(b.fields, name)
+	return value
+}
+
+// form reads a body; it returns nil for one that is no form. The content type is not in the frame; the
 // first bytes show it.
-func (s *stream) form(body []byte, b *form) (ok bool) {
+func (s *stream) form(body []byte) *form {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	switch {
 	case len(body) == 0:
-		return false
+		return nil
 	case body[0] == '{':
 		root, ok := s.Parse(body)
-		if ok {
-			b.Text = asText(root.First("message", "input")).String()
-			b.Session, b.User = ident.OrNumber(root.Get("session_id")), ident.OrNumber(root.Get("user_id"))
-			if b.Data = root.Get("tools").Str(); b.Data == "" {
-				b.Data = string(root.Get("tools").Raw())
-			}
-			s.Keep()
+		if !ok {
+			return nil
 		}
-		return ok
+		tools := root.Get("tools")
+		b := &form{fields: map[string]string{
+			"message": str(root.First("message", "input")), "tools": cmp.Or(tools.Str(), string(tools.Raw())),
+			"session_id": ident.OrNumber(root.Get("session_id")), "user_id": ident.OrNumber(root.Get("user_id")),
+		}}
+		s.Keep()
+		return b
 	case bytes.HasPrefix(body, []byte("--")):
-		return b.parts(body)
+		return multipartForm(body)
 	}
 	values, err := url.ParseQuery(string(body))
 	known := func(name string) bool { return values.Get(name) != "" }
 	if err != nil || !slices.ContainsFunc([]string{"message", "tools", "stream", "session_id"}, known) {
-		return false
+		return nil
 	}
+	b := &form{fields: make(map[string]string)}
 	for name, list := range values {
-		b.set(name, strings.Join(list, "\n"))
+		b.fields[valid(name)] = valid(strings.Join(list, "\n"))
 	}
-	return true
-}
-
-// set sets a field.
-func (b *form) set(name, value string) {
-	switch value = valid(value); name {
-	case "message":
-		b.Text = value
-	case "session_id":
-		b.Session = ident.Bounded(value)
-	case "user_id":
-		b.User = ident.Bounded(value)
-	case "tools":
-		b.Data = value
-	default:
-		if len(value) >= unknown.MinSize {
-			b.more[valid(name)] = value
-		}
-	}
+	return b
 }
 
 // maxField limits the kept bytes of a form's field.
 const maxField = 8 << 20
 
-// parts reads a multipart form. A truncated body yields the parts before the cut.
-func (b *form) parts(body []byte) (ok bool) {
+// multipartForm reads a multipart form. A truncated body yields the parts before the cut.
+func multipartForm(body []byte) *form {
 	line, _, _ := bytes.Cut(body, []byte("\n"))
 	boundary := string(bytes.TrimSpace(line[2:]))
 	if boundary == "" || len(boundary) > 200 {
-		return false
+		return nil
 	}
+	var b *form
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
 	for range 1024 {
 		p, err := r.NextRawPart()
 		if err != nil {
 			break
 		}
-		ok = true
+		if b == nil {
+			b = &form{fields: make(map[string]string)}
+		}
 		if name := p.FileName(); name != "" {
 			h := sha256.New()
 			size, err := io.Copy(h, p)
@@ -147,16 +144,16 @@ func (b *form) parts(body []byte) (ok bool) {
 			if err == nil {
 				a.SHA256 = hex.EncodeToString(h.Sum(nil))
 			}
-			b.Files = append(b.Files, a)
+			b.files = append(b.files, a)
 			continue
 		}
 		value, err := io.ReadAll(io.LimitReader(p, maxField))
-		b.set(p.FormName(), string(value))
+		b.fields[valid(p.FormName())] = valid(string(value))
 		if err != nil {
 			break
 		}
 	}
-	return ok
+	return b
 }
 
 // valid returns typed text as UTF-8.
@@ -200,7 +197,7 @@ func (s *stream) command(root jsonv.Value) {
 	}
 	switch q.Type {
 	case "start-workflow", "start-agent", "start-team":
-		q.Kind, q.Text = request, asText(root.First("message", "input")).String()
+		q.Kind, q.Text = request, str(root.First("message", "input"))
 		s.wait(q)
 	case "authenticate", "reconnect", "ping", "cancel":
 		s.connection(q)
@@ -338,4 +335,141 @@ func (r *run) asked(q *pending, at conversation.Time) {
 		m.SetAttr("session_id", q.Session) // the requested one
 	}
 	m.Attachments = q.Files
+}
+
+// pause: the run waits for a person, or for results from outside. Calls that need permission
+// have no start event, so they are emitted here:
+//
+//	{"event":"RunPaused","tools":[{"tool_call_id":"c1","requires_confirmation":true, …}],
+//	 "requirements":[{"member_run_id":"…","tool_execution":{"tool_call_id":"c1", …}}]}
+func (r *run) pause(e *event) {
+	r.Text.close(r, "", e.at, msg.Complete)
+	waits := slices.Collect(e.v.Get("tools").Elems())
+	if len(waits) == 0 {
+		for q := range e.v.Get("requirements").Elems() {
+			member, tool := ident.PeekOrNumber(q.Get("member_run_id")), q.Get("tool_execution")
+			if (member == "" || member == r.ID) && tool.Is(jsonv.Object) {
+				waits = append(waits, tool)
+			}
+		}
+	}
+	outside := len(waits) > 0
+	for _, tool := range waits {
+		u, reason := useOf(tool), reasonOf(tool)
+		outside = outside && reason == external
+		r.Calls.start(r, u, e.at)
+		if c := r.Calls.open(u, r); c != nil && !c.Waits && reason != "" {
+			c.Waits = true
+			m := c.wait(r, msg.WaitStart, "wait:", e.at)
+			m.SetAttr("for", reason)
+			markWaitsFor(m, reason == external)
+		}
+	}
+	for q := range e.v.Get("requirements").Elems() { // they repeat the calls of their runs
+		of := r
+		conversation.TimeOf(q.Get("created_at"))
+		if member := r.s.Runs.get(ident.PeekOrNumber(q.Get("member_run_id"))); member != nil {
+			of = member
+			q.Get("member_run_id").MarkRead()
+			ident.Is(q.Get("member_agent_id"), of.Agent.ID)
+			ident.Is(q.Get("member_agent_name"), of.Agent.Name)
+		}
+		u := useOf(q.Get("tool_execution"))
+		id, _ := of.Calls.id(of, u)
+		of.Calls.mark(u, id)
+	}
+	markRepeat(e.content, r.Text.Emitted.Sum)
+	r.Usage.flush(r, msg.Complete)
+	m := r.status(r.key("pause/"+e.second()), "pause", e.at)
+	m.Signal = msg.RunPause
+	markWaitsFor(m, outside)
+	r.Text.Emitted = conversation.Written{}
+}
+
+// markWaitsFor marks a wait for an external program that runs the call, as opposed to a
+// person.
+func markWaitsFor(m *msg.Message, outside bool) {
+	if outside {
+		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
+	}
+}
+
+const external = "external_execution"
+
+// reasonOf returns the reason why a call waits; empty when it does not.
+func reasonOf(tool jsonv.Value) string {
+	switch {
+	case tool.Get("requires_confirmation").Bool():
+		return "confirmation"
+	case tool.Get("requires_user_input").Bool():
+		return "user_input"
+	case tool.Get("external_execution_required").Bool():
+		return external
+	}
+	return ""
+}
+
+func (c *call) wait(r *run, signal msg.Signal, prefix string, at conversation.Time) *msg.Message {
+	m := r.status(prefix+c.ID, "permission", at)
+	m.Signal, m.Tool.CallID, m.Tool.Name = signal, c.ID, c.Name
+	return m
+}
+
+// resume: a paused run continues, perhaps in another stream than the one that it began in.
+// The keys of its next messages contain this time, so that both streams produce the same
+// keys.
+func (r *run) resume(e *event) {
+	t, u := &r.Text, &r.Usage
+	t.emit(r, e.at, msg.Complete, msg.Plain(string(t.Text)))
+	r.Started, r.Joined, r.Leg = true, false, e.second()
+	t.After, t.Emitted = r.Leg, conversation.Written{}
+	u.Replies, u.Reply, u.Waits = 0, "", false
+	from := len(r.s.Out.Messages)
+	r.status(r.key("resume/"+r.Leg), "resume", e.at).Signal = msg.RunResume
+	// The decisions of a person about the calls are in the request that continues the run, or in
+	// the stored run.
+	decided := r.s.body.stored(r).Get("tools")
+	if r.s.body == nil {
+		if q := r.s.take(decision, r.ID); q != nil && r.s.inner.Parse([]byte(q.Data)) == nil {
+			decided = r.s.inner.Root()
+		}
+		for d := range decided.Elems() { // the wait began in another stream
+			u := useOf(d)
+			if id, _ := r.Calls.id(r, u); ident.OrNumber(u.id) != "" && d.Get("confirmed").Exists() && !r.Calls.knows(id) {
+				r.Calls.Open.Add(&call{Call: conversation.Call{ID: id, Name: u.name}, Waits: true, Args: conversation.SumOf("")})
+			}
+		}
+	}
+	for _, c := range slices.Clone(r.Calls.Open.Open) {
+		if c.Waits {
+			c.decide(r, decided, e.at)
+		}
+	}
+	if r.s.body == nil && decided.Exists() {
+		r.s.KeepUnread(&r.s.inner, from)
+	}
+}
+
+// decide ends the wait of a call, and emits the call's result when the decision contains it.
+func (c *call) decide(r *run, decided jsonv.Value, at conversation.Time) {
+	c.Waits = false
+	var d jsonv.Value
+	for x := range decided.Elems() {
+		if unique(r, ident.PeekOrNumber(x.Get("tool_call_id"))) == c.ID {
+			d = x
+		}
+	}
+	u := useOf(d)
+	r.Calls.mark(u, c.ID)
+	m := c.wait(r, msg.WaitEnd, "waited:", at)
+	switch {
+	case d.Get("confirmed").Bool():
+		m.SetAttr("decision", "allow")
+	case u.refused:
+		m.SetAttr("decision", "deny")
+		u.result = d.First("confirmation_note", "result")
+		r.Calls.result(r, u, at)
+	case d.Get("external_execution_required").Bool() && !blank(u.result):
+		r.Calls.result(r, u, at)
+	}
 }

@@ -102,15 +102,6 @@ func (rs *runs) top(r *run) *run {
 	return r
 }
 
-// restore rebuilds the parts that a snapshot lacks.
-func (rs *runs) restore(s *stream) {
-	rs.byID = make(map[string]*run)
-	for _, r := range rs.Open {
-		r.s, rs.byID[r.ID] = s, r
-		rs.text += r.Text.size()
-	}
-}
-
 // runOf returns the run of an event, and creates it if need be. It returns nil when the event
 // repeats one of a run that is over.
 func (s *stream) runOf(e *event) *run {
@@ -255,9 +246,7 @@ func (r *run) start(e *event) {
 	}
 	r.Joined, r.Announced = false, true
 	m := r.emitStart(e.at)
-	for _, name := range [...]string{"step_id", "step_name", "step_index"} {
-		m.SetAttr(name, asText(e.v.Get(name)).String())
-	}
+	conversation.AttrsAs(m, e.v, str, "step_id", "step_name", "step_index")
 	r.emitPrompt(e.at)
 }
 
@@ -369,7 +358,7 @@ func (r *run) abort(e *event, reason string) {
 		r.emitError(e)
 	}
 	if m := r.end(e, reason); m != nil && reason == cancelled {
-		m.SetAttr("reason", asText(e.v.First("reason", "content")).String())
+		m.SetAttr("reason", str(e.v.First("reason", "content")))
 	}
 }
 
@@ -378,7 +367,7 @@ func (r *run) emitError(e *event) {
 	m.IsError = true
 	m.Content = asText(e.v.First("content", "error"))
 	m.Tool.ErrorType = ident.OrNumber(e.v.Get("error_type"))
-	m.SetAttr("error_id", ident.OrNumber(e.v.Get("error_id")))
+	conversation.AttrsAs(m, e.v, ident.OrNumber, "error_id")
 }
 
 // end ends a run. It returns the message of the end; nil when that was emitted before.
@@ -411,9 +400,7 @@ func (r *run) emitStop(e *event, reason string) *msg.Message {
 	if m.IsError = reason == failed; m.IsError { // one that a person stopped did not fail
 		m.Tool.ErrorType = ident.OrNumber(e.v.Get("error_type"))
 	}
-	for _, name := range [...]string{"duration", "time_to_first_token"} {
-		m.SetAttr(name, e.v.Path("metrics", name).Digits())
-	}
+	conversation.AttrsAs(m, e.v.Get("metrics"), jsonv.Value.Digits, "duration", "time_to_first_token")
 	return m
 }
 
@@ -473,7 +460,7 @@ func (s *stream) refuse(e *event) {
 		q = &pending{}
 	}
 	r := &run{s: s, Session: cmp.Or(q.Session, s.sessionFor(e.session)), Agent: s.actor(e)}
-	r.ID = msg.HashKey("refused", q.Text, string(e.created.Peek()), ident.OrNumber(e.v.Get("error_id")), asText(e.content).String())
+	r.ID = msg.HashKey("refused", q.Text, string(e.created.Peek()), ident.OrNumber(e.v.Get("error_id")), str(e.content))
 	if q.Kind != "" {
 		r.asked(q, e.at)
 	}

@@ -57,9 +57,6 @@ func (t *text) delta(r *run, e *event) {
 	t.add(r, asText(e.content), thinking, msg.Text{})
 }
 
-// draft adds to the text that another model rewords.
-func (t *text) draft(r *run, e *event) { t.add(r, msg.Text{}, msg.Text{}, asText(e.content)) }
-
 // plain reports whether the content is text that arrives in deltas.
 func plain(e *event) bool {
 	return e.content.Is(jsonv.String) && (!e.contentType.Is(jsonv.String) || e.contentType.Equal("str"))
@@ -192,8 +189,8 @@ func (t *text) last(r *run, e *event) msg.Text {
 // markSteps marks the steps of a thought, when they were emitted one by one.
 func (t *text) markSteps(e *event) {
 	if t.Thought {
-		markCopies(e.v, "reasoning_steps")
-		markCopies(e.content, "reasoning_steps")
+		e.v.Skip("reasoning_steps")
+		e.content.Skip("reasoning_steps")
 	}
 }
 
@@ -222,8 +219,8 @@ func (t *text) reasoningStep(r *run, e *event) {
 	m := r.answered(msg.Reasoning, r.key("step/"+e.second()+"/"+msg.HashKey(text.String())[:16]), e.at)
 	m.Content = text
 	m.SetAttr("type", "ReasoningStep")
-	m.SetAttr("confidence", e.content.Get("confidence").Digits())
-	m.SetAttr("next_action", ident.OrNumber(e.content.Get("next_action")))
+	conversation.AttrsAs(m, e.content, jsonv.Value.Digits, "confidence")
+	conversation.AttrsAs(m, e.content, ident.OrNumber, "next_action")
 	t.Thought = true
 	e.reasoning.MarkRead() // all steps so far
 }

@@ -22,6 +22,9 @@ func asText(v jsonv.Value) msg.Text {
 	return peekText(v)
 }
 
+// str is asText as an attribute, or as a part of a key.
+func str(v jsonv.Value) string { return asText(v).String() }
+
 // peekText is asText for a comparison: the value does not count as read.
 func peekText(v jsonv.Value) msg.Text {
 	switch {

@@ -55,7 +55,7 @@ func (t *steps) note(r *run, e *event, m *msg.Message) {
 	}
 	x := step{
 		Kind: kind, ID: ident.OrNumber(e.v.Get("step_id")), Name: ident.OrNumber(e.v.Get("step_name")),
-		Index: asText(e.v.Get("step_index")).String(), Turn: ident.OrNumber(e.v.Get("iteration")), Parent: r.ID,
+		Index: str(e.v.Get("step_index")), Turn: ident.OrNumber(e.v.Get("iteration")), Parent: r.ID,
 	}
 	at := slices.IndexFunc(t.Open, func(o step) bool { return o.same(&x) })
 	switch {
@@ -170,14 +170,6 @@ func (t *steps) end(r *run, at conversation.Time, reason string) {
 	t.Open = nil
 }
 
-// output returns the output of a step, unless it repeats the last text of the step's agent.
-func (t *steps) output(e *event) msg.Text {
-	if text := asText(e.content); !t.Answers.Has(conversation.SumOfText(text)) {
-		return text
-	}
-	return msg.Text{}
-}
-
 // note emits an event that only reports something.
 func (r *run) note(e *event) {
 	n, name := &e.rule.note, string(e.name)
@@ -187,7 +179,7 @@ func (r *run) note(e *event) {
 	}
 	var parts []string
 	for field := range strings.FieldsSeq(n.names) {
-		if v := asText(e.v.Get(field)).String(); v != "" {
+		if v := str(e.v.Get(field)); v != "" {
 			parts = append(parts, field+"="+v)
 		}
 	}
@@ -200,16 +192,16 @@ func (r *run) note(e *event) {
 		m.Kind = n.kind
 	}
 	m.Hidden, m.Signal = !n.shown, n.signal
-	for field := range strings.FieldsSeq(n.names + " " + n.attrs) {
-		m.SetAttr(field, asText(e.v.Get(field)).String())
-	}
+	conversation.AttrsAs(m, e.v, str, strings.Fields(n.names+" "+n.attrs)...)
 	m.Content = summaryText(e.v.First(strings.Fields(n.content)...))
 	r.Steps.note(r, e, m)
 	switch name {
 	case "TaskCreated":
 		r.Calls.learnTask(e.v)
 	case "StepCompleted":
-		m.Content = r.Steps.output(e)
+		if text := asText(e.content); !r.Steps.Answers.Has(conversation.SumOfText(text)) { // else its agent's last text
+			m.Content = text
+		}
 	case "StepError":
 		m.IsError = true
 	}

@@ -30,8 +30,8 @@
 //     stores them. The decoder does the same in every form.
 //
 // The rule of each type of record is named in stream.record: texts are in block.go, calls in
-// call.go, their results in result.go, messages to agents and decisions in input.go, stops,
-// tokens and errors in end.go, lists and answers in body.go.
+// call.go with their results, messages to agents and decisions in input.go, stops, tokens and
+// errors in run.go, lists and answers in body.go.
 package letta
 
 import (

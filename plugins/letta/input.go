@@ -1,7 +1,6 @@
 package letta
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -27,7 +26,7 @@ type pending struct {
 func (d *stream) request(v jsonv.Value) {
 	d.unanswered()
 	_, path, _ := strings.Cut(d.Frame.Name, " ")
-	here, resumed := scopeOf(path), d.find(runIn(path)) != nil
+	here, resumed := scopeOf(path), d.find(ident.Below(path, "/runs/")) != nil
 	if here.Session == d.Place.Session || here.Session == "" && resumed {
 		here = d.Place.override(here)
 	}
@@ -259,17 +258,21 @@ func (w *writer) decisions(v jsonv.Value, take func(*pending)) {
 // decision reads one decision. Older servers name the request's message instead of the call
 // or the calls.
 func (w *writer) decision(v, e, id jsonv.Value, take func(*pending)) {
-	call, approved, reason, n := ident.Of(id), "", e.Get("reason").Str(), 0
+	approved, reason := "", e.Get("reason").Str()
 	if approve := e.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
 		approved = string(approve.Peek())
 	}
-	for _, c := range slices.Clone(w.Calls.Open) { // take may close calls
-		if c.Request != "" && c.Request == call {
-			n++
-			w.waited(v, c.ID, approved, reason, take)
+	named := ident.Of(id)
+	calls := []string{named}
+	for _, c := range w.Calls.Open {
+		if c.Request != "" && c.Request == named {
+			calls = append(calls, c.ID)
 		}
 	}
-	if n == 0 {
+	if len(calls) > 1 {
+		calls = calls[1:]
+	}
+	for _, call := range calls { // take may close calls
 		w.waited(v, call, approved, reason, take)
 	}
 }

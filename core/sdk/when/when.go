@@ -21,7 +21,7 @@ import (
 func Value(v jsonv.Value) (ns int64, p msg.Precision, ok bool) {
 	switch v.Kind() {
 	case jsonv.String:
-		if ns, p, ok = Parse(v.PeekStr()); ok {
+		if ns, p, ok = Parse(string(v.Chars())); ok { // a copy that short is on the stack
 			v.MarkRead()
 		}
 		return ns, p, ok

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 func TestParse(t *testing.T) {
@@ -38,6 +39,19 @@ func TestParse(t *testing.T) {
 	for _, in := range []string{"", "now", "12", "1e18", "-1761073198", "2025-13-21T18:59:58Z", "2025-10-21", "0001-01-01T00:00:00Z", "99999999999999999999", "1761073198.2x", "2500-01-01T00:00:00Z"} {
 		if ns, _, ok := Parse(in); ok {
 			t.Errorf("%q: taken for %d", in, ns)
+		}
+	}
+}
+
+// A time of the usual length is read without an allocation: most records have one.
+func TestValueAllocatesNothing(t *testing.T) {
+	var doc jsonv.Doc
+	for _, in := range []string{`"2025-10-21T18:59:58.228585+00:00"`, `"2025-10-21T18:59:58Z"`} {
+		if err := doc.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(100, func() { Value(doc.Root()) }); n != 0 {
+			t.Errorf("%s: %v allocations", in, n)
 		}
 	}
 }
