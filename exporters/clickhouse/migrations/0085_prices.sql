@@ -2,9 +2,9 @@
 {{define "price_model"}}replaceRegexpOne(replaceRegexpOne(replaceRegexpOne(replaceRegexpOne(replaceRegexpOne(replaceRegexpOne(lower(trimBoth({{.}})), '^.*/', ''),
             '^.*?anthropic\\.(.*?)(-v[0-9]+)?(:[0-9]+)?$', '\\1'), '\\[1m\\]$', ''), '(@default|[-@]([0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}|latest)|-00[0-9])$', ''),
             '-preview-[0-9]{2}-([0-9]{2}|[0-9]{4})$', '-preview'), '^(claude-[a-z0-9-]*[0-9])\\.([0-9])', '\\1-\\2'){{end -}}
-{{- /* The prices of the model of a row: a list of (valid_from, input, output, cache read, cache write, cache write of an hour), in US dollars for a million tokens. */ -}}
-{{define "prices"}}(SELECT CAST((groupArray(model), groupArray(list)), 'Map(String, Array(Tuple(DateTime(\'UTC\'), Float64, Float64, Float64, Float64, Float64)))')
-        FROM (SELECT model, arraySort(groupArray((valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, cache_write_1h_usd_per_m))) AS list
+{{- /* The prices of the model of a row: a list of (valid_from, input, output, cache read, cache write, cache write of an hour, 1), in US dollars for a million tokens. */ -}}
+{{define "prices"}}(SELECT CAST((groupArray(model), groupArray(list)), 'Map(String, Array(Tuple(DateTime(\'UTC\'), Float64, Float64, Float64, Float64, Float64, UInt8)))')
+        FROM (SELECT model, arraySort(groupArray((valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, cache_write_1h_usd_per_m, 1))) AS list
             FROM {{name "model_prices"}} FINAL GROUP BY model)) AS prices{{end -}}
 {{define "price"}}arrayLast(p -> p.1 <= s.ts, prices[{{template "price_model" .}}]){{end -}}
 {{define "status"}}toLowCardinality(multiIf(state = 'open', 'running', outcome IN ('error', 'cancelled'), outcome, 'ok')){{end -}}
@@ -128,7 +128,7 @@ SELECT
     sumIf(s.input_tokens, kind = 'chat') AS input_tokens, sumIf(s.output_tokens, kind = 'chat') AS output_tokens, sumIf(s.cache_read_tokens, kind = 'chat') AS cache_read_tokens,
     sumIf(s.cache_write_tokens, kind = 'chat') AS cache_write_tokens, sumIf(s.reasoning_tokens, kind = 'chat') AS reasoning_tokens,
     sumOrNullIf((s.input_tokens * price.2 + (s.output_tokens + s.reasoning_tokens) * price.3 + s.cache_read_tokens * price.4
-        + (s.cache_write_tokens - least(s.cache_write_tokens, s.cache_write_1h_tokens)) * price.5 + least(s.cache_write_tokens, s.cache_write_1h_tokens) * price.6) / 1e6, kind = 'chat' AND price.1 != toDateTime(0)) AS cost_usd,
+        + (s.cache_write_tokens - least(s.cache_write_tokens, s.cache_write_1h_tokens)) * price.5 + least(s.cache_write_tokens, s.cache_write_1h_tokens) * price.6) / 1e6, kind = 'chat' AND price.7 = 1) AS cost_usd,
     argMinIf(s.project, s.ts, top) AS project, argMinIf(s.branch, s.ts, top) AS branch, argMinIf(s.agent_version, s.ts, top) AS agent_version,
     argMinIf(s.host, s.ts, top) AS host, argMinIf(s.user, s.ts, top) AS user
 FROM
