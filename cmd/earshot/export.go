@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,5 +132,9 @@ func (e *exported) cost(r *msg.Row) (usd float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return p.Cost(price.Tokens{Input: r.InputTokens, Output: r.OutputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Reasoning: r.ReasoningTokens}), true
+	hour, _ := strconv.ParseUint(r.Attributes["cache_write_1h_tokens"], 10, 64) // 0 where there is none
+	return p.Cost(price.Tokens{
+		Input: r.InputTokens, Output: r.OutputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Reasoning: r.ReasoningTokens,
+		CacheWrite1h: hour,
+	}), true
 }

@@ -403,7 +403,7 @@ func TestCostIsOfTheTree(t *testing.T) {
 	h := newHome(t)
 	prices := filepath.Join(t.TempDir(), "prices.csv")
 	for name, text := range map[string]string{
-		prices:   "model,from,input,output,cache_read,cache_write\ntern-2,2020-01-01,10,100,1,20\n",
+		prices:   "model,from,input,output,cache_read,cache_write,cache_write_1h\ntern-2,2020-01-01,10,100,1,20,22\n",
 		h.config: "prices: " + prices + "\n",
 	} {
 		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -422,21 +422,21 @@ func TestCostIsOfTheTree(t *testing.T) {
 	in.chat("plan", "turn", 0, 1, 5).Usage = msg.Tokens{Input: 1000, Output: 100}
 	in.delegation("d", "turn", "pilot", "diver", 10, 40)
 	in.run("child", "d", "diver", 10, 40)
-	in.chat("c1", "child", 10, 11, 20).Usage = msg.Tokens{Input: 2000, Output: 10, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}
+	in.chat("c1", "child", 10, 11, 20).Usage = msg.Tokens{Input: 2000, Output: 10, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90, CacheWrite1h: 300}
 	other := in.chat("c2", "child", 20, 21, 30)
 	other.Model, other.Usage = "gull", msg.Tokens{Input: 7}
 	// The protocol reports the child's total, which is more than the sum of its turns.
 	for i := range in.spans {
 		if s := &in.spans[i]; s.ID == in.id("child") {
-			s.Model, s.Usage = "tern-2", msg.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}
+			s.Model, s.Usage = "tern-2", msg.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90, CacheWrite1h: 300}
 		}
 	}
 	h.export(export.Batch{Spans: in.spans})
 	var list []inspect.SlowDelegation
 	h.json(&list, "slow")
 	want := inspect.Cost{
-		Tokens: inspect.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}, Unpriced: 7,
-		CostUSD: (2000*10 + (20+90)*100 + 30_000*1 + 500*20) / 1e6,
+		Tokens: inspect.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90, CacheWrite1h: 300}, Unpriced: 7,
+		CostUSD: (2000*10 + (20+90)*100 + 30_000*1 + 200*20 + 300*22) / 1e6,
 	}
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)

@@ -167,6 +167,8 @@ type Tokens struct {
 	CacheRead  uint64 `json:"cache_read"`
 	CacheWrite uint64 `json:"cache_write"`
 	Reasoning  uint64 `json:"reasoning"`
+	// CacheWrite1h is how many tokens of CacheWrite are kept for an hour.
+	CacheWrite1h uint64 `json:"cache_write_1h,omitempty"`
 }
 
 // Total is the sum of all classes.
@@ -180,6 +182,7 @@ func (t *Tokens) add(u Tokens) {
 	t.CacheRead += u.CacheRead
 	t.CacheWrite += u.CacheWrite
 	t.Reasoning += u.Reasoning
+	t.CacheWrite1h += u.CacheWrite1h
 }
 
 // Lengths to which texts are read, in characters: for reading, and for the one line of a

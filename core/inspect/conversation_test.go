@@ -50,7 +50,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 		}
 	default:
 		word := func(first int64, trace, span, kind, content string) error {
-			return row([]any{first, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0), "", ""})
+			return row([]any{first, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0), uint64(0), "", ""})
 		}
 		if err := word(0, "", "", "assistant", "of no turn"); err != nil {
 			return err

@@ -86,6 +86,7 @@ func cost(prices *price.Table, model string, at int64, t Tokens) Cost {
 func (t Tokens) less(u Tokens) Tokens {
 	return Tokens{
 		less(t.Input, u.Input), less(t.Output, u.Output), less(t.CacheRead, u.CacheRead), less(t.CacheWrite, u.CacheWrite), less(t.Reasoning, u.Reasoning),
+		less(t.CacheWrite1h, u.CacheWrite1h),
 	}
 }
 

@@ -53,7 +53,7 @@ func readMessages(ctx context.Context, q Querier, id string, texts int) *message
 		err := q.Each(ctx, `
 			SELECT first, trace_id, span_id, toString(kind), substringUTF8(content, 1, {limit:UInt32}), substringUTF8(tool_arguments, 1, {limit:UInt32}),
 				substringUTF8(delegate_task, 1, {limit:UInt32}), ts, toString(agent_name), hidden, (`+Failure+`),
-				input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,
+				input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, toUInt64OrZero(attributes['cache_write_1h_tokens']),
 				attributes['attachments'], toString(message_id)
 			FROM (SELECT * FROM messages FINAL WHERE session_id = {id:String}) AS m
 			LEFT JOIN (
@@ -70,7 +70,7 @@ func readMessages(ctx context.Context, q Querier, id string, texts int) *message
 				x.at.trace = r.str()
 				x.span, x.kind, x.content, x.arguments, x.task = r.str(), r.str(), r.str(), r.str(), r.str()
 				x.ts, x.agent, x.hidden, x.failed = r.time(), r.str(), r.flag(), r.flag()
-				x.tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
+				x.tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num(), r.num()}
 				x.files, x.id = attachmentsOf(r.str()), r.str()
 				if r.err != nil {
 					return r.err

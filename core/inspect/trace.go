@@ -175,7 +175,7 @@ var spansSQL = `
 		toString(if(response_model != '', response_model, request_model)), toUnixTimestamp64Nano(ts), toInt64(duration_ns), toInt64(first_token_ns), toString(state),
 		toUInt8(async), toString(outcome), toString(multiIf(outcome != 'error', '', error_type = '', '_OTHER', error_type)), if(outcome = 'error', status_message, ''),
 		toString(link_method), session_id, events.time, CAST(events.name, 'Array(String)'), CAST(events.attributes, 'Array(Map(String, String))'), child_run_id,
-		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != ''),
+		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cache_write_1h_tokens, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != ''),
 		if(agent_name = '', toString(format), ''), ` + originsSQL("attributes") + `
 	FROM spans FINAL
 	WHERE lower(hex(trace_id)) = {trace:String} AND name != ''
@@ -184,7 +184,7 @@ var spansSQL = `
 		toString(Model), toUnixTimestamp64Nano(Timestamp), toInt64(Duration), toInt64(1e9 * toFloat64OrZero(SpanAttributes['gen_ai.response.time_to_first_chunk'])), '',
 		0, toString(Outcome), SpanAttributes['error.type'], StatusMessage,
 		'', SessionId, Events.Timestamp, CAST(Events.Name, 'Array(String)'), CAST(Events.Attributes, 'Array(Map(String, String))'), '',
-		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning, toInt64(0), 0,
+		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning, toUInt64(0), toInt64(0), 0,
 		if(AgentName = '', toString(Format), ''), [], '', '', '', ''
 	FROM
 	(
@@ -226,7 +226,7 @@ func (t *Trace) read(ctx context.Context, q Querier, id string, now time.Time) e
 		s.Link, s.Session = r.str(), r.str()
 		facts.at, facts.names, facts.attrs = r.times(), r.list(), r.maps()
 		s.child = r.str()
-		s.Tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
+		s.Tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num(), r.num()}
 		seen, waits := r.signed(), r.small() != 0
 		s.format = r.str()
 		s.SeenBy, s.From, s.Conflict = originsOf(&r)

@@ -179,7 +179,7 @@ func (p *printer) seen(facts []string, s *Step) []string {
 		}
 	}
 	if s.Conflict != "" {
-		facts = append(facts, p.bad("views differ: "+printable(s.Conflict)))
+		facts = append(facts, p.bad("tokens differ: "+printable(s.Conflict)))
 	}
 	return facts
 }

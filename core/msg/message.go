@@ -187,7 +187,10 @@ type Tokens struct {
 	CacheRead  uint64
 	CacheWrite uint64
 	Reasoning  uint64
-	Provenance Provenance
+	// CacheWrite1h is how many tokens of CacheWrite are kept for an hour, which costs more. It is no
+	// class of its own.
+	CacheWrite1h uint64 `json:",omitempty"`
+	Provenance   Provenance
 }
 
 // IsZero reports whether no class has a count.
@@ -207,6 +210,7 @@ func (t Tokens) Add(u Tokens) Tokens {
 	t.CacheRead += u.CacheRead
 	t.CacheWrite += u.CacheWrite
 	t.Reasoning += u.Reasoning
+	t.CacheWrite1h += u.CacheWrite1h
 	if t.Provenance == NoProvenance || u.Provenance != NoProvenance && u.Provenance < t.Provenance {
 		t.Provenance = u.Provenance
 	}

@@ -70,6 +70,13 @@ func yes(b bool) string {
 	return ""
 }
 
+func count(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
 func percent(n uint8) string {
 	if n == 0 {
 		return ""

@@ -160,8 +160,7 @@ type Seen struct {
 	// outcome, if that is not the first.
 	Outcome    string `json:",omitempty"`
 	FirstToken string `json:",omitempty"`
-	// Conflict has the counts of each format, input/output/cache read/cache write, if they differ, and the
-	// outcome of each.
+	// Conflict has the counts of each format, input/output/cache read/cache write, if they differ.
 	Conflict string
 	// Messages are those of the span that several formats have, by their ids.
 	Messages []SeenMessage `json:",omitempty"`

@@ -27,15 +27,19 @@ import (
 //go:embed prices.csv
 var bundled string
 
-// Tokens are counts of exclusive classes: a token is in one of them.
-type Tokens struct{ Input, Output, CacheRead, CacheWrite, Reasoning uint64 }
+// Tokens are counts of exclusive classes: a token is in one of them. CacheWrite1h is no class: it is how
+// many tokens of CacheWrite are kept for an hour.
+type Tokens struct{ Input, Output, CacheRead, CacheWrite, Reasoning, CacheWrite1h uint64 }
 
-// Price is US dollars for a million tokens of each class.
-type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
+// Price is US dollars for a million tokens of each class. CacheWrite1h is for tokens that a cache keeps for
+// an hour, CacheWrite for those that it keeps for the shortest time that is sold.
+type Price struct{ Input, Output, CacheRead, CacheWrite, CacheWrite1h float64 }
 
 // Cost returns the cost of the tokens in US dollars.
 func (p Price) Cost(t Tokens) float64 {
-	return (float64(t.Input)*p.Input + float64(t.Output+t.Reasoning)*p.Output + float64(t.CacheRead)*p.CacheRead + float64(t.CacheWrite)*p.CacheWrite) / 1e6
+	hour := min(t.CacheWrite1h, t.CacheWrite)
+	return (float64(t.Input)*p.Input + float64(t.Output+t.Reasoning)*p.Output + float64(t.CacheRead)*p.CacheRead +
+		float64(t.CacheWrite-hour)*p.CacheWrite + float64(hour)*p.CacheWrite1h) / 1e6
 }
 
 // Table is prices by model. It is immutable.
@@ -91,19 +95,23 @@ func Load(path string) (*Table, error) {
 	return t, nil
 }
 
-var head = []string{"model", "from", "input", "output", "cache_read", "cache_write"}
+// head are the columns of a table. Those from required on may be left out.
+var head = []string{"model", "from", "input", "output", "cache_read", "cache_write", "cache_write_1h"}
+
+const required = 6
 
 // Parse reads a table: CSV with the head model,from,input,output,cache_read,
-// cache_write. Lines that begin with # are comments, from is a day (2025-09-29)
-// and may be empty for ever, prices are US dollars for a million tokens.
+// cache_write and, where it matters, cache_write_1h. Lines that begin with # are comments,
+// from is a day (2025-09-29) and may be empty for ever, prices are US dollars for a million
+// tokens. A cache_write_1h that is empty or not there is as high as cache_write.
 func Parse(r io.Reader) (*Table, error) {
 	in := csv.NewReader(r)
-	in.Comment, in.FieldsPerRecord, in.TrimLeadingSpace = '#', len(head), true
+	in.Comment, in.TrimLeadingSpace = '#', true // each row has as many fields as the head
 	first, err := in.Read()
 	if err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
-	if !slices.Equal(first, head) {
+	if len(first) < required || len(first) > len(head) || !slices.Equal(first, head[:len(first)]) {
 		return nil, fmt.Errorf("head is %s, want %s", strings.Join(first, ","), strings.Join(head, ","))
 	}
 	t := &Table{models: make(map[string][]dated)}
@@ -126,7 +134,7 @@ func Parse(r io.Reader) (*Table, error) {
 	return t, nil
 }
 
-func (t *Table) add(row []string) error {
+func (t *Table) add(row []string) (err error) {
 	model := name(row[0])
 	if model == "" {
 		return errors.New("no model")
@@ -140,11 +148,14 @@ func (t *Table) add(row []string) error {
 		d.from = from
 	}
 	for i, to := range []*float64{&d.Input, &d.Output, &d.CacheRead, &d.CacheWrite} {
-		v, err := strconv.ParseFloat(row[2+i], 64)
-		if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-			return fmt.Errorf("%s %q: want dollars for a million tokens", head[2+i], row[2+i])
+		if *to, err = dollars(row, 2+i); err != nil {
+			return err
 		}
-		*to = v
+	}
+	if d.CacheWrite1h = d.CacheWrite; len(row) > required && row[required] != "" {
+		if d.CacheWrite1h, err = dollars(row, required); err != nil {
+			return err
+		}
 	}
 	for _, other := range t.models[model] {
 		if other.from.Equal(d.from) {
@@ -155,20 +166,37 @@ func (t *Table) add(row []string) error {
 	return nil
 }
 
-var date = regexp.MustCompile(`[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+func dollars(row []string, i int) (float64, error) {
+	v, err := strconv.ParseFloat(row[i], 64)
+	if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+		return 0, fmt.Errorf("%s %q: want dollars for a million tokens", head[i], row[i])
+	}
+	return v, nil
+}
+
+// rules make the name under which a model is looked up, in turn. The views of ClickHouse that
+// compute costs have the same (exporters/clickhouse/migrations/0085_prices.sql).
+var rules = []struct {
+	match *regexp.Regexp
+	with  string
+}{
+	{regexp.MustCompile(`^.*/`), ""},                                                                  // openrouter/anthropic/, models/, publishers/google/models/
+	{regexp.MustCompile(`^.*?anthropic\.(.*?)(-v[0-9]+)?(:[0-9]+)?$`), "$1"},                          // us.anthropic.claude-sonnet-4-5-20250929-v1:0 of Bedrock
+	{regexp.MustCompile(`\[1m\]$`), ""},                                                               // the long context, in Claude Code
+	{regexp.MustCompile(`(@default|[-@]([0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}|latest)|-00[0-9])$`), ""}, // the release
+	{regexp.MustCompile(`-preview-[0-9]{2}-([0-9]{2}|[0-9]{4})$`), "-preview"},                        // gemini-2.5-pro-preview-05-06
+	{regexp.MustCompile(`^(claude-[a-z0-9-]*[0-9])\.([0-9])`), "$1-$2"},                               // claude-sonnet-4.5 of Copilot and OpenRouter
+}
 
 // name is the model without where it is sold, its release's date and its
 // deployment's version: us.anthropic.claude-sonnet-4-5-20250929-v1:0 is
 // claude-sonnet-4-5.
 func name(model string) string {
 	model = strings.ToLower(strings.TrimSpace(model))
-	if i := strings.LastIndexByte(model, '/'); i >= 0 {
-		model = model[i+1:]
+	for _, r := range rules {
+		model = r.match.ReplaceAllString(model, r.with)
 	}
-	if _, rest, ok := strings.Cut(model, "anthropic."); ok {
-		model = strings.TrimSuffix(strings.TrimSuffix(rest, ":0"), "-v1")
-	}
-	return date.ReplaceAllString(model, "")
+	return model
 }
 
 // Of returns the price of a model at a time, if it has one.

@@ -14,12 +14,15 @@ func TestBundledTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(table.models) < 10 {
+	if len(table.models) < 150 {
 		t.Errorf("%d models", len(table.models))
 	}
 	for model, rows := range table.models {
 		for _, p := range rows {
-			if p.from.IsZero() || p.Input <= 0 || p.Output < p.Input || p.CacheRead > p.Input || p.CacheWrite < p.Input {
+			if strings.HasSuffix(model, "-highspeed") { // written to the cache at the price of the slow model
+				continue
+			}
+			if p.CacheWrite1h < p.CacheWrite || p.Input <= 0 || p.Output < p.Input || p.CacheRead > p.Input || p.CacheWrite < p.Input {
 				t.Errorf("%s: %+v", model, p)
 			}
 		}
@@ -29,23 +32,84 @@ func TestBundledTable(t *testing.T) {
 func TestModelsByTheirNames(t *testing.T) {
 	table := Default()
 	for model, input := range map[string]float64{
-		"claude-sonnet-4-5":                             3,
-		"claude-sonnet-4-5-20250929":                    3,
-		"anthropic/claude-sonnet-4-5-20250929":          3,
-		"us.anthropic.claude-sonnet-4-5-20250929-v1:0":  3,
-		"claude-opus-4-5@20251101":                      5,
-		"claude-opus-4-1-20250805":                      15,
-		"GPT-4o-2024-08-06":                             2.5,
-		"gpt-4o-mini":                                   0.15,
-		"openrouter/openai/gpt-5-mini":                  0.25,
-		"claude-3-5-haiku-latest":                       0.8,
-		"gpt-5-pro":                                     -1, // another model, fifteen times as dear
-		"claude-sonnet-4-5-thinking-of-somebody-else's": -1,
-		"": -1,
+		"claude-sonnet-4-5":                            3,
+		"claude-sonnet-4-5-20250929":                   3,
+		"anthropic/claude-sonnet-4-5-20250929":         3,
+		"us.anthropic.claude-sonnet-4-5-20250929-v1:0": 3,
+		"claude-opus-4-5@20251101":                     5,
+		"claude-opus-4-1-20250805":                     15,
+		"GPT-4o-2024-08-06":                            2.5,
+		"gpt-4o-mini":                                  0.15,
+		"openrouter/openai/gpt-5-mini":                 0.25,
+		"claude-3-5-haiku-latest":                      0.8,
+		"gpt-5-pro":                                    15, // another model than gpt-5
+		// As captures have them.
+		"deepseek-chat": 0.28, "models/gemini-3.1-pro-preview": 2, "claude-sonnet-4-20250514": 3, "gpt-3.5-turbo-0125": 0.5,
+		"claude-opus-4-6": 5, "gemini-2.5-pro": 1.25, "gpt-5-mini-2025-08-07": 0.25, "gemini-2.5-flash": 0.3,
+		"gemini-3-flash-preview": 0.5, "claude-sonnet-4.5": 3, "gpt-5.6-sol": 5, "claude-haiku-4-5-20251001": 1,
+		"gemini-3-pro-preview": 2, "claude-3-5-sonnet-20240620": 3, "claude-opus-4-5-20251101": 5, "claude-opus-4-20250514": 15,
+		"gemini-2.0-flash": 0.1, "gpt-5.4": 2.5, "gpt-5.5": 5, "gpt-3.5-turbo": 0.5, "claude-sonnet-4.6": 3, "gpt-4o-mini-2024-07-18": 0.15,
+		"gpt-5.2": 1.75, "gpt-5-nano-2025-08-07": 0.05, "gpt-4o": 2.5, "gpt-4.1-nano-2025-04-14": 0.1, "claude-3-7-sonnet-20250219": 3,
+		"gpt-5.2-codex": 1.75, "gpt-5.1": 1.25, "gpt-5-codex": 1.25, "gpt-5.1-codex-max": 1.25,
+		// By the forms that sellers and releases have.
+		"publishers/google/models/gemini-2.5-flash": 0.3, "gemini-2.5-pro-preview-05-06": 1.25, "gemini-2.5-flash-preview-09-2025": 0.3,
+		"gemini-2.0-flash-001": 0.1, "gemini-1.5-pro-002": 1.25, "google/gemini-2.5-flash-lite-preview-06-17": 0.1,
+		"global.anthropic.claude-opus-4-6-v1": 5, "anthropic.claude-3-5-sonnet-20241022-v2:0": 3, "claude-opus-4-6@default": 5,
+		"arn:aws:bedrock:us-east-1:1:inference-profile/eu.anthropic.claude-haiku-4-5-20251001-v1:0": 1,
+		"claude-sonnet-4-5-20250929[1m]": 3, "anthropic/claude-3.7-sonnet": 3, "claude-opus-4-0": 15, "x-ai/grok-4-fast": 0.2, "grok-code-fast-1": 0.2,
+		"moonshotai/kimi-k2-thinking": 0.6, "z-ai/glm-5.2": 1.4, "MiniMax-M2": 0.3, "mistral-large-2512": 0.5, "devstral-2512": 0.4, "o3-2025-04-16": 2,
+		// And those that have none.
+		"gpt-5-high": -1, "gpt-5-mini-fast": -1, "gemini-2.5-pro-exp-03-25": -1, "gemini-2.5": -1, "claude": -1, "claude-sonnet": -1, "claude-opus-9": -1,
+		"claude-next-4.5": -1, "claude-sonnet-4-5:free": -1, "gpt-oss-120b": -1, "qwen3:14b": -1, "llama-3.3-70b": -1, "haiku": -1, "opus[1m]": -1,
+		"codex-auto-review": -1, "opencode/deepseek-v4-flash-free": -1, "scripted-1": -1, "us.amazon.nova-pro-v1:0": -1, "mistral-small-latest": -1,
+		"claude-sonnet-4-5-thinking-of-another": -1, "": -1,
 	} {
 		p, ok := table.Of(model, autumn)
 		if ok != (input >= 0) || ok && p.Input != input {
 			t.Errorf("%s: %+v %v, want %v", model, p, ok, input)
+		}
+	}
+}
+
+// TestBundledPricesAreDated: a price that has changed is the former one before its day.
+func TestBundledPricesAreDated(t *testing.T) {
+	table := Default()
+	for _, c := range []struct {
+		model, day string
+		input      float64
+	}{
+		{"o3", "2025-06-09", 10}, {"o3", "2025-06-10", 2}, {"claude-sonnet-5", "2026-08-31", 2}, {"claude-sonnet-5", "2026-09-01", 3},
+		{"deepseek-chat", "2025-09-28", 0.56}, {"deepseek-chat", "2026-05-01", 0.14}, {"gpt-5.6-luna", "2026-07-29", 1}, {"gpt-5.6-luna", "2026-07-30", 0.2},
+		{"gemini-3.7-flash", "2026-12-31", 0.75}, {"gemini-3.7-flash", "2027-01-01", 1.5}, {"gemini-2.5-flash-preview-04-17", "2025-05-01", -1},
+	} {
+		at, err := time.Parse(time.DateOnly, c.day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := table.Of(c.model, at); ok != (c.input >= 0) || ok && p.Input != c.input {
+			t.Errorf("%s on %s: %+v %v, want %v", c.model, c.day, p, ok, c.input)
+		}
+	}
+}
+
+// TestCacheOfAnHour: of the tokens written to a cache, those that it keeps for an hour have a price of
+// their own, where the table has one.
+func TestCacheOfAnHour(t *testing.T) {
+	p, _ := Default().Of("claude-sonnet-4-5-20250929", autumn)
+	if got := p.Cost(Tokens{CacheWrite: 3_000_000, CacheWrite1h: 1_000_000}); got != 2*3.75+6 {
+		t.Errorf("%v dollars", got)
+	}
+	for text, want := range map[string]float64{
+		"model,from,input,output,cache_read,cache_write\ngull,,1,1,1,4\n":                  4,
+		"model,from,input,output,cache_read,cache_write,cache_write_1h\ngull,,1,1,1,4,\n":  4,
+		"model,from,input,output,cache_read,cache_write,cache_write_1h\ngull,,1,1,1,4,9\n": 9,
+	} {
+		table, err := Parse(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, _ := table.Of("gull", autumn); p.CacheWrite1h != want {
+			t.Errorf("%q: %+v", text, p)
 		}
 	}
 }
@@ -85,14 +149,16 @@ func TestClassesAreExclusive(t *testing.T) {
 func TestBadTables(t *testing.T) {
 	const good = "model,from,input,output,cache_read,cache_write\n"
 	for text, says := range map[string]string{
-		"":                                       "head",
-		"model,input\n":                          "head",
-		good + "m,2025-01-01,1,2,3\n":            "wrong number of fields",
-		good + ",2025-01-01,1,2,3,4\n":           "line 2: no model",
-		good + "m,yesterday,1,2,3,4\n":           "line 2: from",
-		good + "# x\nm,,1,2,3,-4\n":              "line 3: cache_write",
-		good + "m,,NaN,2,3,4\n":                  "line 2: input",
-		good + "m,,1,2,3,4\nm-20250101,,1,2,3,4": "line 3: m has two prices",
+		"":              "head",
+		"model,input\n": "head",
+		"model,from,input,output,cache_read,cache_write,cache_write_1h\nm,,1,2,3,4,x\n": "line 2: cache_write_1h",
+		"model,from,input,output,cache_read,cache_write,cache_write_9h\n":               "head",
+		good + "m,2025-01-01,1,2,3\n":                                                   "wrong number of fields",
+		good + ",2025-01-01,1,2,3,4\n":                                                  "line 2: no model",
+		good + "m,yesterday,1,2,3,4\n":                                                  "line 2: from",
+		good + "# x\nm,,1,2,3,-4\n":                                                     "line 3: cache_write",
+		good + "m,,NaN,2,3,4\n":                                                         "line 2: input",
+		good + "m,,1,2,3,4\nm-20250101,,1,2,3,4":                                        "line 3: m has two prices",
 	} {
 		if _, err := Parse(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)

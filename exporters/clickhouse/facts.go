@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg/schema"
@@ -14,12 +15,18 @@ type facts struct {
 	hourly
 	key   []string // distinguishes the rows of an hour
 	where string   // rows that are facts
+	// later are the columns that migration 70 does not have.
+	later []laterColumn
 }
 
+// laterColumn is a column of facts and its value in a row.
+type laterColumn struct{ name, value string }
+
 var usageFacts = facts{
-	hourly: hourly{table: "usage_facts", of: "messages", mark: "usage_facts"},
+	hourly: hourly{table: "usage_facts", of: "messages", mark: "token facts"},
 	key:    []string{"tenant", "toStartOfHour(ts)", "session_id", "message_id", "part_index"},
 	where:  "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens > 0",
+	later:  []laterColumn{{"cache_write_1h_tokens", "toUInt64OrZero(attributes['cache_write_1h_tokens'])"}},
 }
 
 // A delegation, a root, a step of a workflow, or a response whose first token is known. The
@@ -40,40 +47,54 @@ func factsOf(table string) (facts, error) {
 	return facts{}, fmt.Errorf("no facts %q", table)
 }
 
-// columns are those that the row has too.
-func (f facts) columns() string {
+// columns are those that the row has too, and these later ones: their names, and their values in a row.
+func (f facts) columns(later []laterColumn) (names, values string) {
 	t, _ := schema.Of(f.table)
-	var names []string
+	var list []string
 	for _, c := range t.Columns {
-		if c.Name != "row_ver" && c.Name != "ver" && c.Name != "is_deleted" {
-			names = append(names, quoteName(c.Name))
+		own := c.Name == "row_ver" || c.Name == "ver" || c.Name == "is_deleted"
+		if !own && !slices.ContainsFunc(f.later, func(l laterColumn) bool { return l.name == c.Name }) {
+			list = append(list, quoteName(c.Name))
 		}
 	}
-	return strings.Join(names, ", ")
+	names = strings.Join(list, ", ")
+	values = names
+	for _, l := range later {
+		names += ", " + quoteName(l.name)
+		values += ", " + l.value + " AS " + quoteName(l.name)
+	}
+	return names, values
 }
 
-// rows selects the facts at any time: those of the hours that are computed, and the rows of the others.
-func (f facts) rows(s Schema) string {
-	return fmt.Sprintf(`SELECT %[1]s FROM %[2]s FINAL WHERE toStartOfHour(ts) GLOBAL NOT IN (%[5]s)
+// rows selects the facts at any time, with these later columns: those of the hours that are computed, and the
+// rows of the others.
+func (f facts) rows(s Schema, later []laterColumn) string {
+	names, values := f.columns(later)
+	return fmt.Sprintf(`SELECT %[1]s FROM %[2]s FINAL WHERE toStartOfHour(ts) GLOBAL NOT IN (%[6]s)
 UNION ALL
-SELECT %[1]s FROM %[3]s FINAL WHERE %[4]s AND toStartOfHour(ts) GLOBAL IN (%[5]s)`, f.columns(), s.name(f.table), s.name(f.of), f.where, f.pending(s))
+SELECT %[3]s FROM %[4]s FINAL WHERE %[5]s AND toStartOfHour(ts) GLOBAL IN (%[6]s)`, names, s.name(f.table), values, s.name(f.of), f.where, f.pending(s))
 }
 
 const computing = "\nSETTINGS insert_deduplicate = 0, max_threads = 1, max_insert_threads = 1, optimize_on_insert = 0"
 
 // first is compute where there are no facts of the hours yet: it reads the rows once.
 func (f facts) first(s Schema, hours string, version uint64) string {
-	return fmt.Sprintf("INSERT INTO %s (%s, row_ver, ver, is_deleted)\nSELECT %[2]s, ver, %[3]d, 0 FROM %[4]s FINAL WHERE %[5]s AND toStartOfHour(ts) IN (%[6]s)",
-		s.name(f.table), f.columns(), version, s.name(f.of), f.where, hours) + computing
+	names, values := f.columns(f.later)
+	return fmt.Sprintf("INSERT INTO %s (%s, row_ver, ver, is_deleted)\nSELECT %s, ver, %d, 0 FROM %s FINAL WHERE %s AND toStartOfHour(ts) IN (%s)",
+		s.name(f.table), names, values, version, s.name(f.of), f.where, hours) + computing
 }
 
 func (f facts) compute(s Schema, hours string, version uint64) string {
-	key := strings.Join(f.key, ", ")
+	names, values := f.columns(f.later)
+	key, was, is := strings.Join(f.key, ", "), "row_ver, ingest_ts", "ver, ingest_ts"
+	for _, l := range f.later { // which facts of an earlier build have as 0
+		was, is = was+", "+l.name, is+", "+l.value
+	}
 	in := "toStartOfHour(ts) IN (" + hours + ")"
 	return fmt.Sprintf(`INSERT INTO %[1]s (%[2]s, row_ver, ver, is_deleted)
 WITH greatest(toUInt64(%[7]d), (SELECT max(ver) + 1 FROM %[1]s WHERE %[5]s)) AS newest
-SELECT %[2]s, ver, newest, 0 FROM %[3]s FINAL WHERE %[4]s AND %[5]s AND (%[6]s, ver, ingest_ts) GLOBAL NOT IN (SELECT %[6]s, row_ver, ingest_ts FROM %[1]s FINAL WHERE %[5]s)
+SELECT %[8]s, ver, newest, 0 FROM %[3]s FINAL WHERE %[4]s AND %[5]s AND (%[6]s, %[9]s) GLOBAL NOT IN (SELECT %[6]s, %[10]s FROM %[1]s FINAL WHERE %[5]s)
 UNION ALL
 SELECT %[2]s, row_ver, newest, 1 FROM %[1]s FINAL WHERE %[5]s AND (%[6]s) GLOBAL NOT IN (SELECT %[6]s FROM %[3]s FINAL WHERE %[4]s AND %[5]s)`,
-		s.name(f.table), f.columns(), s.name(f.of), f.where, in, key, version) + computing
+		s.name(f.table), names, s.name(f.of), f.where, in, key, version, values, is, was) + computing
 }

@@ -28,7 +28,7 @@ func TestPricesAreThoseOfTheSettings(t *testing.T) {
 	x, c := exporter(t, nil)
 	want := ""
 	for _, r := range price.Default().Rows() {
-		want += fmt.Sprintf("%s %s %v\n", r.Model, r.From.Format("2006-01-02"), r.Input)
+		want += fmt.Sprintf("%s %s %v\n", r.Model, time.Unix(max(r.From.Unix(), 0), 0).UTC().Format(time.DateOnly), r.Input)
 	}
 	if d := cmp.Diff(strings.TrimSpace(want), count(t, c, someRows)); d != "" {
 		t.Errorf("a new database: -program +table:\n%s", d)
@@ -62,24 +62,34 @@ func TestViewCostsWhatTheProgramSays(t *testing.T) {
 	b := &export.Batch{ID: "usage"}
 	want := ""
 	for i, model := range []string{"claude-sonnet-4-5-20250929", "anthropic/claude-opus-4-1", "GPT-5", "gpt-4o-2024-11-20", "claude-opus-4-5", "claude-next-9",
-		"us.anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-opus-4-1-v1:0", "claude-sonnet-4-5@20250929", " gpt-5-latest ", "anthropic.claude-opus-4-5:0"} {
+		"us.anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-opus-4-1-v1:0", "claude-sonnet-4-5@20250929", " gpt-5-latest ", "anthropic.claude-opus-4-5:0",
+		"anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-opus-4-6@default", "claude-sonnet-4-5[1m]", "models/gemini-2.0-flash-001", "gemini-2.5-pro-preview-05-06",
+		"google/gemini-2.5-flash-preview-09-2025", "claude-sonnet-4.5", "claude-3.7-sonnet", "gpt-5-high", "gpt-4.1-2025-04-14", "claude-next-4.5"} {
 		for j, m := range sampleMessages(1) {
 			m.Session, m.Kind, m.Model, m.Key = "s", msg.Usage, model, fmt.Sprint(model, j)
 			m.Time += int64(i) * 1e9
-			m.Usage = msg.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50}
+			m.Usage = msg.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50, CacheWrite1h: uint64(i) * 300}
 			m.Host.ID = msg.NewID("", "", "s", m.Key)
 			b.Messages = append(b.Messages, m)
 			p, ok := price.Default().Of(model, time.Unix(0, m.Time))
 			cost := "unknown"
 			if ok {
-				cost = fmt.Sprintf("%.6f", p.Cost(price.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50}))
+				cost = fmt.Sprintf("%.6f", p.Cost(price.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50, CacheWrite1h: uint64(i) * 300}))
 			}
 			want += fmt.Sprintf("%s %t %s\n", model, ok, cost)
 		}
 	}
 	export1(t, x, b)
-	got := count(t, c, "SELECT concat(model, ' ', if(has_price, 'true', 'false'), ' ', ifNull(toDecimalString(cost_usd, 6), 'unknown')) FROM v_usage ORDER BY ts")
-	if d := cmp.Diff(strings.TrimSpace(want), got); d != "" {
-		t.Errorf("-program +view:\n%s", d)
+	const priced = "SELECT concat(model, ' ', if(has_price, 'true', 'false'), ' ', ifNull(toDecimalString(%s, 6), 'unknown')) FROM "
+	for _, when := range []string{"of the rows", "of the facts and the rollup"} {
+		got := count(t, c, fmt.Sprintf(priced, "cost_usd")+"v_usage ORDER BY ts")
+		if d := cmp.Diff(strings.TrimSpace(want), got); d != "" {
+			t.Errorf("%s: -program +view:\n%s", when, d)
+		}
+		sums := count(t, c, "SELECT model, round(sum(cost_usd) * 1e5) FROM v_usage GROUP BY model ORDER BY model")
+		if got := count(t, c, "SELECT model, round(sum(cost_usd) * 1e5) FROM v_attributed_usage GROUP BY model ORDER BY model"); got != sums {
+			t.Errorf("%s: v_usage has\n%s\nv_attributed_usage has\n%s", when, sums, got)
+		}
+		roll(t, rollerOf(x, 0))
 	}
 }

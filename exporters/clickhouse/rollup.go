@@ -19,7 +19,7 @@ type rollup struct {
 	sums   []string // lists whose elements are added up
 	where  string   // rows that count
 	values string   // of the counts, maxima and lists, of rows
-	// later are those of them that migration 41 does not have.
+	// later are those of them that the migration which makes the views does not have.
 	later []string
 	// from selects the rows of hours, which are an IN; SELECT * of the table where it is nil.
 	from func(s Schema, hours string) string
@@ -98,12 +98,14 @@ func pausesOf(s Schema, hours string) string {
 
 // usageRollup counts the tokens of each turn, from which costs are attributed.
 var usageRollup = rollup{
-	hourly: hourly{table: "usage_rollup", of: "messages", mark: "turns", outlives: true},
+	hourly: hourly{table: "usage_rollup", of: "messages", mark: "turn tokens", outlives: true},
 	where:  "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens > 0",
 	keys:   []string{"source", "format", "agent_name", "model", "session_id", "trace_id"},
-	counts: []string{"responses", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"},
+	counts: []string{"responses", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cache_write_1h_tokens"},
+	later:  []string{"cache_write_1h_tokens"},
 	values: `count() AS responses, sum(r.input_tokens) AS input_tokens, sum(r.output_tokens) AS output_tokens, sum(r.cache_read_tokens) AS cache_read_tokens,
-        sum(r.cache_write_tokens) AS cache_write_tokens, sum(r.reasoning_tokens) AS reasoning_tokens`,
+        sum(r.cache_write_tokens) AS cache_write_tokens, sum(r.reasoning_tokens) AS reasoning_tokens,
+        sum(toUInt64OrZero(r.attributes['cache_write_1h_tokens'])) AS cache_write_1h_tokens`,
 }
 
 func rollups() []rollup { return []rollup{messageRollup, callRollup, pauseRollup, usageRollup} }
@@ -149,10 +151,10 @@ FROM
 )`, columns, s.name(r.table), seconds, r.pending(s), r.slots(s, seconds, "GLOBAL IN ("+r.pending(s)+")"))
 }
 
-// people are the columns of the views for people, as migration 41 has them.
-func (r rollup) people() string {
+// people are the columns of the views for people, as the migration that makes them has them, and these later ones.
+func (r rollup) people(later ...string) string {
 	counts := slices.DeleteFunc(slices.Concat(r.keys, r.counts, r.maxima), func(c string) bool { return slices.Contains(r.later, c) })
-	return list("%s", counts...) + "finalizeAggregation(sessions) AS sessions"
+	return list("%s", slices.Concat(counts, later)...) + "finalizeAggregation(sessions) AS sessions"
 }
 
 // every are all columns, with the state of sessions, which can be merged.

@@ -167,78 +167,79 @@ type spanRows struct {
 	table
 	profile *semconv.Profile
 
-	tenant           native.Dict
-	ts               proto.ColDateTime64
-	source           native.Dict
-	format           native.Dict
-	sessionID        native.Text
-	unnamed          proto.ColBool
-	runID            native.Text
-	parentRunID      native.Text
-	traceID          proto.ColFixedStr
-	spanID           proto.ColFixedStr
-	parentSpanID     proto.ColFixedStr
-	kind             native.Dict
-	state            native.Dict
-	outcome          native.Dict
-	errorType        native.Dict
-	statusMessage    native.Text
-	durationNs       proto.ColUInt64
-	workedNs         proto.ColUInt64
-	lastSeen         proto.ColDateTime64
-	aliveAt          proto.ColDateTime64
-	name             native.Dict
-	agentID          native.Text
-	agentName        native.Dict
-	agentKind        native.Dict
-	model            native.Dict
-	requestModel     native.Dict
-	responseModel    native.Dict
-	provider         native.Dict
-	responseID       native.Text
-	finishReasons    native.Dict
-	ended            native.Dict
-	firstTokenNs     proto.ColUInt64
-	inputTokens      proto.ColUInt64
-	outputTokens     proto.ColUInt64
-	cacheReadTokens  proto.ColUInt64
-	cacheWriteTokens proto.ColUInt64
-	reasoningTokens  proto.ColUInt64
-	usageProvenance  native.Dict
-	toolName         native.Dict
-	mcpServer        native.Dict
-	toolCallID       native.Text
-	internal         proto.ColBool
-	argsBytes        proto.ColUInt32
-	argsShape        native.Dict
-	resultBytes      proto.ColUInt32
-	attempt          proto.ColUInt16
-	resultTokens     proto.ColUInt32
-	resultTokensFrom native.Dict
-	waitsFor         native.Dict
-	waitedNs         proto.ColUInt64
-	delegateTo       native.Dict
-	delegateID       native.Text
-	childRunID       native.Text
-	linkMethod       native.Dict
-	linkConfidence   proto.ColUInt8
-	async            proto.ColBool
-	convention       native.Dict
-	attributes       native.Map
-	eventsTime       *native.Array[*proto.ColDateTime64]
-	eventsName       *native.Array[*native.Dict]
-	eventsAttributes *native.Array[*native.Map]
-	linksTraceID     *native.Array[*native.Text]
-	linksSpanID      *native.Array[*native.Text]
-	linksState       *native.Array[*native.Text]
-	linksAttributes  *native.Array[*native.Map]
-	project          native.Dict
-	branch           native.Dict
-	agentVersion     native.Dict
-	host             native.Dict
-	user             native.Dict
-	ver              proto.ColUInt64
-	isDeleted        proto.ColUInt8
+	tenant             native.Dict
+	ts                 proto.ColDateTime64
+	source             native.Dict
+	format             native.Dict
+	sessionID          native.Text
+	unnamed            proto.ColBool
+	runID              native.Text
+	parentRunID        native.Text
+	traceID            proto.ColFixedStr
+	spanID             proto.ColFixedStr
+	parentSpanID       proto.ColFixedStr
+	kind               native.Dict
+	state              native.Dict
+	outcome            native.Dict
+	errorType          native.Dict
+	statusMessage      native.Text
+	durationNs         proto.ColUInt64
+	workedNs           proto.ColUInt64
+	lastSeen           proto.ColDateTime64
+	aliveAt            proto.ColDateTime64
+	name               native.Dict
+	agentID            native.Text
+	agentName          native.Dict
+	agentKind          native.Dict
+	model              native.Dict
+	requestModel       native.Dict
+	responseModel      native.Dict
+	provider           native.Dict
+	responseID         native.Text
+	finishReasons      native.Dict
+	ended              native.Dict
+	firstTokenNs       proto.ColUInt64
+	inputTokens        proto.ColUInt64
+	outputTokens       proto.ColUInt64
+	cacheReadTokens    proto.ColUInt64
+	cacheWriteTokens   proto.ColUInt64
+	reasoningTokens    proto.ColUInt64
+	cacheWrite1hTokens proto.ColUInt64
+	usageProvenance    native.Dict
+	toolName           native.Dict
+	mcpServer          native.Dict
+	toolCallID         native.Text
+	internal           proto.ColBool
+	argsBytes          proto.ColUInt32
+	argsShape          native.Dict
+	resultBytes        proto.ColUInt32
+	attempt            proto.ColUInt16
+	resultTokens       proto.ColUInt32
+	resultTokensFrom   native.Dict
+	waitsFor           native.Dict
+	waitedNs           proto.ColUInt64
+	delegateTo         native.Dict
+	delegateID         native.Text
+	childRunID         native.Text
+	linkMethod         native.Dict
+	linkConfidence     proto.ColUInt8
+	async              proto.ColBool
+	convention         native.Dict
+	attributes         native.Map
+	eventsTime         *native.Array[*proto.ColDateTime64]
+	eventsName         *native.Array[*native.Dict]
+	eventsAttributes   *native.Array[*native.Map]
+	linksTraceID       *native.Array[*native.Text]
+	linksSpanID        *native.Array[*native.Text]
+	linksState         *native.Array[*native.Text]
+	linksAttributes    *native.Array[*native.Map]
+	project            native.Dict
+	branch             native.Dict
+	agentVersion       native.Dict
+	host               native.Dict
+	user               native.Dict
+	ver                proto.ColUInt64
+	isDeleted          proto.ColUInt8
 }
 
 func newSpanRows(p *semconv.Profile) *spanRows {
@@ -296,6 +297,7 @@ func newSpanRows(p *semconv.Profile) *spanRows {
 		{Name: "cache_read_tokens", Column: &r.cacheReadTokens},
 		{Name: "cache_write_tokens", Column: &r.cacheWriteTokens},
 		{Name: "reasoning_tokens", Column: &r.reasoningTokens},
+		{Name: "cache_write_1h_tokens", Column: &r.cacheWrite1hTokens},
 		{Name: "usage_provenance", Column: &r.usageProvenance},
 		{Name: "tool_name", Column: &r.toolName},
 		{Name: "mcp_server", Column: &r.mcpServer},
@@ -371,6 +373,7 @@ func (r *spanRows) add(s *msg.Span) {
 	r.cacheReadTokens.Append(s.Usage.CacheRead)
 	r.cacheWriteTokens.Append(s.Usage.CacheWrite)
 	r.reasoningTokens.Append(s.Usage.Reasoning)
+	r.cacheWrite1hTokens.Append(s.Usage.CacheWrite1h)
 	r.usageProvenance.Append(s.Usage.Provenance.String())
 	r.toolName.Append(s.Tool.Name)
 	r.mcpServer.Append(s.Tool.Server)

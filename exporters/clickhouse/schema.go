@@ -312,12 +312,12 @@ func (s Schema) functions() template.FuncMap {
 		},
 		"copied": func(prefix, ts, id string) string { return copied(s, prefix, ts, id) },
 		"drop":   func(table string) string { return drop(s, table) },
-		"rollup": func(table string, seconds int) (string, error) {
+		"rollup": func(table string, seconds int, later ...string) (string, error) {
 			r, err := rollupOf(table)
 			if err != nil {
 				return "", err
 			}
-			return r.view(s, seconds, r.people()), nil
+			return r.view(s, seconds, r.people(later...)), nil
 		},
 		"slots": func(table string) (string, error) {
 			r, err := rollupOf(table)
@@ -331,7 +331,14 @@ func (s Schema) functions() template.FuncMap {
 			if err != nil {
 				return "", err
 			}
-			return f.rows(s), nil
+			return f.rows(s, nil), nil
+		},
+		"laterFacts": func(table string) (string, error) {
+			f, err := factsOf(table)
+			if err != nil {
+				return "", err
+			}
+			return f.rows(s, f.later), nil
 		},
 		"expired":  func(table, at string) string { return expired(s, table, at) },
 		"columns":  s.columnList,

@@ -70,7 +70,10 @@ func truth(t *testing.T, s stream) msg.Tokens {
 		Output     uint64 `json:"output_tokens"`
 		CacheRead  uint64 `json:"cache_read_input_tokens"`
 		CacheWrite uint64 `json:"cache_creation_input_tokens"`
-		Details    struct {
+		Lifetimes  struct {
+			Hour uint64 `json:"ephemeral_1h_input_tokens"`
+		} `json:"cache_creation"`
+		Details struct {
 			Thinking uint64 `json:"thinking_tokens"`
 		} `json:"output_tokens_details"`
 	}
@@ -99,6 +102,7 @@ func truth(t *testing.T, s stream) msg.Tokens {
 		c, u := responses[id], r.Message.Usage
 		c.Input, c.Output = max(c.Input, u.Input), max(c.Output, u.Output)
 		c.CacheRead, c.CacheWrite = max(c.CacheRead, u.CacheRead), max(c.CacheWrite, u.CacheWrite)
+		c.Lifetimes.Hour = max(c.Lifetimes.Hour, u.Lifetimes.Hour)
 		c.Details.Thinking = max(c.Details.Thinking, u.Details.Thinking)
 		responses[id] = c
 	}
@@ -106,7 +110,7 @@ func truth(t *testing.T, s stream) msg.Tokens {
 	for _, c := range responses {
 		sum = sum.Add(msg.Tokens{
 			Input: c.Input, Output: c.Output - c.Details.Thinking, Reasoning: c.Details.Thinking,
-			CacheRead: c.CacheRead, CacheWrite: c.CacheWrite,
+			CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, CacheWrite1h: c.Lifetimes.Hour,
 		})
 	}
 	return sum

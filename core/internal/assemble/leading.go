@@ -182,11 +182,12 @@ func (f *fact) shares(o *fact) bool {
 	return false
 }
 
-// classes are token counts of which some may be negative: input, output, cache read and write, reasoning.
-type classes [5]int64
+// classes are token counts of which some may be negative: input, output, cache read and write, reasoning,
+// and how much of the written cache is kept for an hour.
+type classes [6]int64
 
 func classesOf(t msg.Tokens) classes {
-	return classes{int64(t.Input), int64(t.Output), int64(t.CacheRead), int64(t.CacheWrite), int64(t.Reasoning)}
+	return classes{int64(t.Input), int64(t.Output), int64(t.CacheRead), int64(t.CacheWrite), int64(t.Reasoning), int64(t.CacheWrite1h)}
 }
 
 func (c classes) less(o classes) classes {
@@ -198,7 +199,10 @@ func (c classes) less(o classes) classes {
 
 // tokens returns the counts with a provenance.
 func (c classes) tokens(p msg.Provenance) msg.Tokens {
-	return msg.Tokens{Input: uint64(c[0]), Output: uint64(c[1]), CacheRead: uint64(c[2]), CacheWrite: uint64(c[3]), Reasoning: uint64(c[4]), Provenance: p}
+	return msg.Tokens{
+		Input: uint64(c[0]), Output: uint64(c[1]), CacheRead: uint64(c[2]), CacheWrite: uint64(c[3]), Reasoning: uint64(c[4]),
+		CacheWrite1h: uint64(c[5]), Provenance: p,
+	}
 }
 
 // remainder is a usage message with the tokens that the responses of its run, or of the conversation, lack of a total.

@@ -203,8 +203,8 @@ func (f *fact) merged() msg.Span {
 	}
 	if s.Kind == msg.SpanChat {
 		f.measured(&s)
+		s.Seen.Conflict = f.disagreement()
 	}
-	s.Seen.Conflict = f.disagreement()
 	s.Ver = s.Ver&^(3<<completeShift) | uint64(s.State)<<completeShift
 	return s
 }
@@ -241,40 +241,9 @@ func other(f *fact, format string) string {
 	return format
 }
 
-// disagreement returns what the views differ on: their counts, and their outcomes.
-func (f *fact) disagreement() string {
-	counts, outcomes := f.differingCounts(), f.differingOutcomes()
-	if counts != "" && outcomes != "" {
-		return counts + "; " + outcomes
-	}
-	return counts + outcomes
-}
-
-// differingOutcomes returns the outcomes of the views of a response or a call that has ended in all of them, if they differ.
-// That of a run is its last error, which not every view shows.
-func (f *fact) differingOutcomes() string {
-	var list []string
-	differ, first := false, msg.OutcomeUnset
-	for i := range f.Spans {
-		s := &f.Spans[i].Span
-		if ofRunKind(s.Kind) || s.State != msg.SpanClosed || s.Outcome == msg.OutcomeUnset {
-			continue
-		}
-		if len(list) == 0 {
-			first = s.Outcome
-		}
-		differ = differ || s.Outcome != first
-		list = append(list, s.Format+" "+s.Outcome.String())
-	}
-	if !differ {
-		return ""
-	}
-	return strings.Join(list, ", ")
-}
-
-// differingCounts returns the counts of the views of a response if they differ: those that are
+// disagreement returns the counts of the views of a response if they differ: those that are
 // final, and without the reasoning, which not every view has apart.
-func (f *fact) differingCounts() string {
+func (f *fact) disagreement() string {
 	var list []string
 	differ, first := false, msg.Tokens{}
 	for i := range f.Spans {
@@ -305,6 +274,9 @@ func complete(s, o *msg.Span) {
 	}
 	if s.Outcome == msg.OutcomeUnset && o.Outcome != msg.OutcomeUnset {
 		s.Outcome, s.Seen.Outcome = o.Outcome, o.Format
+	}
+	if s.Outcome == msg.OutcomeOK && o.Outcome == msg.OutcomeError && o.State == msg.SpanClosed && (s.Kind == msg.SpanTool || s.Kind == msg.SpanDelegation) {
+		s.Outcome, s.ErrorType, s.StatusMessage, s.Seen.Outcome = o.Outcome, o.ErrorType, o.StatusMessage, o.Format // a result without a mark of failure is ok
 	}
 	for _, f := range [...]struct {
 		to   *string

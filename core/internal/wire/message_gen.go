@@ -74,6 +74,7 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 		dst = appendUint(dst, 4, e.CacheWrite)
 		dst = appendUint(dst, 5, e.Reasoning)
 		dst = appendUint(dst, 6, uint64(e.Provenance))
+		dst = appendUint(dst, 7, e.CacheWrite1h)
 		dst = end(dst, at, 1)
 	}
 	if e := &m.Delegation; e.To != "" || !e.Task.IsZero() || e.ChildRun != "" || e.Link != 0 || e.Confidence != 0 || e.Async || e.CorrelationID != "" || e.CorrelationPrompt != "" || e.ToID != "" {
@@ -266,6 +267,8 @@ func (s text) readTokens(m *msg.Tokens, in, data []byte) error {
 			m.Reasoning = v.num
 		case 6: // provenance
 			m.Provenance = msg.Provenance(enum(v))
+		case 7: // cache_write1h
+			m.CacheWrite1h = v.num
 		}
 		if err != nil {
 			return err

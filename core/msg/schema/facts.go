@@ -8,7 +8,9 @@ var Facts = []Table{
 	{
 		Name: "usage_facts",
 		Columns: slices.Concat(messages.pick("tenant", "ts", "source", "format", "session_id", "run_id", "message_id", "part_index", "trace_id", "agent_name", "provider", "model",
-			"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"), ofFact),
+			"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"), ofFact, []Column{
+			{Name: "cache_write_1h_tokens", Type: count, Since: 85, Default: "DEFAULT 0", Comment: "How many of cache_write_tokens are kept for an hour, which costs more"},
+		}),
 	},
 	{
 		Name: "span_facts",

@@ -64,6 +64,7 @@ var Messages = []Record{
 		{Path: "CacheWrite", Number: 4, Comment: "Tokens written to a cache"},
 		{Path: "Reasoning", Number: 5, Comment: "Tokens of reasoning"},
 		{Path: "Provenance", Number: 6, Comment: "Where the counts come from: of two counts of one response the stronger one is kept"},
+		{Path: "CacheWrite1h", Number: 7, Comment: "How many of the tokens written to a cache are kept for an hour, which costs more; no class of its own"},
 	}},
 	{Name: "Delegate", Doc: "Delegate describes work that is handed to another agent.", Fields: []Field{
 		{Path: "To", Number: 1, Comment: "Display name of the delegate where any is known, else as the caller wrote it"},
@@ -90,6 +91,7 @@ var Attributes = []Attribute{
 	{"mcp_server", "m.Tool.Server"},
 	{"signal", "m.Signal.String()"},
 	{"usage_provenance", "m.Usage.Provenance.String()"},
+	{"cache_write_1h_tokens", "count(m.Usage.CacheWrite1h)"},
 	{"time_precision", "m.timePrecision()"},
 	{"completeness", "m.summary()"},
 	{"tool_internal", "yes(m.Tool.Internal)"},

@@ -35,6 +35,7 @@ var Rollups = []Table{
 			{Name: "cache_read_tokens", Type: count, Comment: "Tokens read from a cache"},
 			{Name: "cache_write_tokens", Type: count, Comment: "Tokens written to a cache"},
 			{Name: "reasoning_tokens", Type: count, Comment: "Tokens of reasoning"},
+			{Name: "cache_write_1h_tokens", Type: count, Since: 85, Default: "DEFAULT 0", Comment: "How many of cache_write_tokens are kept for an hour, which costs more"},
 		}, ofComputed),
 	},
 	{

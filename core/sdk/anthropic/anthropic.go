@@ -22,11 +22,10 @@ func Usage(u jsonv.Value) conversation.Counts {
 }
 
 // Extra has the counts of a usage object that have no token class.
-type Extra struct{ CacheWrite1h, WebSearch, WebFetch uint64 }
+type Extra struct{ WebSearch, WebFetch uint64 }
 
 // Set sets the attributes of the counts that are not zero.
 func (x Extra) Set(attrs []msg.Attr) []msg.Attr {
-	attrs = setCount(attrs, "cache_write_1h_tokens", x.CacheWrite1h)
 	attrs = setCount(attrs, "web_search_requests", x.WebSearch)
 	return setCount(attrs, "web_fetch_requests", x.WebFetch)
 }
@@ -44,8 +43,8 @@ func UsageAndExtra(u jsonv.Value) (c conversation.Counts, x Extra) {
 		case "cache_creation_input_tokens":
 			c.CacheWrite = max(c.CacheWrite, v.Uint())
 		case "cache_creation":
-			x.CacheWrite1h = v.Get("ephemeral_1h_input_tokens").Uint()
-			c.CacheWrite = max(c.CacheWrite, v.Get("ephemeral_5m_input_tokens").Uint()+x.CacheWrite1h)
+			c.CacheWrite1h = v.Get("ephemeral_1h_input_tokens").Uint()
+			c.CacheWrite = max(c.CacheWrite, v.Get("ephemeral_5m_input_tokens").Uint()+c.CacheWrite1h)
 		case "output_tokens_details":
 			c.Reasoning = v.Get("thinking_tokens").Uint()
 		case "server_tool_use":

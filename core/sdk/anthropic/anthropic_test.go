@@ -22,8 +22,8 @@ func parse(t *testing.T, s string) jsonv.Value {
 func TestUsage(t *testing.T) {
 	for in, want := range map[string]conversation.Counts{
 		`{"input_tokens":1,"output_tokens":9,"cache_read_input_tokens":3,"cache_creation_input_tokens":4,"output_tokens_details":{"thinking_tokens":5}}`: {Input: 1, Output: 9, CacheRead: 3, CacheWrite: 4, Reasoning: 5},
-		`{"cache_creation":{"ephemeral_5m_input_tokens":2,"ephemeral_1h_input_tokens":5}}`:                                                               {CacheWrite: 7},
-		`{"cache_creation_input_tokens":8,"cache_creation":{"ephemeral_1h_input_tokens":5}}`:                                                             {CacheWrite: 8},
+		`{"cache_creation":{"ephemeral_5m_input_tokens":2,"ephemeral_1h_input_tokens":5}}`:                                                               {CacheWrite: 7, CacheWrite1h: 5},
+		`{"cache_creation_input_tokens":8,"cache_creation":{"ephemeral_1h_input_tokens":5}}`:                                                             {CacheWrite: 8, CacheWrite1h: 5},
 		`{"input_tokens":-1,"output_tokens":"9"}`:                                                                                                        {},
 		`null`: {}, `[]`: {},
 	} {
@@ -31,9 +31,9 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", in, got, want)
 		}
 	}
-	_, x := UsageAndExtra(parse(t, `{"cache_creation":{"ephemeral_1h_input_tokens":5},"server_tool_use":{"web_search_requests":2}}`))
+	_, x := UsageAndExtra(parse(t, `{"server_tool_use":{"web_search_requests":2,"web_fetch_requests":5}}`))
 	attrs := x.Set([]msg.Attr{{Key: "web_search_requests", Value: "1"}})
-	if d := cmp.Diff([]msg.Attr{{Key: "web_search_requests", Value: "2"}, {Key: "cache_write_1h_tokens", Value: "5"}}, attrs); d != "" {
+	if d := cmp.Diff([]msg.Attr{{Key: "web_search_requests", Value: "2"}, {Key: "web_fetch_requests", Value: "5"}}, attrs); d != "" {
 		t.Error(d)
 	}
 }

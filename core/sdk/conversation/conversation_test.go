@@ -108,7 +108,7 @@ func TestHighestCountWins(t *testing.T) {
 }
 
 func TestTokenClassesAreExclusive(t *testing.T) {
-	for _, c := range []Counts{{1, 10, 2, 3, 4}, {Output: 4, Reasoning: 9}, {}} {
+	for _, c := range []Counts{{1, 10, 2, 3, 4, 2}, {Output: 4, Reasoning: 9}, {CacheWrite: 4, CacheWrite1h: 4}, {}} {
 		if got, want := c.Tokens(msg.Provider).Total(), c.Input+c.Output+c.CacheRead+c.CacheWrite; got != want {
 			t.Errorf("%+v: the sum is %d, want %d", c, got, want)
 		}

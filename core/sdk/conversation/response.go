@@ -15,40 +15,52 @@ type Counts struct {
 	CacheRead  uint64 `json:",omitempty"`
 	CacheWrite uint64 `json:",omitempty"`
 	Reasoning  uint64 `json:",omitempty"`
+	// CacheWrite1h is how much of CacheWrite is kept for an hour.
+	CacheWrite1h uint64 `json:",omitempty"`
 }
 
 // CountsOf returns the counts of exclusive classes.
 func CountsOf(t msg.Tokens) Counts {
-	return Counts{t.Input, t.Output + t.Reasoning, t.CacheRead, t.CacheWrite, t.Reasoning}
+	return Counts{t.Input, t.Output + t.Reasoning, t.CacheRead, t.CacheWrite, t.Reasoning, t.CacheWrite1h}
 }
 
 // Max returns the higher count of each class.
 func (c Counts) Max(o Counts) Counts {
-	return Counts{max(c.Input, o.Input), max(c.Output, o.Output), max(c.CacheRead, o.CacheRead), max(c.CacheWrite, o.CacheWrite), max(c.Reasoning, o.Reasoning)}
+	return Counts{
+		max(c.Input, o.Input), max(c.Output, o.Output), max(c.CacheRead, o.CacheRead), max(c.CacheWrite, o.CacheWrite), max(c.Reasoning, o.Reasoning),
+		max(c.CacheWrite1h, o.CacheWrite1h),
+	}
 }
 
 // Add returns the sum of each class.
 func (c Counts) Add(o Counts) Counts {
-	return Counts{c.Input + o.Input, c.Output + o.Output, c.CacheRead + o.CacheRead, c.CacheWrite + o.CacheWrite, c.Reasoning + o.Reasoning}
+	return Counts{
+		c.Input + o.Input, c.Output + o.Output, c.CacheRead + o.CacheRead, c.CacheWrite + o.CacheWrite, c.Reasoning + o.Reasoning,
+		c.CacheWrite1h + o.CacheWrite1h,
+	}
 }
 
-// Sub returns c without o; ok is false when o is higher in a class. Reasoning, which not
-// each count has, does not decide.
+// Sub returns c without o; ok is false when o is higher in a class. Reasoning, and the cache of an
+// hour, which not each count has, do not decide.
 func (c Counts) Sub(o Counts) (rest Counts, ok bool) {
 	if c.Input < o.Input || c.Output < o.Output || c.CacheRead < o.CacheRead || c.CacheWrite < o.CacheWrite {
 		return Counts{}, false
 	}
-	rest = Counts{c.Input - o.Input, c.Output - o.Output, c.CacheRead - o.CacheRead, c.CacheWrite - o.CacheWrite, 0}
+	rest = Counts{c.Input - o.Input, c.Output - o.Output, c.CacheRead - o.CacheRead, c.CacheWrite - o.CacheWrite, 0, 0}
 	if c.Reasoning > o.Reasoning {
 		rest.Reasoning = c.Reasoning - o.Reasoning
 	}
+	rest.CacheWrite1h = min(c.CacheWrite1h-min(c.CacheWrite1h, o.CacheWrite1h), rest.CacheWrite)
 	return rest, true
 }
 
 // Tokens returns the counts in exclusive classes.
 func (c Counts) Tokens(p msg.Provenance) msg.Tokens {
 	reasoning := min(c.Reasoning, c.Output)
-	return msg.Tokens{Input: c.Input, Output: c.Output - reasoning, CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, Reasoning: reasoning, Provenance: p}
+	return msg.Tokens{
+		Input: c.Input, Output: c.Output - reasoning, CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, Reasoning: reasoning,
+		CacheWrite1h: min(c.CacheWrite1h, c.CacheWrite), Provenance: p,
+	}
 }
 
 // Response is one response of the model, which a format may spread over several records

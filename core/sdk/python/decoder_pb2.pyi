@@ -361,8 +361,9 @@ class Result(_message.Message):
     def __init__(self, stream: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ..., snapshot: _Optional[bytes] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class Tokens(_message.Message):
-    __slots__ = ["cache_read", "cache_write", "input", "output", "provenance", "reasoning"]
+    __slots__ = ["cache_read", "cache_write", "cache_write1h", "input", "output", "provenance", "reasoning"]
     CACHE_READ_FIELD_NUMBER: _ClassVar[int]
+    CACHE_WRITE1H_FIELD_NUMBER: _ClassVar[int]
     CACHE_WRITE_FIELD_NUMBER: _ClassVar[int]
     INPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
@@ -370,11 +371,12 @@ class Tokens(_message.Message):
     REASONING_FIELD_NUMBER: _ClassVar[int]
     cache_read: int
     cache_write: int
+    cache_write1h: int
     input: int
     output: int
     provenance: Provenance
     reasoning: int
-    def __init__(self, input: _Optional[int] = ..., output: _Optional[int] = ..., cache_read: _Optional[int] = ..., cache_write: _Optional[int] = ..., reasoning: _Optional[int] = ..., provenance: _Optional[_Union[Provenance, str]] = ...) -> None: ...
+    def __init__(self, input: _Optional[int] = ..., output: _Optional[int] = ..., cache_read: _Optional[int] = ..., cache_write: _Optional[int] = ..., reasoning: _Optional[int] = ..., provenance: _Optional[_Union[Provenance, str]] = ..., cache_write1h: _Optional[int] = ...) -> None: ...
 
 class FrameKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

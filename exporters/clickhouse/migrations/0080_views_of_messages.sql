@@ -68,6 +68,6 @@ ALTER TABLE {{view "v_spans"}}{{onCluster}}
     COMMENT COLUMN seen_by 'Formats that show the span, the one that its row is of first',
     COMMENT COLUMN tokens_from 'Format whose tokens they are; empty if only one has any',
     COMMENT COLUMN times_from 'Format whose start and end they are, if another than the first',
-    COMMENT COLUMN conflict 'Tokens of each format, input/output/cache read/cache write, if they differ, and the outcome of each, if they differ',
+    COMMENT COLUMN conflict 'Tokens of each format, input/output/cache read/cache write, if they differ',
     COMMENT COLUMN outcome_from 'Format whose status it is, and whose end a run or a call has, if another than the first',
     COMMENT COLUMN first_token_from 'Format whose first_token_ms it is, if another than the first';

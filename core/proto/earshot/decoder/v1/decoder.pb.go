@@ -2071,7 +2071,10 @@ type Tokens struct {
 	// Tokens of reasoning.
 	Reasoning uint64 `protobuf:"varint,5,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
 	// Where the counts come from: of two counts of one response the stronger one is kept.
-	Provenance    Provenance `protobuf:"varint,6,opt,name=provenance,proto3,enum=earshot.decoder.v1.Provenance" json:"provenance,omitempty"`
+	Provenance Provenance `protobuf:"varint,6,opt,name=provenance,proto3,enum=earshot.decoder.v1.Provenance" json:"provenance,omitempty"`
+	// How many of the tokens written to a cache are kept for an hour, which costs more; no
+	// class of its own.
+	CacheWrite1H  uint64 `protobuf:"varint,7,opt,name=cache_write1h,json=cacheWrite1h,proto3" json:"cache_write1h,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2146,6 +2149,13 @@ func (x *Tokens) GetProvenance() Provenance {
 		return x.Provenance
 	}
 	return Provenance_PROVENANCE_NONE
+}
+
+func (x *Tokens) GetCacheWrite1H() uint64 {
+	if x != nil {
+		return x.CacheWrite1H
+	}
+	return 0
 }
 
 // Delegate describes work that is handed to another agent.
@@ -2416,7 +2426,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"media_type\x18\x02 \x01(\tR\tmediaType\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12\x10\n" +
-	"\x03url\x18\x05 \x01(\tR\x03url\"\xd4\x01\n" +
+	"\x03url\x18\x05 \x01(\tR\x03url\"\xf9\x01\n" +
 	"\x06Tokens\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\x04R\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\x04R\x06output\x12\x1d\n" +
@@ -2427,7 +2437,8 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\treasoning\x18\x05 \x01(\x04R\treasoning\x12>\n" +
 	"\n" +
 	"provenance\x18\x06 \x01(\x0e2\x1e.earshot.decoder.v1.ProvenanceR\n" +
-	"provenance\"\xd4\x02\n" +
+	"provenance\x12#\n" +
+	"\rcache_write1h\x18\a \x01(\x04R\fcacheWrite1h\"\xd4\x02\n" +
 	"\bDelegate\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x122\n" +
