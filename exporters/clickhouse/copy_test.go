@@ -179,7 +179,7 @@ func TestRowsAreCopied(t *testing.T) {
 	got := spanRowsOf(t, conn)
 	for _, r := range got["v_spans"] { // columns that came later, which rows of before have empty
 		delete(r, "seen_by") // computed
-		for _, name := range []string{"project", "branch", "agent_version", "host", "user", "tokens_from", "times_from", "conflict"} {
+		for _, name := range []string{"project", "branch", "agent_version", "host", "user", "tokens_from", "times_from", "conflict", "outcome_from", "first_token_from"} {
 			if r[name] != "" {
 				t.Errorf("v_spans: %s is %q", name, r[name])
 			}
