@@ -36,10 +36,11 @@ var elsewhere = map[string]string{
 	"ResultTokens": "known when the span has been sent; a column of tool_calls", "ResultTokensFrom": "as ResultTokens", "Amends": "such a span is not sent",
 	"Client.Project": "a column of spans", "Client.Branch": "a column of spans", "Client.Version": "a column of spans", "Client.Host": "a column of spans", "Client.User": "a column of spans",
 	"Delegate.CorrelationID": "finds the child run, which the span names", "Delegate.CorrelationPrompt": "as CorrelationID",
-	"Tool.ErrorType": "the span's own ErrorType says it",
-	"Seen.By":        "only several formats: TestSeenBy",
-	"Request":        "each parameter by its own name: TestRequestParameters",
-	"Server":         "only what is host:port: TestServer",
+	"Usage.CacheWrite1h": "the conventions have no attribute for it; a column of spans",
+	"Tool.ErrorType":     "the span's own ErrorType says it",
+	"Seen.By":            "only several formats: TestSeenBy",
+	"Request":            "each parameter by its own name: TestRequestParameters",
+	"Server":             "only what is host:port: TestServer",
 }
 
 // TestEveryFieldIsNamed changes one field of a span at a time and looks for the
