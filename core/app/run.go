@@ -22,16 +22,33 @@ func (r *runner) run(ctx context.Context) error {
 	start := func(f func()) { wg.Add(1); go func() { defer wg.Done(); f() }() }
 	defer wg.Wait()
 	defer stop(nil)
-	if r.store != nil {
-		start(func() { r.store.Supervise(work) })
+	ready := make(chan struct{}) // closed when the destinations have been made ready
+	start(func() {
+		if err := r.startDestinations(work); err != nil {
+			stop(err)
+			return
+		}
+		close(ready)
+	})
+	startReady := func(f func()) {
+		start(func() {
+			select {
+			case <-ready:
+				f()
+			case <-work.Done():
+			}
+		})
 	}
-	start(func() { r.delivery.Run(work) })
+	if r.store != nil {
+		startReady(func() { r.store.Supervise(work) })
+	}
+	startReady(func() { r.delivery.Run(work) })
 	for _, v := range r.stored {
-		start(func() { v.watch(work) })
+		startReady(func() { v.watch(work) })
 	}
 	for _, e := range r.exporters {
 		if a, ok := e.Exporter.(export.Alerter); ok && r.UntilIdle <= 0 && r.backfill == nil {
-			start(func() { r.watchAlerts(work, a) })
+			startReady(func() { r.watchAlerts(work, a) })
 		}
 	}
 	start(func() {
@@ -40,7 +57,7 @@ func (r *runner) run(ctx context.Context) error {
 		}
 	})
 	if r.backfill == nil {
-		start(func() { r.eraser.watch(work) })
+		startReady(func() { r.eraser.watch(work) })
 	}
 	listen := func(f *feed) {
 		ctx, cancel := context.WithCancel(read)
@@ -58,11 +75,22 @@ func (r *runner) run(ctx context.Context) error {
 		listen(f)
 	}
 	c := r.Config // a reload replaces it
-	reading.Go(func() { r.watchReads(read, c) })
+	reading.Go(func() {
+		select {
+		case <-ready:
+			r.watchReads(read, c)
+		case <-read.Done():
+		}
+	})
 	r.server.SetReadinessChecks(r.pipeline.Broken)
 	r.waitListening(ctx, work)
 	r.server.SetReady(true)
-	if r.Ready != nil {
+	select {
+	case <-ready:
+	case <-ctx.Done():
+	case <-work.Done():
+	}
+	if r.Ready != nil && ctx.Err() == nil && work.Err() == nil {
 		run := Running{Metrics: r.server.Addr()}
 		if r.store != nil {
 			run.Store = "unix:" + r.store.Socket()
@@ -106,6 +134,24 @@ func (r *runner) run(ctx context.Context) error {
 	}
 	r.drain(drain)
 	return r.lost()
+}
+
+// startDestinations starts the embedded store and has the exporters make their destinations ready: at worst for as long as
+// a server takes that does not answer, and as long as the tables of a former release take to be brought up to date.
+func (r *runner) startDestinations(ctx context.Context) error {
+	if r.store != nil {
+		if err := r.store.Start(ctx); err != nil {
+			return err
+		}
+	}
+	var wg sync.WaitGroup
+	for _, e := range r.exporters {
+		if x, ok := e.Exporter.(export.Starter); ok {
+			wg.Go(func() { x.Start(ctx) })
+		}
+	}
+	wg.Wait()
+	return nil
 }
 
 // alertEvery is how often an exporter is asked for alerts.

@@ -26,6 +26,13 @@ type Exporter interface {
 	Close(ctx context.Context) error
 }
 
+// Starter is an exporter whose destination is made ready before the first batch.
+type Starter interface {
+	// Start connects and makes ready what rows need, as tables, and logs why it could not: Export tries
+	// again. Sources record meanwhile.
+	Start(ctx context.Context)
+}
+
 // Stream names a stream of a source.
 type Stream struct{ Source, Key string }
 

@@ -144,6 +144,17 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 	return nil
 }
 
+// Start implements export.Starter.
+func (x *Exporter) Start(ctx context.Context) {
+	switch err := x.Prepare(ctx); {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, ErrSchema):
+		x.settings.Logger.Error("clickhouse rejects the schema; records wait in the spool until it is corrected", "error", err)
+	default:
+		x.settings.Logger.Warn("clickhouse is not reachable yet; records wait in the spool", "error", err)
+	}
+}
+
 // prepared writes the tables of settings: rows can be stored without them. A fresh database has no rows.
 func (x *Exporter) prepared(ctx context.Context, fresh bool) {
 	x.ready = true
