@@ -217,7 +217,7 @@ func TestTapPassesBeforeTheStoreAnswers(t *testing.T) {
 	if got != "high water at noon" {
 		t.Errorf("%q", got)
 	}
-	if strings.Contains(p.out.String(), "not reachable yet") {
+	if strings.Contains(p.out.String(), "not ready yet") {
 		t.Errorf("the tap listened only when the sidecar had given up the store:\n%s", &p.out)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/store"
 )
 
 // run runs until ctx ends or everything is idle, and drains.
@@ -24,7 +26,7 @@ func (r *runner) run(ctx context.Context) error {
 	defer stop(nil)
 	ready := make(chan struct{}) // closed when the destinations have been made ready
 	start(func() {
-		if err := r.startDestinations(work); err != nil {
+		if err := startDestinations(work, r.store, r.exporters, r.Logger); err != nil {
 			stop(err)
 			return
 		}
@@ -136,18 +138,23 @@ func (r *runner) run(ctx context.Context) error {
 	return r.lost()
 }
 
-// startDestinations starts the embedded store and has the exporters make their destinations ready: at worst for as long as
-// a server takes that does not answer, and as long as the tables of a former release take to be brought up to date.
-func (r *runner) startDestinations(ctx context.Context) error {
-	if r.store != nil {
-		if err := r.store.Start(ctx); err != nil {
+// startDestinations starts the embedded store, if there is one, and has the exporters make their destinations ready: at
+// worst for as long as a server takes that does not answer, and as long as the tables of a former release take to be brought
+// up to date.
+func startDestinations(ctx context.Context, s *store.Store, exporters []Exporter, log *slog.Logger) error {
+	if s != nil {
+		if err := s.Start(ctx); err != nil {
 			return err
 		}
 	}
 	var wg sync.WaitGroup
-	for _, e := range r.exporters {
-		if x, ok := e.Exporter.(export.Starter); ok {
-			wg.Go(func() { x.Start(ctx) })
+	for _, e := range exporters {
+		if x, ok := e.Exporter.(export.Preparer); ok {
+			wg.Go(func() {
+				if err := x.Prepare(ctx); err != nil && ctx.Err() == nil {
+					log.Warn("exporter is not ready yet; records wait in the spool", "exporter", e.Name, "error", err)
+				}
+			})
 		}
 	}
 	wg.Wait()

@@ -26,11 +26,10 @@ type Exporter interface {
 	Close(ctx context.Context) error
 }
 
-// Starter is an exporter whose destination is made ready before the first batch.
-type Starter interface {
-	// Start connects and makes ready what rows need, as tables, and logs why it could not: Export tries
-	// again. Sources record meanwhile.
-	Start(ctx context.Context)
+// Preparer is an exporter whose destination is made ready before the first batch.
+type Preparer interface {
+	// Prepare connects and makes what rows need, as tables. Export does so itself after a Prepare that failed.
+	Prepare(ctx context.Context) error
 }
 
 // Stream names a stream of a source.

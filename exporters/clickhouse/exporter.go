@@ -117,9 +117,7 @@ func (x *Exporter) Unread(unread bool) {
 	}
 }
 
-// Prepare connects and makes sure that the tables are there and fit. Export does
-// so itself; a caller that wants to report a wrong password early calls it
-// first.
+// Prepare implements export.Preparer: it connects and makes sure that the tables are there and fit.
 func (x *Exporter) Prepare(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -142,17 +140,6 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 	}
 	x.prepared(ctx, len(done.Fresh) > 0)
 	return nil
-}
-
-// Start implements export.Starter.
-func (x *Exporter) Start(ctx context.Context) {
-	switch err := x.Prepare(ctx); {
-	case err == nil || ctx.Err() != nil:
-	case errors.Is(err, ErrSchema):
-		x.settings.Logger.Error("clickhouse rejects the schema; records wait in the spool until it is corrected", "error", err)
-	default:
-		x.settings.Logger.Warn("clickhouse is not reachable yet; records wait in the spool", "error", err)
-	}
 }
 
 // prepared writes the tables of settings: rows can be stored without them. A fresh database has no rows.
