@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -35,7 +36,9 @@ type Report struct {
 	Bytes                                int64
 	Rows, Duplicates, Lost               int
 	Letters, LostLetters                 int
+	Twins, Records                       int // of Lines: of the source with equal ids, and over OTLP
 	Unaccounted                          int64
+	Secrets                              int // files and rows that have one
 	Kills                                map[string]int
 	Renames, Copies                      int
 	PeakMemory, PeakSpool, LeftOnTheDisk int64
@@ -57,6 +60,7 @@ func (r *Report) Err() error {
 	zero("twice", int64(r.Duplicates))
 	zero("dead letters lost", int64(r.LostLetters))
 	zero("bytes unaccounted for", r.Unaccounted)
+	zero("files or rows with a secret", int64(r.Secrets))
 	zero("bytes left in spools", r.LeftOnTheDisk)
 	for _, f := range faults {
 		if r.Kills[f] == 0 {
@@ -65,6 +69,9 @@ func (r *Report) Err() error {
 	}
 	if r.Renames == 0 || r.Copies == 0 {
 		all = append(all, errors.New("no file was replaced: run it longer"))
+	}
+	if r.Twins == 0 || r.Records == 0 {
+		all = append(all, errors.New("a source had no traffic: run it longer"))
 	}
 	return errors.Join(all...)
 }
@@ -81,12 +88,15 @@ func (r *Report) String() string {
 	row("files copied, cut", r.Copies)
 	row("bytes written", r.Bytes)
 	row("rows expected", r.Lines)
+	row("of them with equal ids", r.Twins)
+	row("of them over OTLP", r.Records)
 	row("rows found", r.Rows)
 	row("duplicates", r.Duplicates)
 	row("lost", r.Lost)
 	row("dead letters expected", r.Torn)
 	row("dead letters found", r.Letters)
 	row("bytes unaccounted for", r.Unaccounted)
+	row("secrets found", r.Secrets)
 	row("peak memory, MiB", r.PeakMemory>>20)
 	row("peak spool, KiB", r.PeakSpool>>10)
 	row("caught up in", r.CaughtUp.Round(time.Millisecond))
@@ -101,6 +111,8 @@ type run struct {
 	addr        string
 	rng         *rand.Rand
 	traffic     traffic
+	twins       traffic // of other texts under the same ids
+	telemetry   telemetry
 	sidecar     *process
 	store       *process
 	report      Report
@@ -115,7 +127,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		config: filepath.Join(o.Dir, "earshot.yaml"), storeConfig: filepath.Join(o.Dir, "store.yaml"),
 	}
 	r.report = Report{Seed: o.Seed, Kills: make(map[string]int)}
-	r.traffic = traffic{dir: filepath.Join(o.Dir, "in"), rng: rand.New(rand.NewPCG(o.Seed, 2)), files: 5, written: make(map[string]int64)}
+	r.traffic = traffic{dir: filepath.Join(o.Dir, "in"), word: "line", rng: rand.New(rand.NewPCG(o.Seed, 2)), files: 5, written: make(map[string]int64)}
+	r.twins = traffic{dir: filepath.Join(o.Dir, "twins"), word: "twin", rng: rand.New(rand.NewPCG(o.Seed, 3)), files: 2, written: make(map[string]int64)}
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
@@ -137,11 +150,16 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 func (r *run) prepare() error {
 	addr, err := freeport.Loopback()
-	if err := errors.Join(err, os.MkdirAll(r.traffic.dir, 0o700)); err != nil {
+	otlp, err2 := freeport.Loopback()
+	if err := errors.Join(err, err2, os.MkdirAll(r.traffic.dir, 0o700), os.MkdirAll(r.twins.dir, 0o700)); err != nil {
 		return err
 	}
-	r.addr = addr
-	source := fmt.Sprintf("sources:\n  - {name: agents, type: file, format: legion, poll_interval: 1s, paths: [%q]}\n", r.traffic.dir+"/*.jsonl*")
+	r.addr, r.telemetry.addr = addr, otlp
+	source := fmt.Sprintf(`sources:
+  - {name: agents, type: file, format: legion, poll_interval: 1s, paths: [%q]}
+  - {name: twins, type: file, format: legion, poll_interval: 1s, paths: [%q]}
+  - {name: otel, type: otlp, format: otel-genai, grpc: {listen: ""}, http: {listen: %q}}
+`, r.traffic.dir+"/*.jsonl*", r.twins.dir+"/*.jsonl*", otlp)
 	common := "telemetry: {listen: \"\"}\n"
 	return errors.Join(
 		os.WriteFile(r.storeConfig, fmt.Appendf(nil, "data_dir: %s\nstore: {listen: %q, writer_token: chaos}\n%s%s", filepath.Join(r.Dir, "store"), r.addr, common, source), 0o600),
@@ -179,6 +197,10 @@ func (r *run) storm(ctx context.Context) error {
 	} else if err := r.startStore(); err != nil {
 		return err
 	}
+	sending, stop := context.WithCancel(ctx)
+	sent := make(chan struct{})
+	go func() { defer close(sent); r.telemetry.send(sending) }()
+	defer func() { stop(); <-sent }()
 	write := time.NewTicker(5 * time.Millisecond)
 	defer write.Stop()
 	next, back, space := began.Add(time.Second), time.Time{}, time.Time{}
@@ -190,6 +212,11 @@ func (r *run) storm(ctx context.Context) error {
 		}
 		if err := r.traffic.step(); err != nil {
 			return err
+		}
+		if r.rng.IntN(4) == 0 {
+			if err := r.twins.step(); err != nil {
+				return err
+			}
 		}
 		now := time.Now()
 		r.measure()
@@ -290,44 +317,67 @@ func (r *run) drain() error {
 	return nil
 }
 
-// countRows compares the written lines with the stored rows.
+// countRows compares what was written and sent with the stored rows.
 func (r *run) countRows() error {
 	p := &r.report
-	t := &r.traffic
-	p.Lines, p.Torn, p.Bytes, p.Renames, p.Copies = t.lines, t.torn, t.bytes, t.Renames, t.Copies
+	sources := map[string]int{r.traffic.word: r.traffic.lines, r.twins.word: r.twins.lines, recordWord: r.telemetry.records}
+	p.Twins, p.Records = r.twins.lines, r.telemetry.records
+	p.Lines, p.Torn, p.Bytes = r.traffic.lines+p.Twins+p.Records, r.traffic.torn+r.twins.torn, r.traffic.bytes+r.twins.bytes
+	p.Renames, p.Copies = r.traffic.Renames+r.twins.Renames, r.traffic.Copies+r.twins.Copies
 	p.LeftOnTheDisk = r.spooled()
-	rows, err := r.query("SELECT toUInt64(extract(content, '^line (\\\\d+)')) FROM messages WHERE kind = 'assistant'")
+	rows, err := r.query("SELECT extract(content, '^\\\\w+ \\\\d+'), countSubstrings(content, '" + secret[:20] + "') FROM messages WHERE kind = 'assistant'")
 	if err != nil {
 		return err
 	}
-	seen := make([]int, t.lines)
+	seen := make(map[string]int)
 	for _, row := range rows {
-		var n int
-		if _, err := fmt.Sscan(row, &n); err != nil || n < 0 || n >= len(seen) {
-			return fmt.Errorf("a row of no written line: %q", row)
+		text, secrets, _ := strings.Cut(row, "\t")
+		word, number, _ := strings.Cut(text, " ")
+		n, err := strconv.Atoi(number)
+		unanswered := word == recordWord && n == p.Records
+		if err != nil || n >= sources[word] && !unanswered {
+			return fmt.Errorf("a row of nothing that was written: %q", row)
 		}
-		if seen[n]++; seen[n] > 1 {
+		if unanswered {
+			p.Lines++
+		}
+		if seen[text]++; seen[text] > 1 {
 			p.Duplicates++
+		}
+		if secrets != "0" {
+			p.Secrets++
 		}
 	}
 	p.Rows = len(rows)
-	for n, times := range seen {
-		if times == 0 {
-			if p.Lost++; p.Lost <= 5 {
-				fmt.Fprintf(r.Log, "lost: line %d\n", n)
+	for word, lines := range sources {
+		for n := range lines {
+			if text := fmt.Sprint(word, " ", n); seen[text] == 0 {
+				if p.Lost++; p.Lost <= 5 {
+					fmt.Fprintf(r.Log, "lost: %s\n", text)
+				}
 			}
 		}
 	}
-	letters, err := r.query("SELECT DISTINCT payload FROM dead_letters WHERE stage = 'decode' AND reason = 'invalid_json'")
+	letters, err := r.query("SELECT source, payload FROM dead_letters FINAL WHERE stage = 'decode' AND reason = 'invalid_json'")
 	if err != nil {
 		return err
 	}
-	for n := range t.torn {
-		if slices.Contains(letters, fmt.Sprintf("{\"torn\":%d", n)) {
-			p.Letters++
-		} else {
-			p.LostLetters++
+	for source, t := range map[string]*traffic{"agents": &r.traffic, "twins": &r.twins} {
+		for n := range t.torn {
+			if slices.Contains(letters, fmt.Sprintf("%s\t{\"torn\":%d", source, n)) {
+				p.Letters++
+			} else {
+				p.LostLetters++
+			}
 		}
+	}
+	files, err := filesWith(filepath.Join(r.Dir, "data"), secret[:20])
+	if err != nil {
+		return err
+	}
+	p.Secrets += len(files)
+	for _, f := range files {
+		fmt.Fprintf(r.Log, "a secret in %s\n", f)
 	}
 	sum, err := r.query("SELECT sum(abs(unaccounted_bytes)) FROM source_ledger")
 	if err != nil {
@@ -335,4 +385,19 @@ func (r *run) countRows() error {
 	}
 	_, err = fmt.Sscan(sum[0], &p.Unaccounted)
 	return err
+}
+
+// filesWith are the files below a directory that have a text in their bytes.
+func filesWith(dir, text string) (found []string, err error) {
+	err = filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		if strings.Contains(string(b), text) {
+			found = append(found, p)
+		}
+		return err
+	})
+	return found, err
 }

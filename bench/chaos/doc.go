@@ -1,11 +1,12 @@
 // Package chaos writes traffic while it kills the processes that handle it, and then counts the
 // rows.
 //
-// Traffic flows into files that are renamed, copied and truncated away. Meanwhile the sidecar,
+// Traffic flows into files that are renamed, copied and truncated away, into files of another source whose
+// lines have the same ids, and over OTLP; some of the texts have a secret. Meanwhile the sidecar,
 // its decoder and its store are killed with signal 9, the decoder is stopped until the sidecar
 // notices, and the store is down for whole seconds, or for the first half. In the end the
-// faults stop, the sidecar catches up, and each line that was written must be one row, each
-// torn line one dead letter.
+// faults stop, the sidecar catches up, and each line that was written and each record that was accepted
+// must be one row, each torn line one dead letter, and the secret in no row and no file.
 //
 // The seed determines the faults and their order; the instants at which they fire depend on the
 // machine. A run in which a kind of fault never fired proves nothing of it and fails.

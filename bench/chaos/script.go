@@ -29,7 +29,7 @@ import (
 // request whose answer was lost is sent and recorded again: its messages are the same, at a
 // later position of the stream.
 var tables = []struct{ name, except string }{
-	{"messages", "ingest_ts, ver) REPLACE (if(source = 'push', 0, seq) AS seq"}, {"tool_calls", "ingest_ts, ver"}, {"delegations", "ingest_ts, ver"}, {"otel_traces", "IngestTs, Ver"},
+	{"messages", "ingest_ts, ver) REPLACE (if(source IN ('push', 'otel'), 0, seq) AS seq"}, {"tool_calls", "ingest_ts, ver"}, {"delegations", "ingest_ts, ver"}, {"otel_traces", "IngestTs, Ver"},
 	{"dead_letters", "dl_id, seen_at, ver"},
 }
 
@@ -47,7 +47,7 @@ type script struct {
 	exe, dir, in, config string
 	store                *process
 	storeAddr, storePort string
-	push                 string // the port that is pushed to
+	push, otlp           string // the ports that are pushed to, and that telemetry is sent to
 	collector            *collector
 	databases            int
 }
@@ -59,10 +59,11 @@ func newScript(bin, dir string) (*script, error) {
 		return nil, err
 	}
 	push, err := freeport.Loopback()
-	if err != nil {
+	otlp, err2 := freeport.Loopback()
+	if err := errors.Join(err, err2); err != nil {
 		return nil, err
 	}
-	s.storePort, s.push = port(s.storeAddr), port(push)
+	s.storePort, s.push, s.otlp = port(s.storeAddr), port(push), port(otlp)
 	_, lines, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 6e3, Seed: 11}).Session(0)
 	half := bytes.IndexByte(lines[len(lines)/2:], '\n') + len(lines)/2 + 1
 	lines = slices.Concat(lines[:half], []byte("{\"torn\": 1\n"), lines[half:])
@@ -116,7 +117,8 @@ exporters:
 sources:
   - {name: files, type: file, format: legion, poll_interval: 1s, paths: [%q]}
   - {name: push, type: http, format: llm-message, listen: "127.0.0.1:%s"}
-`, filepath.Join(s.dir, "data"), s.storeAddr, db, s.collector.URL, s.in+"/*.jsonl", s.push), 0o600))
+  - {name: otel, type: otlp, format: otel-genai, grpc: {listen: ""}, http: {listen: "127.0.0.1:%s"}}
+`, filepath.Join(s.dir, "data"), s.storeAddr, db, s.collector.URL, s.in+"/*.jsonl", s.push, s.otlp), 0o600))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,7 +129,7 @@ sources:
 	pushing, stop := context.WithCancel(ctx)
 	defer stop()
 	pushed := make(chan struct{})
-	go func() { defer close(pushed); s.pushAll(pushing) }()
+	go func() { defer close(pushed); s.sendAll(pushing) }()
 	defer func() { stop(); <-pushed }()
 	if hits, err = s.runSidecar(ctx, at, pushed); err != nil {
 		return nil, nil, err
@@ -185,31 +187,18 @@ func (s *script) query(sql, db string) (string, error) {
 	return string(b), err
 }
 
-// pushAll pushes the conversation, each request until it is accepted.
-func (s *script) pushAll(ctx context.Context) {
+// sendAll pushes the conversation and sends two records of telemetry, each request until it is accepted.
+func (s *script) sendAll(ctx context.Context) {
 	// Connections are not kept: those to a sidecar that was killed are of no use.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for i, body := range conversation {
-		for ctx.Err() == nil {
-			q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:"+s.push+"/?stream=ferry", strings.NewReader(body))
-			if err != nil {
-				return
-			}
-			q.Header.Set("Content-Type", "application/x-ndjson")
-			q.Header.Set("Idempotency-Key", fmt.Sprint("part ", i))
-			resp, err := client.Do(q)
-			if err == nil {
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-				if resp.StatusCode == http.StatusOK {
-					break
-				}
-			}
-			select {
-			case <-time.After(20 * time.Millisecond):
-			case <-ctx.Done():
-			}
+	accepted := func(url, body string, header http.Header) {
+		for ctx.Err() == nil && !post(client, url, body, header) {
+			time.Sleep(20 * time.Millisecond)
 		}
+	}
+	for i, body := range conversation {
+		accepted("http://127.0.0.1:"+s.push+"/?stream=ferry", body, http.Header{"Content-Type": {"application/x-ndjson"}, "Idempotency-Key": {fmt.Sprint("part ", i)}})
+		accepted("http://127.0.0.1:"+s.otlp+"/v1/logs", logRecord(i), nil)
 	}
 }
 

@@ -37,7 +37,7 @@ type SweepReport struct {
 var requiredPoints = []string{
 	"read a source", "write the journal", "sync the journal", "write to the decoder", "read from the decoder",
 	"write the spool", "sync the spool", "write to the store", "read from the store", "write the checkpoint", "sync the checkpoint",
-	"read from a client", "write to a client",
+	"read from a client", "write to a client", "read from an OTLP client", "write to an OTLP client",
 }
 
 // Err returns the faults of the outcome.
@@ -274,6 +274,8 @@ func (p *pointNamer) peer(inode string) string {
 		return "the decoder"
 	case local == p.push:
 		return "a client"
+	case local == p.otlp:
+		return "an OTLP client"
 	case remote == p.storePort:
 		return "the store"
 	}

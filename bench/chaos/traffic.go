@@ -10,13 +10,17 @@ import (
 	"time"
 )
 
+// secret is in some of the texts, in the shape of a key of a provider. It may be in none of Earshot's files.
+const secret = "sk-ant-api03-" + "pL4nkT0nDr1fT5w1thTh3T1d3" + "AndTheHarbourSeals9871"
+
 // traffic writes the agents' files.
 type traffic struct {
 	dir             string
+	word            string // the first of each text; the number of the line is the second
 	rng             *rand.Rand
 	files           int
 	written         map[string]int64 // bytes, by file, since it was last replaced
-	lines           int              // whole lines so far: contents "line 0" and so on
+	lines           int              // whole lines so far
 	torn            int
 	bytes           int64
 	Renames, Copies int
@@ -42,8 +46,8 @@ func (t *traffic) step() error {
 		n := t.lines
 		t.lines++
 		at := time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * 10 * time.Millisecond)
-		fmt.Fprintf(&b, `{"type":"assistant","timestamp":%q,"session_id":"s%d","content":"line %d %s","has_tool_calls":false,"has_tool_results":false,"metadata":{"uuid":"u%d"}}`+"\n",
-			at.Format("2006-01-02T15:04:05.000Z"), n%7, n, strings.Repeat("x", t.rng.IntN(400)), n)
+		fmt.Fprintf(&b, `{"type":"assistant","timestamp":%q,"session_id":"s%d","content":"%s %d %s","has_tool_calls":false,"has_tool_results":false,"metadata":{"uuid":"u%d"}}`+"\n",
+			at.Format("2006-01-02T15:04:05.000Z"), n%7, t.word, n, t.filler(), n)
 	}
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -56,6 +60,14 @@ func (t *traffic) step() error {
 		err = e
 	}
 	return err
+}
+
+// filler is a text that is a secret now and then.
+func (t *traffic) filler() string {
+	if t.rng.IntN(20) == 0 {
+		return secret
+	}
+	return strings.Repeat("x", t.rng.IntN(400))
 }
 
 // rename does the same as logrotate with create.

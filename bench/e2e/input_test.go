@@ -94,7 +94,7 @@ func TestStoreThatIsNotThere(t *testing.T) {
 	h.write("s/m.jsonl", legionLine(1, "before")+"\n")
 
 	p := h.start("run")
-	h.until("the log of the missing store", func() bool { return strings.Contains(p.out.String(), "clickhouse is not reachable yet") })
+	h.until("the log of the missing store", func() bool { return strings.Contains(p.out.String(), "exporter is not ready yet") })
 	first := server.start("store")
 	h.until("the first line", func() bool {
 		return len(h.tryQuery("SELECT content FROM earshot.messages WHERE content = 'before'")) == 1

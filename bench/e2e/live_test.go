@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -175,4 +177,47 @@ func freeAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return addr
+}
+
+// TestTapPassesBeforeTheStoreAnswers: an agent's requests pass while the store hangs that the sidecar
+// connects to as it starts. An agent would be refused otherwise, for as long as the store takes.
+func TestTapPassesBeforeTheStoreAnswers(t *testing.T) {
+	h := newHome(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "high water at noon") }))
+	defer server.Close()
+	hung, err := net.Listen("tcp", "127.0.0.1:0")
+	h.must(err)
+	defer hung.Close()
+	dialed := make(chan net.Conn, 64)
+	go func() {
+		for {
+			c, err := hung.Accept()
+			if err != nil {
+				return
+			}
+			dialed <- c // and is not answered
+		}
+	}()
+	tap := freeAddress(t)
+	h.configure("sources:", fmt.Sprintf("  - {name: agent, type: tap, format: agno, listen: %q, upstream: %q}", tap, server.URL),
+		fmt.Sprintf("exporters: {clickhouse: {dsn: \"http://default@%s/earshot\"}}", hung.Addr()))
+	p := h.start("run")
+	<-dialed
+	var got string
+	h.until("the tap", func() bool {
+		resp, err := http.Get("http://" + tap + "/teams")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		got = string(b)
+		return err == nil
+	})
+	if got != "high water at noon" {
+		t.Errorf("%q", got)
+	}
+	if strings.Contains(p.out.String(), "not ready yet") {
+		t.Errorf("the tap listened only when the sidecar had given up the store:\n%s", &p.out)
+	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/store"
 )
 
 // run runs until ctx ends or everything is idle, and drains.
@@ -22,16 +24,33 @@ func (r *runner) run(ctx context.Context) error {
 	start := func(f func()) { wg.Add(1); go func() { defer wg.Done(); f() }() }
 	defer wg.Wait()
 	defer stop(nil)
-	if r.store != nil {
-		start(func() { r.store.Supervise(work) })
+	ready := make(chan struct{}) // closed when the destinations have been made ready
+	start(func() {
+		if err := startDestinations(work, r.store, r.exporters, r.Logger); err != nil {
+			stop(err)
+			return
+		}
+		close(ready)
+	})
+	startReady := func(f func()) {
+		start(func() {
+			select {
+			case <-ready:
+				f()
+			case <-work.Done():
+			}
+		})
 	}
-	start(func() { r.delivery.Run(work) })
+	if r.store != nil {
+		startReady(func() { r.store.Supervise(work) })
+	}
+	startReady(func() { r.delivery.Run(work) })
 	for _, v := range r.stored {
-		start(func() { v.watch(work) })
+		startReady(func() { v.watch(work) })
 	}
 	for _, e := range r.exporters {
 		if a, ok := e.Exporter.(export.Alerter); ok && r.UntilIdle <= 0 && r.backfill == nil {
-			start(func() { r.watchAlerts(work, a) })
+			startReady(func() { r.watchAlerts(work, a) })
 		}
 	}
 	start(func() {
@@ -40,7 +59,7 @@ func (r *runner) run(ctx context.Context) error {
 		}
 	})
 	if r.backfill == nil {
-		start(func() { r.eraser.watch(work) })
+		startReady(func() { r.eraser.watch(work) })
 	}
 	listen := func(f *feed) {
 		ctx, cancel := context.WithCancel(read)
@@ -58,11 +77,22 @@ func (r *runner) run(ctx context.Context) error {
 		listen(f)
 	}
 	c := r.Config // a reload replaces it
-	reading.Go(func() { r.watchReads(read, c) })
+	reading.Go(func() {
+		select {
+		case <-ready:
+			r.watchReads(read, c)
+		case <-read.Done():
+		}
+	})
 	r.server.SetReadinessChecks(r.pipeline.Broken)
 	r.waitListening(ctx, work)
 	r.server.SetReady(true)
-	if r.Ready != nil {
+	select {
+	case <-ready:
+	case <-ctx.Done():
+	case <-work.Done():
+	}
+	if r.Ready != nil && ctx.Err() == nil && work.Err() == nil {
 		run := Running{Metrics: r.server.Addr()}
 		if r.store != nil {
 			run.Store = "unix:" + r.store.Socket()
@@ -106,6 +136,29 @@ func (r *runner) run(ctx context.Context) error {
 	}
 	r.drain(drain)
 	return r.lost()
+}
+
+// startDestinations starts the embedded store, if there is one, and has the exporters make their destinations ready: at
+// worst for as long as a server takes that does not answer, and as long as the tables of a former release take to be brought
+// up to date.
+func startDestinations(ctx context.Context, s *store.Store, exporters []Exporter, log *slog.Logger) error {
+	if s != nil {
+		if err := s.Start(ctx); err != nil {
+			return err
+		}
+	}
+	var wg sync.WaitGroup
+	for _, e := range exporters {
+		if x, ok := e.Exporter.(export.Preparer); ok {
+			wg.Go(func() {
+				if err := x.Prepare(ctx); err != nil && ctx.Err() == nil {
+					log.Warn("exporter is not ready yet; records wait in the spool", "exporter", e.Name, "error", err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return nil
 }
 
 // alertEvery is how often an exporter is asked for alerts.

@@ -30,7 +30,8 @@ import (
 //
 //	sources → redactor → (journal) → pipeline → delivery → exporters → store
 //
-// run starts them in the same order and stops them from the sources on.
+// run starts the sources at once, because agents send whether or not a store answers; what they read waits until
+// the destinations are ready. It stops the parts from the sources on.
 type runner struct {
 	Settings
 	backfill *backfill // nil in a sidecar
@@ -139,8 +140,8 @@ func (r *runner) openState(context.Context) error {
 	return nil
 }
 
-// openStore starts the embedded store, unless the rows go to a server.
-func (r *runner) openStore(ctx context.Context) (err error) {
+// openStore makes the embedded store, unless the rows go to a server. It is started beside the sources.
+func (r *runner) openStore(context.Context) (err error) {
 	if !r.Config.Embedded() {
 		return nil
 	}
@@ -150,7 +151,7 @@ func (r *runner) openStore(ctx context.Context) (err error) {
 	if of.Store.Fetch {
 		settings.Fetch = r.Fetch
 	}
-	if r.store, err = store.Open(ctx, settings); err != nil {
+	if r.store, err = store.New(settings); err != nil {
 		return err
 	}
 	r.onClose(r.store.Close)

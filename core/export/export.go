@@ -26,6 +26,12 @@ type Exporter interface {
 	Close(ctx context.Context) error
 }
 
+// Preparer is an exporter whose destination is made ready before the first batch.
+type Preparer interface {
+	// Prepare connects and makes what rows need, as tables. Export does so itself after a Prepare that failed.
+	Prepare(ctx context.Context) error
+}
+
 // Stream names a stream of a source.
 type Stream struct{ Source, Key string }
 

@@ -215,8 +215,7 @@ func EmbeddedSchema(age time.Duration) Schema {
 }
 
 // NewExporter implements export.Config. Without a dsn it exports to the embedded store,
-// which keeps rows as the section store has it. It waits for a store that is not there yet, or that
-// refuses to create the tables.
+// which keeps rows as the section store has it.
 func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Exporter, error) {
 	schema, size := c.Schema(), int64(0)
 	if c.DSN.Reveal() == "" {
@@ -229,12 +228,6 @@ func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Export
 	})
 	if err != nil {
 		return nil, err
-	}
-	switch err := x.Prepare(ctx); {
-	case errors.Is(err, ErrSchema):
-		env.Logger.Error("clickhouse rejects the schema; records wait in the spool until it is corrected", "error", err)
-	case err != nil:
-		env.Logger.Warn("clickhouse is not reachable yet; records wait in the spool", "error", err)
 	}
 	return x, nil
 }

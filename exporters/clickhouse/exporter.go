@@ -117,9 +117,7 @@ func (x *Exporter) Unread(unread bool) {
 	}
 }
 
-// Prepare connects and makes sure that the tables are there and fit. Export does
-// so itself; a caller that wants to report a wrong password early calls it
-// first.
+// Prepare implements export.Preparer: it connects and makes sure that the tables are there and fit.
 func (x *Exporter) Prepare(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

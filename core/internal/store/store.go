@@ -39,7 +39,7 @@ type Settings struct {
 	Fetch io.Writer
 }
 
-// Store is a store that answers. Its socket stays the same over restarts.
+// Store is the store of a directory. It answers once it is started; its socket stays the same over restarts.
 type Store struct {
 	settings Settings
 	socket   string
@@ -58,9 +58,23 @@ type process struct {
 	stderr *tail
 }
 
-// Open returns the store of the directory: the one that runs on it, or one that
-// it starts. The error of a store that does not start is its own error text.
+// Open returns the store of the directory, started. The error of a store that does not start is its own
+// error text.
 func Open(ctx context.Context, s Settings) (*Store, error) {
+	st, err := New(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.Start(ctx); err != nil {
+		st.Close()
+		return nil, err
+	}
+	return st, nil
+}
+
+// New returns the store of the directory, which has its socket and its DSN but is not started: Start does
+// that.
+func New(s Settings) (*Store, error) {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -71,23 +85,26 @@ func Open(ctx context.Context, s Settings) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	st := &Store{settings: s, socket: socket, release: release}
+	return &Store{settings: s, socket: socket, release: release}, nil
+}
+
+// Start makes the store answer: the one that runs on the directory, or one that it starts.
+func (s *Store) Start(ctx context.Context) error {
 	deadline := time.Now().Add(15 * time.Second)
 	for {
-		if st.answers(ctx) {
-			return st, nil
+		if s.answers(ctx) {
+			return nil
 		}
-		err := st.begin(ctx)
-		if errors.Is(err, errNoEngine) && s.Engine == "" {
-			err = st.beginWithout(ctx, err)
+		err := s.begin(ctx)
+		if errors.Is(err, errNoEngine) && s.settings.Engine == "" {
+			err = s.beginWithout(ctx, err)
 		}
 		if err == nil {
-			return st, nil
+			return nil
 		}
 		// Another process may be starting or stopping one.
 		if !strings.Contains(err.Error(), "in use by another") || time.Now().After(deadline) || ctx.Err() != nil {
-			release()
-			return nil, fmt.Errorf("store: %w", err)
+			return fmt.Errorf("store: %w", err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
