@@ -418,6 +418,27 @@ func TestRules(t *testing.T) {
 		must(t, put(t, x, resolved(verdictOf(1, "zombie"))))
 		sent(t, "resolved 1 withheld 0")
 	})
+	t.Run("erased while it is held", func(t *testing.T) {
+		dir := t.TempDir()
+		c := &Webhook{URL: spec.NewSecret(hook.URL + "/h"), Rules: rules()}
+		c.Rules.QuietHours = "11:00-13:00"
+		x := at(c.NewExporter(t.Context(), env(dir)))(t, base)
+		gone, stays := verdictOf(1, "zombie"), verdictOf(2, "zombie")
+		gone.Session, gone.Words = "gone", "the passphrase of the keeper"
+		must(t, put(t, x, gone, stays))
+		must(t, x.Rewrite(func(b *export.Batch) bool {
+			n := len(b.Verdicts)
+			b.Verdicts = slices.DeleteFunc(b.Verdicts, func(v msg.Verdict) bool { return v.Session == "gone" })
+			return len(b.Verdicts) != n
+		}))
+		state, err := os.ReadFile(x.file)
+		if err != nil || bytes.Contains(state, []byte("keeper")) || bytes.Contains(state, []byte("gone")) {
+			t.Errorf("%s, %v", state, err)
+		}
+		x.now = func() time.Time { return base.Add(2 * time.Hour) }
+		must(t, put(t, x))
+		sent(t, "firing 1 withheld 0")
+	})
 	t.Run("limit", func(t *testing.T) {
 		x, clock := open(t, func(r *Rules) { r.MaxPerHour = 2 })
 		for n := range byte(5) {
