@@ -124,7 +124,7 @@ func openSnapshot(tree, path string, known *walIndex) (_ *snapshot, err error) {
 	return s, nil
 }
 
-// openRegular opens a file of a tree for reading, and never waits for a pipe. Whoever writes into the tree decides where its
+// openRegular opens a file of a tree for reading, and never waits for a pipe. A writer into the tree decides where its
 // names lead, and the sidecar may read more than the writer may: a link that leads out of it is an error.
 func openRegular(tree, path string) (*os.File, error) {
 	name, err := filepath.Rel(tree, path)
