@@ -403,7 +403,14 @@ func EraseFootprint(c *config.Config, req *Erasure) (f Footprint, err error) {
 	if err != nil {
 		return f, err
 	}
+	ours, err := filepath.Abs(filepath.Join(c.DataDir, wrap.Folder))
+	if err != nil {
+		return f, err
+	}
 	for _, s := range state.Streams {
+		if strings.HasPrefix(s.Origin, ours+string(filepath.Separator)) { // it goes
+			continue
+		}
 		for _, name := range req.Names() {
 			if strings.Contains(s.Origin, name) && !slices.Contains(f.Files, s.Origin) {
 				f.Files = append(f.Files, s.Origin)
