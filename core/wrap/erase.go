@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 )
@@ -41,32 +42,28 @@ func eraseFrom(path string, whole bool, mentions func([]byte) bool) (changed boo
 		return false, err
 	}
 	defer f.Close()
-	var kept bytes.Buffer
+	var kept []byte
 	if !whole {
-		all, err := io.ReadAll(f)
-		if err != nil {
+		if _, changed, err = without(f, mentions); !changed || err != nil {
 			return false, err
-		}
-		for line := range bytes.Lines(all) {
-			if !mentions(line) {
-				kept.Write(line)
-			}
-		}
-		if kept.Len() == len(all) {
-			return false, nil
 		}
 	}
 	if lock(f) != nil {
 		return false, errBusy
 	}
-	if kept.Len() == 0 {
+	if !whole { // a wrapper may have written more before it ended
+		if kept, _, err = without(f, mentions); err != nil {
+			return false, err
+		}
+	}
+	if len(kept) == 0 {
 		return true, os.Remove(path)
 	}
 	next, err := os.CreateTemp(filepath.Dir(path), ".erasing-*")
 	if err != nil {
 		return false, err
 	}
-	_, err = next.Write(kept.Bytes())
+	_, err = next.Write(kept)
 	if err = errors.Join(err, next.Sync(), next.Close()); err == nil {
 		err = os.Rename(next.Name(), path)
 	}
@@ -74,4 +71,18 @@ func eraseFrom(path string, whole bool, mentions func([]byte) bool) (changed boo
 		return false, errors.Join(err, os.Remove(next.Name()))
 	}
 	return true, nil
+}
+
+// without returns the messages of a recording that do not mention them, and whether there are others.
+func without(f *os.File, mentions func([]byte) bool) (kept []byte, changed bool, err error) {
+	all, err := io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
+	if err != nil {
+		return nil, false, err
+	}
+	for line := range bytes.Lines(all) {
+		if !mentions(line) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept, len(kept) < len(all), nil
 }
