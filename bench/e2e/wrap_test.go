@@ -85,4 +85,15 @@ func TestWrap(t *testing.T) {
 	if len(got) != 1 || got[0] != "1" {
 		t.Errorf("ended spans of the call: %q", got)
 	}
+
+	sessions := h.query("SELECT DISTINCT session_id FROM messages FINAL")
+	if len(sessions) != 1 {
+		t.Fatalf("conversations: %q", sessions)
+	}
+	if out := h.run("erase", "--session", sessions[0], "--yes"); !strings.Contains(out, "1 recordings of earshot wrap") {
+		t.Errorf("an erasure:\n%s", out)
+	}
+	if _, err := os.Stat(paths[0]); err == nil {
+		t.Error("the recording of the conversation that is erased is left")
+	}
 }

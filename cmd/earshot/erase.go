@@ -48,7 +48,7 @@ func newErase() *cobra.Command {
 an expression (RE2). Without --yes it prints the rows, by table, and files that would go.
 
 With --yes it removes them from all tables and rollups, the journal, the spools, the
-checkpoint and the dead letters, also while a sidecar runs on the data_dir. Then it
+checkpoint, the dead letters and the recordings of earshot wrap, also while a sidecar runs on the data_dir. Then it
 looks for the ids, and for pieces of the texts that no other conversation has, in every
 file of the data_dir, also in those that the engine compresses. It prints the files that
 have one, and exits with status 1 if there are any. An erasure that is interrupted goes on
@@ -218,6 +218,9 @@ func (e *erasing) print(c *cobra.Command, p *erasePlan) error {
 		return nil
 	}
 	fmt.Fprintf(w, "erased in %s: %s of the journal, %d spooled batches, %d refused rows, and the rows\n", r.Took.Round(10*time.Millisecond), byteSize(r.Journal), r.Spool, r.Letters)
+	if r.Recordings > 0 {
+		fmt.Fprintf(w, "%8d recordings of earshot wrap\n", r.Recordings)
+	}
 	for _, f := range r.Scan.Found {
 		fmt.Fprintf(w, "%s still has it, %d times\n", f.File, f.Times)
 	}

@@ -88,5 +88,5 @@ func serveMCP(c *cobra.Command, m *mcp.Server, listen string) error {
 		token = rand.Text()
 		fmt.Fprintf(c.OutOrStdout(), "Authorization: Bearer %s\n", token)
 	}
-	return serve(c.Context(), l, m.Handler(l.Addr().String(), token))
+	return serve(c.Context(), l, m.Handler(l.Addr().String(), token), true) // who has the token
 }

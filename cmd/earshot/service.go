@@ -188,8 +188,8 @@ func (s service) status(cfg *config.Config, ctx context.Context) error {
 		state = "installed, " + s.state(ctx)
 	}
 	fmt.Fprintf(s.out, "service    %s (%s)\n", state, s.path)
-	if b, err := os.ReadFile(filepath.Join(cfg.DataDir, pageFile)); err == nil {
-		fmt.Fprintf(s.out, "pages      %s\n", strings.TrimSpace(string(b)))
+	if address, ok := notedPages(cfg.DataDir); ok {
+		fmt.Fprintf(s.out, "pages      %s\n", address)
 	}
 	fmt.Fprintf(s.out, "data       %s: store %s, journal %s\n", cfg.DataDir, byteSize(folderSize(filepath.Join(cfg.DataDir, "store"))), byteSize(folderSize(filepath.Join(cfg.DataDir, "journal"))))
 	if !cfg.Embedded() {

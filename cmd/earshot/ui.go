@@ -18,13 +18,15 @@ import (
 func newUI() *cobra.Command {
 	var file configFile
 	var listen string
+	var all bool
 	c := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve pages over the conversations",
 		Long: `Serve pages on this machine, until interrupted: the slow delegations and their bottlenecks,
 traces with their critical path, a search of everything, the conversations turn by
 turn, the boards, the tools, and the open work. It needs no Grafana, and works whether or not a sidecar runs.
-It does not authenticate, so it listens on loopback only.`,
+It has no password: it listens on loopback only, and on Linux it answers this user and root alone. With
+--any-user it answers all users, as behind a proxy that authenticates.`,
 		Example: `  earshot ui
   earshot ui -c earshot.yaml --listen 127.0.0.1:8090`,
 		Args: cobra.NoArgs,
@@ -40,12 +42,13 @@ It does not authenticate, so it listens on loopback only.`,
 					return err
 				}
 				fmt.Fprintf(c.OutOrStdout(), "http://%s\n", l.Addr())
-				return serve(ctx, l, pages)
+				return serve(ctx, l, pages, all)
 			})
 		},
 	}
 	file.add(c)
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "loopback `ADDRESS`; port 0 takes a free one")
+	anyUserFlag(c, &all)
 	return c
 }
 
@@ -61,9 +64,29 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	return l, err
 }
 
-// serve serves until ctx ends.
-func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+// anyUserFlag adds the flag for serve.
+func anyUserFlag(c *cobra.Command, all *bool) {
+	c.Flags().BoolVar(all, "any-user", false, "serve the pages to every user of this machine")
+}
+
+// foreignKey is the key of the error with which loopback.Own refuses a connection, in the context of its requests.
+type foreignKey struct{}
+
+// serve serves until ctx ends: the processes of this user, or those of all.
+func serve(ctx context.Context, l net.Listener, h http.Handler, all bool) error {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	if !all {
+		s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, foreignKey{}, loopback.Own(c))
+		}
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if foreign := r.Context().Value(foreignKey{}); foreign != nil {
+				http.Error(w, fmt.Sprintf("This is served to the user alone who started it: %v. With --any-user it is served to all.", foreign), http.StatusForbidden)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -7,12 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +27,7 @@ import (
 func newUp() *cobra.Command {
 	var file configFile
 	var listen string
-	var noOpen bool
+	var noOpen, all bool
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Find the agents of this machine and show their work",
@@ -39,18 +37,20 @@ configuration; with -c, an earshot.yaml in the working directory or one that ear
 init wrote, it follows that. Data are kept in the user's data directory, so
 the next start continues. A second earshot up shows the pages of the first.
 
-The address of the pages is a line of its own; with a desktop they open by themselves.`,
+The address of the pages is a line of its own; with a desktop they open by themselves. On
+Linux they answer this user and root alone.`,
 		Example: `  earshot up
   earshot up --no-open --listen 127.0.0.1:0`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			u := up{out: c.OutOrStdout(), err: c.ErrOrStderr(), open: !noOpen && desktop(c.OutOrStdout())}
+			u := up{out: c.OutOrStdout(), err: c.ErrOrStderr(), open: !noOpen && desktop(c.OutOrStdout()), all: all}
 			return u.run(c.Context(), c, &file, listen, c.Flags().Changed("listen"))
 		},
 	}
 	file.add(c)
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "loopback `ADDRESS` of the pages; a free port when the default's is taken")
 	c.Flags().BoolVar(&noOpen, "no-open", false, "print the address, and open no browser")
+	anyUserFlag(c, &all)
 	return c
 }
 
@@ -59,10 +59,8 @@ The address of the pages is a line of its own; with a desktop they open by thems
 type up struct {
 	out, err io.Writer
 	open     bool
+	all      bool // users of the machine see the pages
 }
-
-// pageFile is where a run notes the address of its pages, in the data directory.
-const pageFile = "page.addr"
 
 func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen string, chosen bool) error {
 	cfg, err := u.load(ctx, c, file)
@@ -75,8 +73,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return err
 	}
-	note := filepath.Join(cfg.DataDir, pageFile)
-	if address, ok := u.first(ctx, note); ok {
+	if address, ok := notedPages(cfg.DataDir); ok {
 		fmt.Fprintln(u.out, "Earshot runs already. Its pages:")
 		u.show(ctx, address)
 		return nil
@@ -126,7 +123,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 		Ready: func(app.Running) {
 			pages.Go(func() { keepChanges(ctx, cfg, made, log) })
 			pages.Go(func() {
-				if err := u.serve(ctx, cfg, l, note); err != nil {
+				if err := u.serve(ctx, cfg, l); err != nil {
 					stop(err)
 				}
 			})
@@ -167,7 +164,7 @@ func upConfig(r *discover.Report) (*config.Config, error) {
 }
 
 // serve serves the pages until ctx ends, and notes where.
-func (u up) serve(ctx context.Context, cfg *config.Config, l net.Listener, note string) (err error) {
+func (u up) serve(ctx context.Context, cfg *config.Config, l net.Listener) (err error) {
 	r, err := openReader(ctx, cfg)
 	if err != nil {
 		return err
@@ -178,35 +175,13 @@ func (u up) serve(ctx context.Context, cfg *config.Config, l net.Listener, note 
 		return err
 	}
 	address := "http://" + l.Addr().String() + "/"
-	if err := os.WriteFile(note, []byte(address+"\n"), 0o600); err != nil {
+	forget, err := notePages(cfg.DataDir, address)
+	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(note) }()
+	defer forget()
 	u.show(ctx, address)
-	return serve(ctx, l, pages)
-}
-
-// first returns the address of the pages of a run that goes on.
-func (u up) first(ctx context.Context, note string) (string, bool) {
-	b, err := os.ReadFile(note)
-	if err != nil {
-		return "", false
-	}
-	address := strings.TrimSpace(string(b))
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return "", false
-	}
-	transport := &http.Transport{DisableKeepAlives: true}
-	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		return "", false // it was killed
-	}
-	defer resp.Body.Close()
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	return address, strings.Contains(string(head), "Earshot")
+	return serve(ctx, l, pages, u.all)
 }
 
 // show prints the address, and opens it on a desktop.

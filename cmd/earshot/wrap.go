@@ -44,7 +44,7 @@ format, are removed. If nothing can be recorded, the program runs all the same.`
 					cfg = withoutFile()
 				}
 				clean, err := app.Redactor(cfg)
-				return wrap.Settings{Dir: filepath.Join(cfg.DataDir, "wrap"), File: record, Format: format, Program: args[0], Redact: clean}, err
+				return wrap.Settings{Dir: filepath.Join(cfg.DataDir, wrap.Folder), File: record, Format: format, Program: args[0], Redact: clean}, err
 			})
 			state, err := wrap.Command{Args: args, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Tap: r.Tap}.Run()
 			r.Close()

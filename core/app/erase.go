@@ -20,6 +20,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/erasure"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/retry"
+	"github.com/earshot-dev/earshot/core/wrap"
 )
 
 // Erasure is the request, and Erased its result.
@@ -204,6 +205,9 @@ func (e *eraser) erase(ctx context.Context, req *Erasure, result *Erased) error 
 	if err != nil {
 		return err
 	}
+	if err := e.eraseRecordings(req, result); err != nil {
+		return err
+	}
 	for _, x := range e.exporters {
 		if err := e.eraseFrom(ctx, x, req, result); err != nil {
 			return err
@@ -230,6 +234,15 @@ func (e *eraser) seek(ctx context.Context, req *Erasure) error {
 			req.Streams = append(req.Streams, s)
 		}
 	}
+	all, err := e.checkpoint.Streams("")
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if slices.Contains(streams, [2]string{all[i].Source, all[i].Key}) && !slices.Contains(req.Recordings, all[i].Origin) {
+			req.Recordings = append(req.Recordings, all[i].Origin)
+		}
+	}
 	for _, x := range e.exporters {
 		erasable, ok := x.Exporter.(export.Erasable)
 		if !ok {
@@ -246,10 +259,27 @@ func (e *eraser) seek(ctx context.Context, req *Erasure) error {
 	return req.Update(e.Config.DataDir)
 }
 
+// eraseRecordings erases what earshot wrap has recorded.
+func (e *eraser) eraseRecordings(req *Erasure, result *Erased) error {
+	dir, err := filepath.Abs(filepath.Join(e.Config.DataDir, wrap.Folder))
+	if err != nil {
+		return err
+	}
+	n, busy, err := wrap.Erase(dir, func(path string) bool { return slices.Contains(req.Recordings, path) }, req.Mentions)
+	if err != nil {
+		return err
+	}
+	result.Recordings = n
+	for _, path := range busy {
+		result.Notes = append(result.Notes, path+": earshot wrap is writing it, so it stays; erase again when that has ended")
+	}
+	return nil
+}
+
 // eraseFrom erases from an exporter. Its spool is empty before: records of the sessions in it would
 // be stored afterwards.
 func (e *eraser) eraseFrom(ctx context.Context, x Exporter, req *Erasure, result *Erased) error {
-	if s, ok := x.Exporter.(export.Sampler); ok {
+	if s, ok := x.Exporter.(export.Rewriter); ok {
 		if err := s.Rewrite(func(b *export.Batch) bool { return erasure.Strip(b, req.Erased) }); err != nil {
 			return fmt.Errorf("exporter %s: %w", x.Name, err)
 		}
@@ -373,7 +403,14 @@ func EraseFootprint(c *config.Config, req *Erasure) (f Footprint, err error) {
 	if err != nil {
 		return f, err
 	}
+	ours, err := filepath.Abs(filepath.Join(c.DataDir, wrap.Folder))
+	if err != nil {
+		return f, err
+	}
 	for _, s := range state.Streams {
+		if strings.HasPrefix(s.Origin, ours+string(filepath.Separator)) { // it goes
+			continue
+		}
 		for _, name := range req.Names() {
 			if strings.Contains(s.Origin, name) && !slices.Contains(f.Files, s.Origin) {
 				f.Files = append(f.Files, s.Origin)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -177,7 +178,15 @@ func (s Setting) load() ([]byte, fs.FileMode, error) {
 	if info.Mode().Perm()&0o200 == 0 {
 		return nil, 0, fmt.Errorf("%s: read-only: chmod u+w lets it be changed", s.Path)
 	}
-	text, err := os.ReadFile(s.Path)
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(now, info) {
+		return nil, 0, errors.Join(fmt.Errorf("%s: it has changed in the meantime", s.Path), err)
+	}
+	text, err := io.ReadAll(f)
 	return text, info.Mode().Perm(), err
 }
 
@@ -196,7 +205,7 @@ func write(path string, text []byte, mode fs.FileMode) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text)
-	if err := errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(err, keepOwner(f, path), f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)

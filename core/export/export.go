@@ -87,7 +87,12 @@ type Selector interface {
 // Sampler is an exporter that sends a part of the conversations, and holds the records of those
 // that are undecided. Any goroutine may ask.
 type Sampler interface {
+	Rewriter
 	Sampled() Sampling
+}
+
+// Rewriter is an exporter that holds records back, in memory or in a file of its own.
+type Rewriter interface {
 	// Rewrite replaces each held batch that strip has changed.
 	Rewrite(strip func(*Batch) bool) error
 }

@@ -71,6 +71,9 @@ type Frame struct {
 	Reason  string
 }
 
+// CutOff reports whether the data may end in the middle of a word.
+func (f *Frame) CutOff() bool { return f.Reason != "" }
+
 // Batch is a run of frames of one stream, in order.
 type Batch struct {
 	// Data is the buffer in which the Data of all frames lie.

@@ -18,9 +18,12 @@ const (
 	maxQueue   = 64 << 20 // bytes that are passed and not recorded
 	maxLine    = 32 << 20 // of a message
 	maxFile    = 64 << 20
-	maxUnknown = 16 // messages after which a connection of no known format is not recorded
+	maxUnknown = 16 // messages of the client after which a connection of no known format is not recorded
 	patience   = 2 * time.Second
 )
+
+// Folder has the folders of the formats, in a data directory.
+const Folder = "wrap"
 
 // Settings of a Recorder.
 type Settings struct {
@@ -135,7 +138,7 @@ type writer struct {
 	lines    map[Direction]*line
 
 	pending []byte // records that are not in the file
-	unknown int    // messages before the format was known
+	unknown int    // messages of the client before the format was known
 	file    *os.File
 	files   int
 	size    int64
@@ -207,7 +210,9 @@ func (w *writer) record(d Direction, l *line) {
 	}
 	if w.Format == "" {
 		w.Format = formatOf(data)
-		w.unknown++
+		if d == Out { // the program may print what it likes first, and is recorded all the same
+			w.unknown++
+		}
 	}
 	if w.Redact != nil {
 		data = w.Redact(data)
@@ -222,13 +227,19 @@ func (w *writer) record(d Direction, l *line) {
 	w.pending = append(w.pending, "}\n"...)
 }
 
+// errUnknown: the folder of the recording is not known yet.
+var errUnknown = errors.New("unknown format")
+
 // write writes the pending records. Those that cannot be written are tried again with the next
 // ones, and dropped when they are too many.
 func (w *writer) write() {
-	if len(w.pending) == 0 || w.Format == "" {
+	if len(w.pending) == 0 || w.Format == "" && len(w.pending) < maxLine {
 		return
 	}
-	err := w.open()
+	err := errUnknown
+	if w.Format != "" {
+		err = w.open()
+	}
 	if err == nil {
 		var n int
 		if n, err = w.file.Write(w.pending); err != nil && n > 0 {

@@ -286,6 +286,26 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
+// TestNoiseDoesNotEndTheRecording: a program that prints more than its client has sent, before the first message by which the format
+// is known, is recorded from its first line on.
+func TestNoiseDoesNotEndTheRecording(t *testing.T) {
+	dir := t.TempDir()
+	r := NewRecorder(func() (Settings, error) { return Settings{Dir: dir, Program: "noisy"}, nil })
+	for range 3 * maxUnknown {
+		r.Tap(In, []byte("starting up\n"))
+		time.Sleep(time.Millisecond) // the recorder takes what there is at once
+	}
+	r.Tap(Out, []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`+"\n"))
+	r.Close()
+	files, _ := filepath.Glob(filepath.Join(dir, "mcp", "*.jsonl"))
+	if len(files) != 1 {
+		t.Fatalf("recordings: %v", files)
+	}
+	if b, err := os.ReadFile(files[0]); err != nil || bytes.Count(b, []byte("\n")) != 3*maxUnknown+1 {
+		t.Errorf("%d records, %v", bytes.Count(b, []byte("\n")), err)
+	}
+}
+
 // TestOldRecordingsAreRemoved keeps young ones and those that a wrapper writes.
 func TestOldRecordingsAreRemoved(t *testing.T) {
 	dir := t.TempDir()

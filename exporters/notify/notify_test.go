@@ -83,8 +83,9 @@ func strict(t *testing.T, body []byte, v any) {
 // section with a text of 3000 characters, a context of 10 elements.
 func checkSlack(t *testing.T, body []byte) {
 	type text struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		Verbatim bool   `json:"verbatim"` // else Slack makes links of addresses
 	}
 	var m struct {
 		Text   string `json:"text"`
@@ -109,7 +110,7 @@ func checkSlack(t *testing.T, body []byte) {
 			t.Errorf("block %+v", b)
 		}
 		for _, x := range texts {
-			if n := len([]rune(x.Text)); x.Type != "mrkdwn" || n == 0 || n > 3000 {
+			if n := len([]rune(x.Text)); x.Type != "mrkdwn" || !x.Verbatim || n == 0 || n > 3000 {
 				t.Errorf("text %q of %d", x.Type, n)
 			}
 			all += x.Text
@@ -417,6 +418,27 @@ func TestRules(t *testing.T) {
 		must(t, put(t, x))
 		must(t, put(t, x, resolved(verdictOf(1, "zombie"))))
 		sent(t, "resolved 1 withheld 0")
+	})
+	t.Run("erased while it is held", func(t *testing.T) {
+		dir := t.TempDir()
+		c := &Webhook{URL: spec.NewSecret(hook.URL + "/h"), Rules: rules()}
+		c.Rules.QuietHours = "11:00-13:00"
+		x := at(c.NewExporter(t.Context(), env(dir)))(t, base)
+		gone, stays := verdictOf(1, "zombie"), verdictOf(2, "zombie")
+		gone.Session, gone.Words = "gone", "the passphrase of the keeper"
+		must(t, put(t, x, gone, stays))
+		must(t, x.Rewrite(func(b *export.Batch) bool {
+			n := len(b.Verdicts)
+			b.Verdicts = slices.DeleteFunc(b.Verdicts, func(v msg.Verdict) bool { return v.Session == "gone" })
+			return len(b.Verdicts) != n
+		}))
+		state, err := os.ReadFile(x.file)
+		if err != nil || bytes.Contains(state, []byte("keeper")) || bytes.Contains(state, []byte("gone")) {
+			t.Errorf("%s, %v", state, err)
+		}
+		x.now = func() time.Time { return base.Add(2 * time.Hour) }
+		must(t, put(t, x))
+		sent(t, "firing 1 withheld 0")
 	})
 	t.Run("limit", func(t *testing.T) {
 		x, clock := open(t, func(r *Rules) { r.MaxPerHour = 2 })

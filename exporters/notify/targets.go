@@ -101,7 +101,10 @@ func slackEscape(s string) string {
 }
 
 func (w *slack) send(ctx context.Context, n *Notification) error {
-	text := func(s string) map[string]any { return map[string]any{"type": "mrkdwn", "text": clip(s, slackSection)} }
+	// Without verbatim Slack makes links of addresses and channels, and mentions, of a text that has no marks for them.
+	text := func(s string) map[string]any {
+		return map[string]any{"type": "mrkdwn", "verbatim": true, "text": clip(s, slackSection)}
+	}
 	var blocks []any
 	for i, a := range n.Alerts {
 		if i == slackAlerts {

@@ -88,7 +88,7 @@ var may = map[string][]string{
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/plane":      {"core/internal/wire"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/internal/plane", "core/sandbox"},
-	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec", "core/sdk/jsonv"},
+	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec", "core/loopback", "core/sdk/jsonv"},
 	"core/internal/anomaly":    {},
 	"core/internal/assemble":   {"core/msg", "core/verdict", "core/internal/anomaly", "core/internal/assemble/link"},
 	"core/internal/checkpoint": {},
@@ -118,7 +118,7 @@ var may = map[string][]string{
 	},
 	"core/app": {
 		"core/msg", "core/verdict", "core/frame", "core/decoder", "core/export", "core/config", "core/config/spec", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
-		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/erasure", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/pages", "core/retry", "core/sandbox",
+		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/erasure", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/pages", "core/retry", "core/sandbox", "core/wrap",
 	},
 	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/notify", "exporters/otel"},
 	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/attribution", "core/export", "core/loopback", "core/semconv", "core/price", "core/retry"},

@@ -29,6 +29,8 @@ type Request struct {
 	// Streams are the recordings and files that the sessions came from, by source and key: the
 	// checkpoint forgets it before the journal is cleared.
 	Streams [][2]string `json:"streams,omitempty"`
+	// Recordings are the files of earshot wrap that are of the sessions alone.
+	Recordings []string `json:"recordings,omitempty"`
 	// Texts are looked for in the end.
 	Texts  []string `json:"texts,omitempty"`
 	Sought bool     `json:"sought,omitempty"` // Texts is complete
@@ -141,15 +143,17 @@ func (r *Request) Names() (out []string) {
 
 // Result is the outcome of an erasure.
 type Result struct {
-	ID      int64         `json:"id"`
-	Ended   time.Time     `json:"ended"`
-	Error   string        `json:"error,omitempty"`
-	Notes   []string      `json:"notes,omitempty"`
-	Scan    Report        `json:"scan"`
-	Journal int64         `json:"journal_bytes,omitempty"`
-	Spool   int           `json:"spooled_batches,omitempty"`
-	Letters int           `json:"refused_rows,omitempty"`
-	Took    time.Duration `json:"took"`
+	ID      int64     `json:"id"`
+	Ended   time.Time `json:"ended"`
+	Error   string    `json:"error,omitempty"`
+	Notes   []string  `json:"notes,omitempty"`
+	Scan    Report    `json:"scan"`
+	Journal int64     `json:"journal_bytes,omitempty"`
+	Spool   int       `json:"spooled_batches,omitempty"`
+	Letters int       `json:"refused_rows,omitempty"`
+	// Recordings is how many of earshot wrap have changed.
+	Recordings int           `json:"recordings,omitempty"`
+	Took       time.Duration `json:"took"`
 }
 
 // LoadResult returns the result of the request of that id; nil: there is none.

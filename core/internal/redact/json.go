@@ -287,15 +287,16 @@ func scalarEnd(b []byte, from, pos int) int {
 	return from + len(text)
 }
 
-// whole returns the text of a value that is one string.
+// whole returns the text of a value that is one string, or the begin of one, with which a document that was cut off ends.
 func whole(b []byte) ([]byte, bool) {
 	if len(b) < 2 || b[0] != '"' {
 		return nil, false
 	}
-	if end, closed := stringEnd(b, 1); !closed || end != len(b)-1 {
+	end, closed := stringEnd(b, 1)
+	if closed && end != len(b)-1 {
 		return nil, false
 	}
-	return unescape(b[1 : len(b)-1]), true
+	return unescape(b[1:end]), true
 }
 
 // unescape returns the text of a string. A lone surrogate becomes the three bytes

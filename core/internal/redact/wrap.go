@@ -45,7 +45,10 @@ func (c recording) Record(ctx context.Context, f *frame.Frame) error {
 
 // frame redacts a frame. Its data may then lie elsewhere.
 func (r *Redactor) frame(f *frame.Frame) {
-	f.Data = r.Bytes(f.Data)
+	if f.Data = r.Bytes(f.Data); f.CutOff() {
+		kept := frame.WithoutCutWord(f.Data)
+		f.Data, f.Dropped = kept, f.Dropped+int64(len(f.Data)-len(kept))
+	}
 	if len(f.Name) >= shortest || len(r.patterns) > 0 {
 		f.Name = r.String(f.Name)
 	}
@@ -95,7 +98,8 @@ func (s stream) Deliver(ctx context.Context, b *frame.Batch) error {
 func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 	names := false
 	for i := range b.Frames {
-		names = names || b.Frames[i].Name != "" || b.Frames[i].ID != "" || encoded(b.Frames[i].Data)
+		f := &b.Frames[i]
+		names = names || f.Name != "" || f.ID != "" || f.CutOff() || encoded(f.Data)
 	}
 	if !names && !r.mayHold(b.Data) {
 		return b
@@ -107,7 +111,7 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 		f := &frames[i]
 		data := f.Data
 		r.frame(f)
-		if len(data) > 0 && &data[0] != first(f.Data) || f.Name != b.Frames[i].Name || f.ID != b.Frames[i].ID {
+		if len(data) > 0 && &data[0] != first(f.Data) || len(data) != len(f.Data) || f.Name != b.Frames[i].Name || f.ID != b.Frames[i].ID {
 			changed = true
 		}
 		size += len(f.Data)

@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/redact/seeded"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 type fakeSink struct {
@@ -164,4 +166,37 @@ func TestTroubleIsRedacted(t *testing.T) {
 	if k.detail != "read [redacted:aws_access_key]" {
 		t.Error(k.detail)
 	}
+}
+
+// TestSecretsThatAreCutOff: of a frame that was cut off, by a limit or with its connection, the end is no secret: neither the first
+// part of one nor the value of a key.
+func TestSecretsThatAreCutOff(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	for _, k := range seeded.Kinds() {
+		at := strings.Index(k.Text, k.Secret)
+		for _, missing := range []int{1, len(k.Secret) / 4} {
+			part := k.Secret[:len(k.Secret)-missing]
+			document := quoted(t, map[string]any{"a": "b", "content": "see " + k.Text[:at] + part})
+			for where, in := range map[string]string{"text": "see " + k.Text[:at] + part, "json": strings.TrimSuffix(document, `"}`)} {
+				f := frame.Frame{Kind: frame.Line, Data: []byte(in), Dropped: 1, Reason: msg.ReasonTooLong}
+				b := deliver(t, r, &frame.Batch{Data: f.Data, Frames: []frame.Frame{f}})
+				r.frame(&f)
+				for _, out := range []string{string(f.Data), string(b.Frames[0].Data)} {
+					if shown := commonPart(out, part); 2*shown > len(part) {
+						t.Errorf("%s in %s: %d of %d bytes are left: %s", k.Name, where, shown, len(part), out)
+					}
+				}
+			}
+		}
+	}
+}
+
+// commonPart is the length of the longest part of a secret in a text.
+func commonPart(text, secret string) (longest int) {
+	for i := range secret {
+		for i+longest < len(secret) && strings.Contains(text, secret[i:i+longest+1]) {
+			longest++
+		}
+	}
+	return longest
 }

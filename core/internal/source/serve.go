@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // Served is an HTTP server with its listener; it serves TLS if it has a configuration for it.
@@ -63,4 +64,11 @@ func Authorized(r *http.Request, token spec.Secret) bool {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	a, b := sha256.Sum256([]byte(strings.TrimSpace(given))), sha256.Sum256([]byte(token.Reveal()))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// Rebound reports whether a request may be a web page's that reached this machine by a name of its own, which its DNS server
+// has led here: to the browser the listener is then the page's own server. A page that names this machine has another origin
+// than the listener, and the browser does not let it send any of the content types that are taken.
+func Rebound(r *http.Request, token spec.Secret) bool {
+	return token.Reveal() == "" && r.Header.Get("Origin") != "" && !loopback.Is(r.Host)
 }

@@ -37,6 +37,7 @@ type outcome struct {
 var (
 	invalid         = outcome{http: http.StatusBadRequest, grpc: codes.InvalidArgument}
 	unauthenticated = outcome{http: http.StatusUnauthorized, grpc: codes.Unauthenticated}
+	forbidden       = outcome{http: http.StatusForbidden, grpc: codes.PermissionDenied}
 	unknownPath     = outcome{http: http.StatusNotFound, grpc: codes.Unimplemented}
 	unknownMethod   = outcome{http: http.StatusMethodNotAllowed, grpc: codes.Unimplemented}
 	unsupported     = outcome{http: http.StatusUnsupportedMediaType, grpc: codes.Unimplemented}
@@ -101,7 +102,9 @@ func (x exchange) serve() {
 	v := x.admit(x.r)
 	switch {
 	case v != nil:
-		x.w.Header().Set("WWW-Authenticate", `Bearer realm="earshot"`)
+		if v.http == http.StatusUnauthorized {
+			x.w.Header().Set("WWW-Authenticate", `Bearer realm="earshot"`)
+		}
 	case g == nil || g.path != x.r.URL.Path:
 		v = refuse(unknownPath, "nothing is taken at %q: traces go to /v1/traces, logs to /v1/logs, metrics to /v1/metrics", x.r.URL.Path)
 	case x.r.Method != http.MethodPost:

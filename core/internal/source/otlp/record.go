@@ -82,7 +82,11 @@ func (s *Server) quarantine(ctx context.Context, g *signal, data []byte, isJSON 
 		Begin string `json:"begin,omitempty"`
 	}{g.path, len(data), why.Error(), ""}
 	if isJSON {
-		about.Begin = strings.ToValidUTF8(string(data[:min(len(data), 4<<10)]), "\uFFFD")
+		begin := data[:min(len(data), 4<<10)]
+		if len(begin) < len(data) {
+			begin = frame.WithoutCutWord(begin)
+		}
+		about.Begin = strings.ToValidUTF8(string(begin), "\uFFFD")
 	}
 	text, err := json.Marshal(about)
 	if err != nil {

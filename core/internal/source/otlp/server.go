@@ -138,10 +138,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // admit returns why a request is not read.
 func (s *Server) admit(r *http.Request) *verdict {
-	if source.Authorized(r, s.Token) {
-		return nil
+	switch {
+	case !source.Authorized(r, s.Token):
+		return refuse(unauthenticated, "the bearer token is missing or wrong")
+	case source.Rebound(r, s.Token):
+		return refuse(forbidden, "the request comes from a web page: it needs a token")
 	}
-	return refuse(unauthenticated, "the bearer token is missing or wrong")
+	return nil
 }
 
 // largestRoom is the most bytes of a request whose room is kept for another.

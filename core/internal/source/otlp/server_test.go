@@ -100,7 +100,9 @@ func (f *fixture) post(path, media string, body []byte, headers ...string) (int,
 	q.Header.Set("Content-Type", media)
 	for _, h := range headers {
 		k, v, _ := strings.Cut(h, ": ")
-		q.Header.Set(k, v)
+		if q.Header.Set(k, v); k == "Host" {
+			q.Host = v
+		}
 	}
 	res, err := f.client.Do(q)
 	if err != nil {
@@ -542,6 +544,26 @@ func TestToken(t *testing.T) {
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer sesame")
 	if _, err := f.logs.Export(ctx, request("x", 1)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPagesAreRefused: a page whose name was led to this machine, which the browser takes for the listener's own, sends nothing.
+func TestPagesAreRefused(t *testing.T) {
+	f := start(t, recordtest.New())
+	page := []string{"Host: page.example:4318", "Origin: http://page.example:4318", "Sec-Fetch-Site: same-origin"}
+	body := marshal(t, request("forged", 1))
+	if code, _, b := f.post("/v1/logs", mediaProtobuf, body, page...); code != 403 {
+		t.Errorf("%d %q", code, b)
+	}
+	if n := len(f.rec.Streams()); n != 0 {
+		t.Errorf("%d streams are recorded", n)
+	}
+	if code, _, b := f.post("/v1/logs", mediaProtobuf, body, page[0]); code != 200 { // an agent in a container
+		t.Errorf("%d %q", code, b)
+	}
+	f = start(t, recordtest.New(), func(s *Settings) { s.Token = spec.NewSecret("sesame") })
+	if code, _, b := f.post("/v1/logs", mediaProtobuf, body, append(page, "Authorization: Bearer sesame")...); code != 200 {
+		t.Errorf("%d %q", code, b)
 	}
 }
 

@@ -13,6 +13,7 @@
 //	200  {"frames": n}: everything is recorded and survives a power cut
 //	400  the body is empty, or its encoding is wrong
 //	401  the bearer token is missing or wrong
+//	403  the request is of a web page, and there is no token (source.Rebound)
 //	404, 405, 415  another path, method or content type
 //	408  the body arrived too slowly
 //	409  a request with the same idempotency key is being answered

@@ -130,6 +130,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *answer {
 	case !source.Authorized(r, s.Token):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="earshot"`)
 		return refuse(http.StatusUnauthorized, "the bearer token is missing or wrong")
+	case source.Rebound(r, s.Token):
+		return refuse(http.StatusForbidden, "the request comes from a web page: it needs a token")
 	case r.URL.Path != s.Path:
 		return refuse(http.StatusNotFound, "nothing is taken at %q", r.URL.Path)
 	case r.Method != http.MethodPost:

@@ -80,7 +80,9 @@ func (f *fixture) post(path, contentType string, body io.Reader, headers ...stri
 	r.Header.Set("Content-Type", contentType)
 	for _, h := range headers {
 		k, v, _ := strings.Cut(h, ": ")
-		r.Header.Set(k, v)
+		if r.Header.Set(k, v); k == "Host" {
+			r.Host = v
+		}
 	}
 	res, err := f.client.Do(r)
 	if err != nil {
@@ -218,6 +220,19 @@ func TestRefused(t *testing.T) {
 			t.Errorf("recorded: %s", got)
 		}
 	}
+}
+
+// TestPagesAreRefused: a page whose name was led to this machine, which the browser takes for the listener's own, pushes nothing.
+func TestPagesAreRefused(t *testing.T) {
+	f := start(t, recordtest.New())
+	page := []string{"Host: page.example:7802", "Origin: http://page.example:7802", "Sec-Fetch-Site: same-origin"}
+	f.want(f.post("", "application/json", strings.NewReader("{}"), page...), `403 {"error":"the request comes from a web page: it needs a token"}`)
+	f.want(f.post("", "application/json", strings.NewReader("{}"), page[0]), `200 {"frames":1}`) // an agent in a container
+	if n := len(f.streams()); n != 1 {
+		t.Errorf("%d streams", n)
+	}
+	f = start(t, recordtest.New(), func(s *Settings) { s.Token = spec.NewSecret("s3cret") })
+	f.want(f.post("", "application/json", strings.NewReader("{}"), append(page, "Authorization: Bearer s3cret")...), `200 {"frames":1}`)
 }
 
 func TestIdempotency(t *testing.T) {

@@ -35,6 +35,7 @@ const (
 // database is one database that is followed.
 type database struct {
 	*Source
+	tree     string // the directory in front of the wildcards of its pattern
 	path     string
 	rec      source.Recording
 	sums     *sums
@@ -398,7 +399,7 @@ func (d *database) renew(ctx context.Context) error {
 	}
 	d.close()
 	for range tries {
-		s, err := openSnapshot(d.path, d.log)
+		s, err := openSnapshot(d.tree, d.path, d.log)
 		if err == nil && !s.fresh() && s.valid() {
 			d.log = s.log
 			v, err := d.pool.open(ctx, s, int(d.MaxRow))

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -38,6 +39,7 @@ const (
 // snapshot is a database at one commit. It is read without locks, and its rows are right if
 // the snapshot is valid afterwards.
 type snapshot struct {
+	tree      string // no link leads out of it
 	path      string
 	main, wal *os.File // wal: nil when there is none
 	info      os.FileInfo
@@ -64,15 +66,15 @@ type walIndex struct {
 	size     int64            // of the database, in pages, at the last commit; 0: no commit
 }
 
-// openSnapshot opens the database. known is the index of the log of an earlier snapshot, or nil.
-func openSnapshot(path string, known *walIndex) (_ *snapshot, err error) {
-	s := &snapshot{path: path}
+// openSnapshot opens the database in a tree. known is the index of the log of an earlier snapshot, or nil.
+func openSnapshot(tree, path string, known *walIndex) (_ *snapshot, err error) {
+	s := &snapshot{tree: tree, path: path}
 	defer func() {
 		if err != nil {
 			s.Close()
 		}
 	}()
-	if s.main, err = openRegular(path); err != nil {
+	if s.main, err = openRegular(tree, path); err != nil {
 		return nil, err
 	}
 	if s.info, err = s.main.Stat(); err != nil {
@@ -93,7 +95,7 @@ func openSnapshot(path string, known *walIndex) (_ *snapshot, err error) {
 	}
 	s.size = s.info.Size()
 	if s.header[18] != 2 { // it has a rollback journal
-		if hot(path + "-journal") {
+		if hot(tree, path+"-journal") {
 			return nil, errBusy
 		}
 		if s.size <= maxCopy {
@@ -108,7 +110,7 @@ func openSnapshot(path string, known *walIndex) (_ *snapshot, err error) {
 		}
 		return s, nil
 	}
-	if s.wal, err = openRegular(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+	if s.wal, err = openRegular(tree, path+"-wal"); errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	} else if err != nil {
 		return nil, err
@@ -122,10 +124,23 @@ func openSnapshot(path string, known *walIndex) (_ *snapshot, err error) {
 	return s, nil
 }
 
-// openRegular opens a file for reading, and never waits for a pipe.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// openRegular opens a file of a tree for reading, and never waits for a pipe. A writer into the tree decides where its
+// names lead, and the sidecar may read more than the writer may: a link that leads out of it is an error.
+func openRegular(tree, path string) (*os.File, error) {
+	name, err := filepath.Rel(tree, path)
 	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		if to, linked := os.Readlink(path); linked == nil {
+			return nil, fmt.Errorf("open: %w; it is a symbolic link to %s: paths may name the database itself", err, to)
+		}
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
@@ -136,8 +151,8 @@ func openRegular(path string) (*os.File, error) {
 }
 
 // hot reports whether a rollback journal is in use.
-func hot(path string) bool {
-	f, err := openRegular(path)
+func hot(tree, path string) bool {
+	f, err := openRegular(tree, path)
 	if err != nil {
 		return false
 	}
@@ -159,7 +174,7 @@ func (s *snapshot) valid() bool {
 	if s.header[18] != 2 {
 		var header [headerSize]byte
 		_, err := s.main.ReadAt(header[:], 0)
-		return err == nil && header == s.header && !hot(s.path+"-journal")
+		return err == nil && header == s.header && !hot(s.tree, s.path+"-journal")
 	}
 	wal, err := os.Stat(s.path + "-wal")
 	if s.wal == nil {

@@ -118,6 +118,10 @@ func (s *Source) search() {
 			s.Logger.Warn("not searched", "pattern", pattern, "error", err)
 		}
 		slices.Sort(found)
+		tree, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
+		if abs, err := filepath.Abs(filepath.FromSlash(tree)); err == nil {
+			tree = abs
+		}
 		for _, path := range found {
 			if strings.HasSuffix(path, "-wal") || strings.HasSuffix(path, "-shm") || strings.HasSuffix(path, "-journal") {
 				continue
@@ -133,7 +137,7 @@ func (s *Source) search() {
 				return
 			}
 			s.open[path] = &database{
-				Source: s, path: path, sums: new(sums), highest: make([]int64, len(s.tables)), problems: make(map[string]bool),
+				Source: s, tree: tree, path: path, sums: new(sums), highest: make([]int64, len(s.tables)), problems: make(map[string]bool),
 				backoff: retry.Backoff{Min: s.interval, Max: time.Minute},
 			}
 		}

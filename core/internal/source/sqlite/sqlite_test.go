@@ -433,6 +433,48 @@ func TestHostileDatabases(t *testing.T) {
 	}
 }
 
+// TestLinksThatLeaveTheTree: whoever writes into the folder of an agent has the sidecar read no database, and no log, that lies
+// elsewhere; a link within the folder is read.
+func TestLinksThatLeaveTheTree(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "of-another-user.db")
+	db := open(t, secret, "wal")
+	do(t, db, schema)
+	do(t, db, "INSERT INTO part VALUES ('id','s',1,'{}','what another user wrote')")
+	dir := t.TempDir()
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(secret, "a.db")
+	link(secret, "b.db")
+	link(secret+"-wal", "b.db-wal")
+	own := open(t, filepath.Join(dir, "own.db"), "delete")
+	do(t, own, schema)
+	do(t, own, "INSERT INTO part VALUES ('id','s',1,'{}','own')")
+	link("own.db", "c.db")
+	if err := os.WriteFile(filepath.Join(dir, "d.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rec := recordtest.New()
+	_, stop := run(t, rec, filepath.Join(dir, "*.db"))
+	all := rec.Want(t, "the own rows, and two problems", func(all []recordtest.Stream) bool {
+		rows, problems := 0, 0
+		for _, s := range all {
+			rows += strings.Count(s.Text(), `"own"`)
+			problems += strings.Count(s.Text(), ReasonDatabase)
+		}
+		return rows == 2 && problems == 2
+	})
+	stop()
+	for _, s := range all {
+		if strings.Contains(s.Text(), "another user wrote") {
+			t.Errorf("%s: %s", s.ID.Origin, s.Text())
+		}
+	}
+}
+
 // BenchmarkUnchanged is the cost of a database that has not changed.
 func BenchmarkUnchanged(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "a.db")
