@@ -515,3 +515,31 @@ func TestGatheredAreSpooledAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusalsAreCounted: each attempt of a refused batch and of its halves is counted, and the records that were accepted.
+func TestRefusalsAreCounted(t *testing.T) {
+	x, m := &far{refuses: "0.1"}, telemetry.New()
+	d, err := delivery.New(delivery.Settings{SpoolDir: t.TempDir(), Metrics: m, Logger: slog.New(slog.DiscardHandler)}, &recorded{}, delivery.Target{Name: "x", Exporter: x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { d.Run(ctx); close(ended) }()
+	b, done := batch(0)
+	committed := make(chan struct{})
+	if err := d.Submit(ctx, b, checkpoint.Delta{Streams: []checkpoint.Stream{{Key: "0"}}}, false, done, func() { close(committed) }); err != nil {
+		t.Fatal(err)
+	}
+	<-committed
+	cancel()
+	<-ended
+	d.Close()
+	got := figures(t, m)
+	if refused, ok := got["export_batches_total x refused"], got["export_batches_total x ok"]; refused+ok != 5 || refused < 2 || ok < 2 { // a tree of three leaves
+		t.Errorf("%v attempts are refused, %v are ok", refused, ok)
+	}
+	if n := got["export_records_total x"]; n != 2 {
+		t.Errorf("%v records are accepted", n)
+	}
+}
