@@ -153,7 +153,7 @@ security: build
 
 # How many changes of a place in the code the tests notice: a sample of each package, and those that survived.
 SAMPLE   ?= 25
-MUTATED  ?= ./core/internal/assemble ./core/internal/checkpoint ./core/internal/delivery ./core/internal/host ./core/internal/journal ./core/internal/pipeline ./core/internal/redact ./core/internal/spool ./exporters/otel
+MUTATED  ?= ./core/internal/assemble ./core/internal/checkpoint ./core/internal/delivery ./core/internal/host ./core/internal/journal ./core/internal/pipeline ./core/internal/redact ./core/internal/spool ./exporters/notify ./exporters/otel
 mutate:
 	@$(GO) run -C core/internal/tools ./mutate -C '$(CURDIR)' -n $(SAMPLE) $(MUTATED)
 

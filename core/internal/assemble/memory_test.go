@@ -2,8 +2,10 @@ package assemble
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -247,5 +249,69 @@ func TestAWeakerViewCompletes(t *testing.T) {
 		if d := cmp.Diff(want, s, cmp.AllowUnexported(msg.Text{})); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
+	}
+}
+
+// TestAStreamEnds: the runs of a stream that ends are over, those of others go on, as does a run whose call another stream has.
+func TestAStreamEnds(t *testing.T) {
+	w := &watched{harness: newHarness(t), stream: 2}
+	w.read(user("a", 0), user("other", 0), called("other", "c", "Read", 1))
+	if err := w.a.CloseStream(1, []RunRef{{"default", "f", "s", "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.commit()
+	g := w.a.mustGroup(t)
+	if g.Runs["a"].Ended != bySilence || g.Runs["other"].Ended != running || g.Open["c"] == nil {
+		t.Errorf("a: %d, other: %d", g.Runs["a"].Ended, g.Runs["other"].Ended)
+	}
+	if _, known := g.Turns[1]; known || g.Turns[2] != "other" {
+		t.Errorf("the turns are %v", g.Turns)
+	}
+}
+
+// TestWhatIsLearned: how long models answer and calls take is known after a restart, once the state was stored.
+func TestWhatIsLearned(t *testing.T) {
+	w := &watched{harness: newHarness(t)}
+	learned := func() map[string]int {
+		t.Helper()
+		b, err := w.a.learning.History.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys map[string]struct{ N int }
+		if err := json.Unmarshal(b, &keys); err != nil {
+			t.Fatal(err, string(b))
+		}
+		out := make(map[string]int)
+		for key, s := range keys {
+			out[key] = s.N
+		}
+		return out
+	}
+	for i := range int64(3) {
+		w.until(20 * i)
+		answer := said("a", fmt.Sprint("r", i), 20*i+4)
+		answer.Model = "lamp-large"
+		call, id := makes(fmt.Sprint("c", i), 20*i+5), fmt.Sprint("c", i)
+		w.read(user("a", 20*i), answer, call, ends(id, fmt.Sprint("ok ", i), 20*i+9))
+	}
+	w.until(60 + int64(saveEvery/time.Second) + 5)
+	want := learned()
+	if want["model lamp-large"] != 3 {
+		t.Errorf("learned: %v", want)
+	}
+	calls := 0
+	for key, n := range want {
+		if strings.Contains(key, "make") || strings.Contains(key, "Bash") {
+			calls += n
+		}
+	}
+	if calls != 3 {
+		t.Errorf("learned: %v", want)
+	}
+	w.restart()
+	w.read(user("a", w.now))
+	if d := cmp.Diff(want, learned()); d != "" {
+		t.Errorf("after a restart (-before +after):\n%s", d)
 	}
 }
