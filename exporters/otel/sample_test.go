@@ -267,8 +267,8 @@ func TestConversationsAreWholeOrAbsent(t *testing.T) {
 				for tr.s.Export(t.Context(), b) != nil {
 					continue
 				}
-				tr.sound()
 				if tr.at = tr.at.Add(time.Second); r.IntN(4) == 0 {
+					tr.sound()
 					tr.start()
 				}
 			}

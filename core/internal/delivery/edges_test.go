@@ -471,7 +471,7 @@ func TestASlowExporter(t *testing.T) {
 		for n := range int32(10) {
 			time.Sleep(10 * time.Second)
 			near.gate <- struct{}{}
-			time.Sleep(2 * time.Second)
+			time.Sleep(10 * time.Millisecond)
 			if got := submitted.Load(); got != first+n+1 {
 				t.Errorf("%d batches are submitted when %d are taken, want %d", got, n+1, first+n+1)
 			}
@@ -541,5 +541,27 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 	if n := got["export_records_total x"]; n != 2 {
 		t.Errorf("%v records are accepted", n)
+	}
+}
+
+// TestACleanStartIsSilent: a spool that is whole is no warning, and neither is one that is empty.
+func TestACleanStartIsSilent(t *testing.T) {
+	dir := t.TempDir()
+	r := (&rig{T: t, dir: dir, near: &far{away: true}, other: &far{}}).start()
+	r.submit(0, 2)
+	r.until("the commits", func() bool { return r.commits() == 2 })
+	r.stop()
+	var log bytes.Buffer
+	s := delivery.Settings{SpoolDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	d, err := delivery.New(s, &recorded{}, delivery.Target{Name: "near", Exporter: &far{}}, delivery.Target{Name: "other", Exporter: &far{}}, delivery.Target{Name: "new", Exporter: &far{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.Behind("near") || d.Behind("other") || d.Behind("new") {
+		t.Error("the wrong exporter is behind")
+	}
+	d.Close()
+	if log.Len() > 0 {
+		t.Error(log.String())
 	}
 }
