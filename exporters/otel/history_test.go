@@ -1,6 +1,8 @@
 package otel
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
 )
 
 // TestHistoriesAreOfTheLastMessages exports messages of many runs in a random order, some of them again, and holds what is
@@ -89,5 +92,61 @@ func TestHistoriesAreOfTheLastMessages(t *testing.T) {
 	}
 	if h := x.cache.history(&msg.Span{Session: "s", Run: "long"}); h == nil || h.dropped+len(h.entries) != 180 {
 		t.Errorf("the long run: %+v", h)
+	}
+}
+
+// TestTextsOfARun: what is on no span of a response is on the run's, and nothing else: a prompt without an answer, an answer of no response, a result whose
+// call was not read. A response without output has the messages up to its request, that of the same moment too.
+func TestTextsOfARun(t *testing.T) {
+	run, chat := msg.SpanID{1}, msg.SpanID{2}
+	say := func(n byte, kind msg.Kind, text string, chat, span msg.SpanID) msg.Message {
+		return msg.Message{Session: "s", Run: "r", Kind: kind, Time: int64(n), Content: msg.Plain(text), Host: msg.Host{ID: msg.ID{n}, Chat: chat, SpanID: span}}
+	}
+	var none msg.SpanID
+	result := say(5, msg.ToolResult, "of no call", none, msg.SpanID{9})
+	result.Tool.CallID = "c"
+	for name, c := range map[string]struct {
+		messages []msg.Message
+		in, out  []string
+	}{
+		"an answered prompt":            {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat)}, nil, nil},
+		"a prompt without an answer":    {[]msg.Message{say(1, msg.User, "how deep?", none, run)}, []string{"how deep?"}, nil},
+		"an answer of no response":      {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", none, run)}, []string{"how deep?"}, []string{"4 m"}},
+		"one prompt after the answer":   {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), say(3, msg.User, "and there?", none, run)}, []string{"and there?"}, nil},
+		"a result of an unread call":    {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), result}, []string{"of no call"}, nil},
+		"a prompt between two parts":    {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), say(3, msg.User, "and?", none, run), say(4, msg.Assistant, "5 m", chat, chat)}, []string{"and?"}, nil},
+		"an answer before every prompt": {[]msg.Message{say(1, msg.Assistant, "4 m", chat, chat), say(2, msg.User, "how deep?", none, run)}, []string{"how deep?"}, nil},
+	} {
+		x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
+		x.cache.record(c.messages)
+		s := &msg.Span{Kind: msg.SpanRun, Session: "s", Run: "r", ID: run, FinishReasons: []string{"end_turn"}}
+		for key, want := range map[string][]string{semconv.KeyInputMessages: c.in, semconv.KeyOutputMessages: c.out} {
+			var got []string
+			var list []message
+			if text := x.attribute(s, key); text != "" {
+				if err := json.Unmarshal([]byte(text), &list); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, m := range list {
+				for _, p := range m.Parts {
+					got = append(got, *cmp.Or(p.Content, p.Response))
+				}
+				if first := key == semconv.KeyOutputMessages && i == 0; (m.FinishReason == "end_turn") != first {
+					t.Errorf("%s: message %d of %s ended by %q", name, i, key, m.FinishReason)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %s are %q, want %q", name, key, got, want)
+			}
+		}
+	}
+	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
+	x.cache.record([]msg.Message{say(1, msg.User, "one", none, run), say(2, msg.User, "two", none, run), say(3, msg.User, "three", none, run)})
+	for asked, want := range map[int64]int{0: 0, 1: 1, 2: 2, 9: 3} {
+		in, out, dropped := x.cache.history(&msg.Span{Session: "s", Run: "r"}).chat(chat, asked)
+		if len(in) != want || len(out) != 0 || dropped != 0 {
+			t.Errorf("asked at %d: %d messages in, %d out, %d dropped", asked, len(in), len(out), dropped)
+		}
 	}
 }

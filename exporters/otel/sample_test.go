@@ -23,6 +23,7 @@ import (
 // sent is an exporter that keeps the ids of the spans, and fails as fail decides.
 type sent struct {
 	spans map[msg.SpanID]int
+	texts []string // of messages
 	fail  func(*export.Batch) error
 }
 
@@ -34,6 +35,9 @@ func (x *sent) Export(_ context.Context, b *export.Batch) error {
 	}
 	for i := range b.Spans {
 		x.spans[b.Spans[i].ID]++
+	}
+	for i := range b.Messages {
+		x.texts = append(x.texts, b.Messages[i].Session+": "+b.Messages[i].Content.String())
 	}
 	return nil
 }
@@ -216,6 +220,40 @@ func TestOutcomesAreKept(t *testing.T) {
 				t.Errorf("%+v", n)
 			}
 		})
+	}
+}
+
+// TestContentsAreHeld: the messages of a conversation are sent with its spans, once it is kept, and those of others are not; without content none are held.
+func TestContentsAreHeld(t *testing.T) {
+	for _, content := range []bool{true, false} {
+		tr := newTrial(t, nil)
+		tr.s.content = content
+		say := func(session, turn, text string) msg.Message {
+			s := span(session, turn, "a")
+			return msg.Message{Session: session, Run: turn, Kind: msg.User, Content: msg.Plain(text), Host: msg.Host{Tenant: s.Tenant, Format: s.Format, TraceID: s.TraceID, ID: msg.ID{byte(len(text))}}}
+		}
+		offer := func(id string, b export.Batch) {
+			t.Helper()
+			b.ID = strings.Repeat(id, 32)
+			if err := tr.s.Export(t.Context(), &b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		offer("1", export.Batch{Messages: []msg.Message{say("kept", "1", "first"), say("dropped", "1", "first of it")}, Spans: []msg.Span{span("kept", "1", "a"), span("dropped", "1", "a")}})
+		if len(tr.far.texts) != 0 {
+			t.Errorf("sent %q before it is decided", tr.far.texts)
+		}
+		offer("2", export.Batch{Messages: []msg.Message{say("kept", "2", "the second")}, Spans: []msg.Span{failed(span("kept", "2", "b"))}})
+		tr.pause()
+		offer("3", export.Batch{Messages: []msg.Message{say("kept", "3", "after that"), say("dropped", "2", "too late")}, Spans: []msg.Span{span("kept", "3", "c"), span("dropped", "2", "c")}})
+		tr.want(span("kept", "1", "a"), span("kept", "2", "b"), span("kept", "3", "c"))
+		want := []string{"kept: first", "kept: the second", "kept: after that"}
+		if !content {
+			want = nil
+		}
+		if !slices.Equal(tr.far.texts, want) {
+			t.Errorf("content %t: sent %q, want %q", content, tr.far.texts, want)
+		}
 	}
 }
 
