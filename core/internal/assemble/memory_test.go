@@ -42,8 +42,14 @@ func TestOpenCallsAreNamed(t *testing.T) {
 		t.Errorf("it is %+v", got)
 	}
 	call.Key, call.Tool.ProtocolID = "again", "p9"
-	w.apply(call)
+	late := delegated("a", "e", "", 4)
+	w.apply(call, late)
+	late.Key, late.Delegation = "late", msg.Delegate{To: "owl", ToID: "agent-8"}
+	w.apply(late)
 	w.commit()
+	if got := rows[w.a.mustGroup(t).ids.of(msg.SpanTool, "e")].Delegate; got.To != "owl" || got.ToID != "agent-8" {
+		t.Errorf("whose message repeats it is %+v", got)
+	}
 	if got := rows[w.a.mustGroup(t).ids.of(msg.SpanTool, "c")].Tool.ProtocolID; got != "p9" {
 		t.Errorf("the call is %q", got)
 	}
