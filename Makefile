@@ -47,7 +47,7 @@ demo: build
 # goroutine's, and the race detector makes its suite seven times as long: package plugins runs all of
 # them in parallel under it, and conformance has run the whole suite.
 test: build lint conformance
-	$(GO) test -C core/internal/tools -count=1 -timeout 15m -run '^TestInstall$$' ./release
+	$(GO) test -C core/internal/tools -count=1 -timeout 15m -run '^(TestInstall|TestChanges)$$' ./release ./mutate
 	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
 	$(GO) test -short -vet=off -shuffle=on ./plugins/...
@@ -153,7 +153,7 @@ security: build
 
 # How many changes of a place in the code the tests notice: a sample of each package, and those that survived.
 SAMPLE   ?= 25
-MUTATED  ?= ./core/internal/assemble ./core/internal/checkpoint ./core/internal/delivery ./core/internal/host ./core/internal/journal ./core/internal/pipeline ./core/internal/redact ./core/internal/spool ./exporters/otel
+MUTATED  ?= ./core/internal/assemble ./core/internal/checkpoint ./core/internal/delivery ./core/internal/host ./core/internal/journal ./core/internal/pipeline ./core/internal/redact ./core/internal/spool ./exporters/notify ./exporters/otel
 mutate:
 	@$(GO) run -C core/internal/tools ./mutate -C '$(CURDIR)' -n $(SAMPLE) $(MUTATED)
 

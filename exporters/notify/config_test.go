@@ -39,6 +39,7 @@ func TestProblemsOfTargets(t *testing.T) {
 		"webhook over http":      {&Webhook{URL: spec.NewSecret("http://127.0.0.1:1/x"), Rules: defaults()}, nil},
 		"webhook to a file":      {&Webhook{URL: spec.NewSecret("file:///etc/passwd"), Rules: defaults()}, []string{"url"}},
 		"webhook to nothing":     {&Webhook{Rules: defaults()}, []string{"url"}},
+		"webhook with a header":  {&Webhook{URL: url, Headers: spec.Headers{"bad name": spec.NewSecret("x")}, Rules: defaults()}, []string{`headers."bad name"`}},
 		"slack to nothing":       {&Slack{Rules: defaults()}, []string{"url"}},
 		"pagerduty":              {&PagerDuty{RoutingKey: spec.NewSecret("k"), URL: pagerDutyURL, Rules: defaults()}, nil},
 		"pagerduty without keys": {&PagerDuty{Rules: defaults()}, []string{"routing_key", "url"}},

@@ -256,9 +256,11 @@ func TestTargets(t *testing.T) {
 			if err := put(t, x, v); err == nil || export.IsPermanent(err) || strings.Contains(err.Error(), c.to.URL) {
 				t.Errorf("down: %v", err)
 			}
-			c.to.answer(400)
-			if err := put(t, x, v); !export.IsPermanent(err) {
-				t.Errorf("refused: %v", err)
+			for status, permanent := range map[int]bool{400: true, 405: true, 410: true, 304: false, 401: false, 403: false, 404: false, 408: false, 425: false, 429: false, 500: false} {
+				c.to.answer(status)
+				if err := put(t, x, v); err == nil || export.IsPermanent(err) != permanent {
+					t.Errorf("refused with %d: %v", status, err)
+				}
 			}
 			c.to.answer(0)
 			for range 2 { // it is reported again, and after a restart
@@ -363,6 +365,44 @@ func TestCommand(t *testing.T) {
 	x = at(c.NewExporter(t.Context(), env(dir)))(t, base)
 	if err := put(t, x, verdictOf(2, "zombie")); err == nil || export.IsPermanent(err) {
 		t.Errorf("a program that hangs: %v", err)
+	}
+}
+
+// TestClip: no control character and no mark that reverses text is left, and every other character is.
+func TestClip(t *testing.T) {
+	for r, want := range map[rune]rune{
+		0: ' ', 0x1f: ' ', ' ': ' ', '~': '~', 0x7f: ' ', 0x80: 0x80, 0x2029: 0x2029, 0x202a: ' ', 0x202e: ' ', 0x202f: 0x202f, 0x2065: 0x2065, 0x2066: ' ', 0x2069: ' ', 0x206a: 0x206a,
+	} {
+		if got := clip("a"+string(r)+"b", 3); got != "a"+string(want)+"b" {
+			t.Errorf("%#x: %q", r, got)
+		}
+	}
+	for text, want := range map[string]string{"éé": "éé", "ééé": "ééé", "éééé": "éé…"} {
+		if got := clip(text, 3); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestQuietHours: the first minute is quiet and the last is not, over midnight too.
+func TestQuietHours(t *testing.T) {
+	for hours, times := range map[string]map[string]bool{
+		"11:00-13:00": {"10:59": false, "11:00": true, "12:59": true, "13:00": false, "00:00": false},
+		"22:00-07:00": {"21:59": false, "22:00": true, "23:59": true, "00:00": true, "06:59": true, "07:00": false, "12:00": false},
+	} {
+		q, err := parseQuiet(hours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range times {
+			at, err := time.ParseInLocation("2006-01-02 15:04", "2026-03-04 "+text, time.Local)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q.at(at) != want {
+				t.Errorf("%s, quiet %s: %t", text, hours, !want)
+			}
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 // sent is an exporter that keeps the ids of the spans, and fails as fail decides.
 type sent struct {
 	spans map[msg.SpanID]int
+	texts []string // of messages
 	fail  func(*export.Batch) error
 }
 
@@ -34,6 +35,9 @@ func (x *sent) Export(_ context.Context, b *export.Batch) error {
 	}
 	for i := range b.Spans {
 		x.spans[b.Spans[i].ID]++
+	}
+	for i := range b.Messages {
+		x.texts = append(x.texts, b.Messages[i].Session+": "+b.Messages[i].Content.String())
 	}
 	return nil
 }
@@ -104,6 +108,70 @@ func span(session, turn, call string) msg.Span {
 
 func failed(s msg.Span) msg.Span { s.Outcome = msg.OutcomeError; return s }
 
+// sound holds what the sampler counts and finds to its conversations, and these to what another process would read from the
+// file. Nothing may be pending.
+func (t *trial) sound() {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "copy.jsonl")
+	data, err := os.ReadFile(t.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := newSampler(t.far, t.set, file, true, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.file.close()
+	for _, s := range []*sampler{t.s, again} {
+		var size, spans int64
+		names, quiet := 0, time.Time{}
+		for c := range s.all {
+			if (c.in == s.open) != (c.decision == undecided) {
+				t.Errorf("%s: it is %q, in the list of the others", c.names[0], c.decision)
+			}
+			if c.in == s.open && c.last.Before(quiet) {
+				t.Errorf("%s: it was quiet for longer than the one before", c.names[0])
+			} else if c.in == s.open {
+				quiet = c.last
+			}
+			for _, h := range c.held {
+				size, spans = size+int64(len(h.batch)), spans+h.spans
+			}
+			for _, name := range c.names {
+				if names++; s.of[name] != c {
+					t.Errorf("%s: %s is of another conversation", c.names[0], name)
+				}
+			}
+		}
+		if n := s.Sampled().Held; s.size != size || n != spans || len(s.of) != names {
+			t.Errorf("%d bytes of %d spans of %d names by its counts, but %d of %d of %d", s.size, n, len(s.of), size, spans, names)
+		}
+	}
+	if len(again.of) != len(t.s.of) {
+		t.Errorf("the file has %d names, want %d", len(again.of), len(t.s.of))
+	}
+	for c := range t.s.all {
+		d := again.find(c.names)
+		if d == nil || d.decision != c.decision || !slices.Equal(slices.Sorted(slices.Values(c.names)), slices.Sorted(slices.Values(d.names))) {
+			t.Errorf("%q, %q, %d held is %+v in the file", c.names, c.decision, len(c.held), d)
+			continue
+		}
+		batches := func(c *conversation) (list []string) {
+			for _, h := range c.held {
+				list = append(list, string(h.batch))
+			}
+			slices.Sort(list)
+			return list
+		}
+		if !slices.Equal(batches(c), batches(d)) {
+			t.Errorf("%s: %d batches are held, %d are in the file", c.names[0], len(c.held), len(d.held))
+		}
+	}
+}
+
 // want holds the sent spans to a list, each of them once.
 func (t *trial) want(spans ...msg.Span) {
 	t.Helper()
@@ -155,6 +223,40 @@ func TestOutcomesAreKept(t *testing.T) {
 	}
 }
 
+// TestContentsAreHeld: the messages of a conversation are sent with its spans, once it is kept, and those of others are not; without content none are held.
+func TestContentsAreHeld(t *testing.T) {
+	for _, content := range []bool{true, false} {
+		tr := newTrial(t, nil)
+		tr.s.content = content
+		say := func(session, turn, text string) msg.Message {
+			s := span(session, turn, "a")
+			return msg.Message{Session: session, Run: turn, Kind: msg.User, Content: msg.Plain(text), Host: msg.Host{Tenant: s.Tenant, Format: s.Format, TraceID: s.TraceID, ID: msg.ID{byte(len(text))}}}
+		}
+		offer := func(id string, b export.Batch) {
+			t.Helper()
+			b.ID = strings.Repeat(id, 32)
+			if err := tr.s.Export(t.Context(), &b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		offer("1", export.Batch{Messages: []msg.Message{say("kept", "1", "first"), say("dropped", "1", "first of it")}, Spans: []msg.Span{span("kept", "1", "a"), span("dropped", "1", "a")}})
+		if len(tr.far.texts) != 0 {
+			t.Errorf("sent %q before it is decided", tr.far.texts)
+		}
+		offer("2", export.Batch{Messages: []msg.Message{say("kept", "2", "the second")}, Spans: []msg.Span{failed(span("kept", "2", "b"))}})
+		tr.pause()
+		offer("3", export.Batch{Messages: []msg.Message{say("kept", "3", "after that"), say("dropped", "2", "too late")}, Spans: []msg.Span{span("kept", "3", "c"), span("dropped", "2", "c")}})
+		tr.want(span("kept", "1", "a"), span("kept", "2", "b"), span("kept", "3", "c"))
+		want := []string{"kept: first", "kept: the second", "kept: after that"}
+		if !content {
+			want = nil
+		}
+		if !slices.Equal(tr.far.texts, want) {
+			t.Errorf("content %t: sent %q, want %q", content, tr.far.texts, want)
+		}
+	}
+}
+
 // TestConversationsAreWholeOrAbsent draws conversations of several sessions and turns, restarts,
 // pauses and failures of the receiver: of each conversation all spans are sent, or none.
 func TestConversationsAreWholeOrAbsent(t *testing.T) {
@@ -203,7 +305,8 @@ func TestConversationsAreWholeOrAbsent(t *testing.T) {
 				for tr.s.Export(t.Context(), b) != nil {
 					continue
 				}
-				if r.IntN(4) == 0 {
+				if tr.at = tr.at.Add(time.Second); r.IntN(4) == 0 {
+					tr.sound()
 					tr.start()
 				}
 			}
@@ -295,6 +398,88 @@ func TestHeldIsBounded(t *testing.T) {
 	}
 	tr.export(failed(span("0", "2", "b")), failed(span("199", "2", "b")))
 	tr.want(span("199", "1", "a"), span("199", "2", "b"))
+}
+
+// TestTheFileIsWrittenAgainWhenItHasGrown: the file of what is held has a bound by what is in it, and is not written again for each batch.
+func TestTheFileIsWrittenAgainWhenItHasGrown(t *testing.T) {
+	tr := newTrial(t, func(s *Sample) { s.Wait = spec.Duration(time.Second) })
+	stays := span("stays", "1", "a")
+	stays.Tool.Name = strings.Repeat("tide ", 40_000)
+	tr.export(stays)
+	info := func() os.FileInfo {
+		i, err := os.Stat(tr.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	first, written, most := info(), 0, int64(0)
+	for n := range 120 {
+		s := span(fmt.Sprint("goes ", n), "1", "a")
+		s.Tool.Name = strings.Repeat("ebb ", 10_000)
+		tr.at = tr.at.Add(500 * time.Millisecond)
+		tr.export(s, span("stays", "1", fmt.Sprint(n)))
+		now := info()
+		if !os.SameFile(first, now) {
+			first, written = now, written+1
+		}
+		most = max(most, now.Size())
+	}
+	if written < 2 || written > 8 || most > 4<<20 {
+		t.Errorf("written again %d times, and had %d bytes", written, most)
+	}
+	tr.sound()
+}
+
+// TestNamesAreBounded: of more conversations than are known, those that were decided first are forgotten; then the undecided
+// one that was quiet for longest is dropped.
+func TestNamesAreBounded(t *testing.T) {
+	far := &sent{spans: make(map[msg.SpanID]int)}
+	set := Sample{}
+	set.SetDefaults()
+	s, err := newSampler(far, set, "", false, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, n := time.Now(), 0
+	s.now = func() time.Time { return at }
+	offer := func(spans ...msg.Span) {
+		t.Helper()
+		n++
+		if err := s.Export(t.Context(), &export.Batch{ID: fmt.Sprintf("%032d", n), Spans: spans}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill := func(prefix string, n int) {
+		t.Helper()
+		var list []msg.Span
+		for i := range n {
+			s := span(fmt.Sprint(prefix, i), "1", "a")
+			s.Amends = true // nothing is held of it
+			list = append(list, s)
+		}
+		offer(list...)
+	}
+	const conversations = maxNames / 2 // of a session and a trace each
+	fill("decided ", conversations/2)
+	at = at.Add(time.Duration(set.Wait))
+	offer(span("open", "1", "a"))
+	if len(s.of) != conversations+2 || s.decided.Len() != conversations/2 {
+		t.Fatalf("%d names are known, %d conversations are decided", len(s.of), s.decided.Len())
+	}
+	fill("open ", conversations/2)
+	known := func(session string) bool { return s.find(namesOf("default", session, msg.TraceID{})) != nil }
+	if len(s.of) != maxNames || known("decided 0") || !known("decided 1") || !known("open") {
+		t.Errorf("%d names are known; decided 0: %t, decided 1: %t, open: %t", len(s.of), known("decided 0"), known("decided 1"), known("open"))
+	}
+	fill("other ", conversations/2)
+	if len(s.of) != maxNames || s.decided.Len() != 0 || known("open") || !known("open 0") || s.Sampled().Held != 0 {
+		t.Errorf("%d names are known, %d conversations are decided; open: %t, open 0: %t; %+v", len(s.of), s.decided.Len(), known("open"), known("open 0"), s.Sampled())
+	}
+	offer(failed(span("open", "2", "b")), failed(span("other 0", "2", "b")))
+	if far.spans[span("open", "1", "a").ID] != 0 || far.spans[span("open", "2", "b").ID] != 1 || far.spans[span("other 0", "2", "b").ID] != 1 {
+		t.Errorf("sent: %d", len(far.spans))
+	}
 }
 
 // TestARefusedRecordIsFound: the halves of a refused batch are not held a second time, and a refused

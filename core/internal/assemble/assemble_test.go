@@ -86,6 +86,23 @@ func (w *harness) commit() {
 	if err := w.a.Commit(func(key string, _ bool, b []byte) { w.state[key] = b }); err != nil {
 		w.t.Fatal(err)
 	}
+	for key, g := range w.a.groups {
+		stubs := 0
+		for _, id := range g.Order {
+			if g.Runs[id] == nil {
+				w.t.Errorf("%s: run %s is in the order of runs, and not known", key.Session, id)
+			}
+		}
+		for _, r := range g.Runs {
+			if r.Stub {
+				stubs++
+			}
+		}
+		if len(g.Order) != len(g.Runs) || stubs != g.Stubs || len(g.DoneOrder) != len(g.Done) {
+			w.t.Errorf("%s: %d runs, %d in order; %d stubs, %d by the count; %d completed calls, %d in order", key.Session,
+				len(g.Runs), len(g.Order), stubs, g.Stubs, len(g.Done), len(g.DoneOrder))
+		}
+	}
 }
 
 const sec = int64(time.Second)

@@ -225,9 +225,7 @@ func (g handler) startCall(r *run, m *msg.Message) msg.SpanID {
 	c.Alive = max(c.Alive, g.alive)
 	fill(field{&c.Tool, m.Tool.Name}, field{&c.Server, m.Tool.Server}, field{&c.Model, m.Model})
 	c.delegate(&m.Delegation, m.Signal == msg.RunStart)
-	if m.Tool.ProtocolID != "" {
-		c.identify(m.Tool.ProtocolID)
-	}
+	c.identify(m.Tool.ProtocolID)
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Arguments, c.Hash, c.Signature = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments), g.signatures.of(m.Tool.Arguments)
 	c.Judged.Begin(g.learned.History, m, g.alive, g.read.UnixNano())
@@ -256,9 +254,7 @@ func (g handler) newCall(r *run, m *msg.Message) *call {
 	if r.Anomalies.Tool == m.Tool.Name {
 		c.Failures = r.Anomalies.Failed
 	}
-	if m.Delegation.To != "" {
-		c.delegateTo(&m.Delegation) // before orphans that wait for the call take the name
-	}
+	c.delegateTo(&m.Delegation) // before orphans that wait for the call take the name
 	g.Open[id] = c
 	linker(g).linkNew(c)
 	if c.Delegation {
@@ -270,9 +266,7 @@ func (g handler) newCall(r *run, m *msg.Message) *call {
 // delegate adds a message's facts about the work that the call hands over; ofRun is set if
 // the message's correlation belongs to its run.
 func (c *call) delegate(d *msg.Delegate, ofRun bool) {
-	if d.To != "" || d.ToID != "" {
-		c.delegateTo(d)
-	}
+	c.delegateTo(d)
 	if d.ChildRun != "" {
 		fill(field{&c.Child, d.ChildRun})
 		c.Named = true
@@ -338,13 +332,9 @@ func (g handler) endCall(r *run, m *msg.Message) msg.SpanID {
 	if d.ChildRun != "" {
 		linker(g).link(c.ID, d)
 	}
-	if d.CorrelationID != "" || d.To != "" || d.ToID != "" {
-		fill(field{&c.CorrelationID, d.CorrelationID})
-		c.delegateTo(d)
-	}
-	if m.Tool.ProtocolID != "" {
-		c.identify(m.Tool.ProtocolID)
-	}
+	fill(field{&c.CorrelationID, d.CorrelationID})
+	c.delegateTo(d)
+	c.identify(m.Tool.ProtocolID)
 	id := g.ids.call(c)
 	if m.Complete == msg.Partial {
 		c.observe(m.Time, g.alive)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -80,6 +81,33 @@ func oneTree(t *testing.T, list []recording, format string, want map[string]stri
 			t.Fatalf("%s and %s differ:\n%s", firstName, order, short(difference(first, all)))
 		}
 	})
+}
+
+// alone reads recordings where the kind of hops that they have is the only one that is read, and where only others are: there
+// each run of the format is apart.
+func alone(t *testing.T, list []recording, format string, hops, others assemble.Hops, want map[string]string) {
+	t.Helper()
+	for _, read := range []assemble.Hops{hops, others} {
+		r := newReader(t, list)
+		r.hops = read
+		r.start()
+		for i := range list {
+			for r.next(i) {
+			}
+			r.commit()
+			r.start()
+		}
+		r.end()
+		for run, place := range r.under(format) {
+			expected := want[run]
+			if read == others && !strings.Contains(expected, "native_id 100") { // what the recording itself says
+				expected = "apart"
+			}
+			if place != expected {
+				t.Errorf("with %+v: %s is %s, want %s", read, run, place, expected)
+			}
+		}
+	}
 }
 
 // short is a difference without the ends of its lines.
@@ -162,6 +190,7 @@ func TestToolCallHops(t *testing.T) {
 		list := append(s.transcript(), w.recording)
 		oneTree(t, list, "mcp", want)
 		oneTree(t, slices.Concat(list, s.logs()), "mcp", want)
+		alone(t, list, "mcp", assemble.Hops{Calls: true}, assemble.Hops{Texts: true, Turns: true}, want)
 	}
 }
 
@@ -187,10 +216,12 @@ func TestTextHops(t *testing.T) {
 	send(1, 61.5, 63)
 	send(2, 661.5, 663)
 	send(3, 800, 801)
-	oneTree(t, append(s.transcript(), w.recording), "a2a", map[string]string{
+	want := map[string]string{
 		"hop:tide-1": "toolu_left by prompt 90", "hop:tide-2": "toolu_lonely by prompt 90", "hop:tide-3": "apart",
 		"task-1": "tide-1 by native_id 100", "task-2": "tide-2 by native_id 100", "task-3": "tide-3 by native_id 100",
-	})
+	}
+	oneTree(t, append(s.transcript(), w.recording), "a2a", want)
+	alone(t, append(s.transcript(), w.recording), "a2a", assemble.Hops{Texts: true}, assemble.Hops{Calls: true, Turns: true}, want)
 }
 
 // TestTurnHops: the turns of an agent that an ACP client runs are below the turns that the client asked
@@ -232,6 +263,7 @@ func TestTurnHops(t *testing.T) {
 		}
 	}
 	oneTree(t, []recording{w.recording, rollout}, "codex", want)
+	alone(t, []recording{w.recording, rollout}, "codex", assemble.Hops{Turns: true}, assemble.Hops{Calls: true, Texts: true}, want)
 	orders(t, []recording{w.recording, rollout}, func(order string, r *reader) { // both sides are recorded
 		times := make(map[string]string)
 		for run, place := range want {
@@ -269,6 +301,8 @@ func TestTracedHops(t *testing.T) {
 		}
 	}
 	oneTree(t, append(s.traces(), w.recording), "mcp", want)
+	alone(t, append(s.traces(), w.recording), "mcp", assemble.Hops{Calls: true}, assemble.Hops{Turns: true}, want)
+	alone(t, append(s.traces(), w.recording), "mcp", assemble.Hops{Texts: true}, assemble.Hops{}, want)
 }
 
 // TestManyHops reads a recording of more calls than a session remembers before the transcript: each is

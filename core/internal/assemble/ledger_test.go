@@ -30,6 +30,9 @@ func (w *harness) runUsage() map[string]msg.Tokens {
 func TestTokensAreTrue(t *testing.T) {
 	in := func(n uint64) msg.Tokens { return msg.Tokens{Input: n} }
 	out := func(n uint64) msg.Tokens { return msg.Tokens{Input: 100, Output: n} }
+	every := func(n uint64) msg.Tokens {
+		return msg.Tokens{Input: n, Output: 2 * n, CacheRead: 3 * n, CacheWrite: 4 * n, Reasoning: 5 * n, CacheWrite1h: 6 * n}
+	}
 	child := func(run string) msg.Message {
 		m := user(run, 2)
 		m.ParentRun, m.ParentCall = "a", "d-"+run
@@ -46,6 +49,9 @@ func TestTokensAreTrue(t *testing.T) {
 		{"snapshots of two responses, mixed", []msg.Message{
 			usageOf("a", "r1", 1, msg.Partial, out(1)), usageOf("a", "r2", 2, msg.Partial, out(2)), usageOf("a", "r1", 3, msg.Complete, out(200)), usageOf("a", "r2", 4, msg.Complete, out(300)),
 		}, map[string]msg.Tokens{"a": {Input: 200, Output: 500}}},
+		{"a snapshot of every class of tokens", []msg.Message{
+			usageOf("a", "r1", 1, msg.Partial, every(1)), usageOf("a", "r1", 2, msg.Partial, every(3)), usageOf("a", "r2", 3, msg.Complete, every(5)), usageOf("a", "r1", 4, msg.Complete, every(10)),
+		}, map[string]msg.Tokens{"a": every(15)}},
 		{"a row for each block of one response", []msg.Message{
 			usageOf("a", "r1", 1, msg.Complete, out(200)), usageOf("a", "r1", 1, msg.Complete, out(200)), usageOf("a", "r1", 1, msg.Complete, out(200)),
 		}, map[string]msg.Tokens{"a": out(200)}},

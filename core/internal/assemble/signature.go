@@ -59,12 +59,12 @@ func (s *signatures) of(t msg.Text) string {
 	return text
 }
 
-// scan lists the members of an object and reports whether b is one. It is a state machine
+// scan lists the members of an object and reports whether b is one that has some. It is a state machine
 // over the tokens of the object's own level; a value is one token.
 func (s *signatures) scan(b []byte) bool {
 	const (
 		object = iota // {
-		name          // or } in an empty object
+		name
 		colon
 		value
 		comma // or }
@@ -101,7 +101,7 @@ func (s *signatures) scan(b []byte) bool {
 			state = comma
 		case state == comma && c == ',':
 			state = name
-		case c == '}' && (state == comma || state == name && len(s.list) == 0):
+		case state == comma && c == '}':
 			return true
 		default:
 			return false

@@ -14,8 +14,9 @@ import (
 // watched is a session that is read while it goes on, second by second.
 type watched struct {
 	*harness
-	now int64 // in seconds
-	n   uint64
+	now    int64 // in seconds
+	n      uint64
+	stream uint64 // that is read, of each run but a
 }
 
 // read reads messages now; a message has its own time.
@@ -26,7 +27,11 @@ func (w *watched) read(list ...msg.Message) {
 		m.Session, m.Complete, m.Key = "s", msg.Complete, fmt.Sprint(w.n)
 		m.Host = msg.Host{Tenant: "default", Format: "f", Source: "src", Ver: w.n}
 		m.Time = t0 + m.Time*sec
-		if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, t0+w.now*sec), m.Time); err != nil {
+		stream := uint64(1)
+		if m.Run != "a" && w.stream != 0 {
+			stream = w.stream
+		}
+		if _, err := w.a.Apply(&m, stream, 1, time.Unix(0, t0+w.now*sec), m.Time); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -129,6 +134,21 @@ func TestVerdictOfACall(t *testing.T) {
 	w.read(ends("c", "ok", 1305))
 	w.until(1310)
 	w.wants("with its result", "tool tool_running of a since 10, Bash, resolved at 1305: ended", "run tool_running of a since 10, resolved at 1305: progress")
+	w.read(msg.Message{Kind: msg.Stop, Run: "a", Time: 1311, Signal: msg.RunEnd})
+	w.commit()
+	held := make(map[msg.SpanKind]string)
+	for _, s := range w.rows {
+		for _, e := range s.Events {
+			if e.Name == msg.EventVerdict {
+				held[s.Kind] += fmt.Sprint((e.Time-t0)/sec, " ", e.Attrs)
+			}
+		}
+	}
+	for _, kind := range []msg.SpanKind{msg.SpanRun, msg.SpanTool} {
+		if text := held[kind]; !strings.HasPrefix(text, "10 [") || !strings.Contains(text, "tool_running") || !strings.Contains(text, "held_s 1295") {
+			t.Errorf("the event of the %s: %s", kind, text)
+		}
+	}
 }
 
 // TestOldWorkIsNotJudged: of a session that goes on, the runs of which the records are older than verdict.Recent have no verdict.
@@ -156,6 +176,29 @@ func TestVerdictOfAnAnswer(t *testing.T) {
 	w.read(msg.Message{Run: "b", Kind: msg.Status, Signal: msg.RunResume, Time: 20})
 	w.until(25)
 	w.wants("answered", "run waiting_person of a since 5, resolved at 20: ended")
+}
+
+// TestAnAnswerEndsNoOtherRun: an answer ends the run that waits for a person, and neither one that works nor one below another.
+func TestAnAnswerEndsNoOtherRun(t *testing.T) {
+	w := &watched{harness: newHarness(t), stream: 1}
+	pause := func(run string) msg.Message {
+		return msg.Message{Run: run, Kind: msg.Status, Signal: msg.RunPause, Time: 5}
+	}
+	w.read(user("a", 0), pause("a"))
+	w.stream = 2
+	w.read(user("works", 0))
+	w.stream = 3
+	below := user("below", 0)
+	below.ParentRun = "works"
+	w.read(below, pause("below"))
+	w.stream = 4
+	w.read(msg.Message{Run: "b", Kind: msg.Status, Signal: msg.RunResume, Time: 20})
+	w.commit()
+	for run, ended := range map[string]bool{"a": true, "works": false, "below": false, "b": false} {
+		if r := w.a.mustGroup(t).Runs[run]; (r.Ended != running) != ended {
+			t.Errorf("%s has ended: %t", run, !ended)
+		}
+	}
 }
 
 // TestVerdictOfALoopInPart: results of a trace that is not whole make a loop, and findings are made of

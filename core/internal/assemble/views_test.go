@@ -63,6 +63,7 @@ type reader struct {
 	former   bool          // as an earlier build, which knew no families
 	renamed  bool          // as a backfill
 	late     time.Duration // after the times of the messages that they are read
+	hops     assemble.Hops // that are read
 }
 
 type open struct {
@@ -77,7 +78,7 @@ type replayed struct {
 }
 
 func newReader(t testing.TB, list []recording) *reader {
-	r := &reader{t: t, state: map[string][]byte{}, open: map[string]bool{}, messages: map[string]msg.Message{}, spans: map[string]msg.Span{}, found: map[string]int{}, several: true}
+	r := &reader{t: t, state: map[string][]byte{}, open: map[string]bool{}, messages: map[string]msg.Message{}, spans: map[string]msg.Span{}, found: map[string]int{}, several: true, hops: assemble.Hops{Calls: true, Texts: true, Turns: true}}
 	for _, rec := range list {
 		r.streams = append(r.streams, &open{recording: rec, decoder: r.fresh(rec)})
 	}
@@ -107,7 +108,7 @@ func (r *reader) start() {
 			h.Calls, h.Texts, h.Turns = semconv.Hops(f)
 			return h
 		},
-		Read: assemble.Hops{Calls: true, Texts: true, Turns: true},
+		Read: r.hops,
 	}, r, r)
 	for key, open := range r.open {
 		if open {

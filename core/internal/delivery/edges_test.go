@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -429,4 +430,138 @@ func TestPartAtOnce(t *testing.T) {
 		}
 		r.stop()
 	})
+}
+
+// slow is an exporter that takes a batch for each value of its gate.
+type slow struct {
+	far
+	gate chan struct{}
+}
+
+func (s *slow) Export(ctx context.Context, b *export.Batch) error {
+	select {
+	case <-s.gate:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return s.far.Export(ctx, b)
+}
+
+// TestASlowExporter: a few batches wait in memory for an exporter that takes its time, and those who submit more wait. Nothing is written to the disk, and
+// one is submitted for each that is taken.
+func TestASlowExporter(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		near := &slow{gate: make(chan struct{})}
+		r := (&rig{T: t, dir: dir, near: near, other: &far{}}).start()
+		var submitted atomic.Int32
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for i := range 40 {
+				r.submit(i, i+1)
+				submitted.Add(1)
+			}
+		}()
+		synctest.Wait()
+		first := submitted.Load()
+		if first < 2 || first > 10 {
+			t.Errorf("%d batches are submitted while none is taken", first)
+		}
+		for n := range int32(10) {
+			time.Sleep(10 * time.Second)
+			near.gate <- struct{}{}
+			time.Sleep(10 * time.Millisecond)
+			if got := submitted.Load(); got != first+n+1 {
+				t.Errorf("%d batches are submitted when %d are taken, want %d", got, n+1, first+n+1)
+			}
+		}
+		if r.d.Behind("near") {
+			t.Error("batches are in the spool")
+		}
+		close(near.gate)
+		<-ended
+		r.until("all of it", r.d.Settled)
+		r.stop()
+		if d := cmp.Diff(want(40), near.received()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestGatheredAreSpooledAtOnce has a destination that goes away with batches that it has gathered: they are in the spool, and committed, at once, and
+// the destination is not asked for them before it is due.
+func TestGatheredAreSpooledAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		near := &gathering{far: far{away: true}, most: 100}
+		r := (&rig{T: t, dir: dir, near: near, other: &far{}, more: true, gather: time.Hour}).start()
+		r.submit(0, 8)
+		synctest.Wait()
+		if r.commits() != 0 {
+			t.Errorf("%d batches are committed while they are gathered", r.commits())
+		}
+		r.more = false
+		r.submit(8, 9)
+		time.Sleep(100 * time.Millisecond)
+		if n := r.commits(); n != 9 || !r.d.Behind("near") {
+			t.Errorf("%d batches are committed, behind: %t", n, r.d.Behind("near"))
+		}
+		near.set(false)
+		r.until("all of it", r.d.Settled)
+		r.stop()
+		if d := cmp.Diff(want(9), near.received()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestRefusalsAreCounted: each attempt of a refused batch and of its halves is counted, and the records that were accepted.
+func TestRefusalsAreCounted(t *testing.T) {
+	x, m := &far{refuses: "0.1"}, telemetry.New()
+	d, err := delivery.New(delivery.Settings{SpoolDir: t.TempDir(), Metrics: m, Logger: slog.New(slog.DiscardHandler)}, &recorded{}, delivery.Target{Name: "x", Exporter: x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { d.Run(ctx); close(ended) }()
+	b, done := batch(0)
+	committed := make(chan struct{})
+	if err := d.Submit(ctx, b, checkpoint.Delta{Streams: []checkpoint.Stream{{Key: "0"}}}, false, done, func() { close(committed) }); err != nil {
+		t.Fatal(err)
+	}
+	<-committed
+	cancel()
+	<-ended
+	d.Close()
+	got := figures(t, m)
+	if refused, ok := got["export_batches_total x refused"], got["export_batches_total x ok"]; refused+ok != 5 || refused < 2 || ok < 2 { // a tree of three leaves
+		t.Errorf("%v attempts are refused, %v are ok", refused, ok)
+	}
+	if n := got["export_records_total x"]; n != 2 {
+		t.Errorf("%v records are accepted", n)
+	}
+}
+
+// TestACleanStartIsSilent: a spool that is whole is no warning, and neither is one that is empty.
+func TestACleanStartIsSilent(t *testing.T) {
+	dir := t.TempDir()
+	r := (&rig{T: t, dir: dir, near: &far{away: true}, other: &far{}}).start()
+	r.submit(0, 2)
+	r.until("the commits", func() bool { return r.commits() == 2 })
+	r.stop()
+	var log bytes.Buffer
+	s := delivery.Settings{SpoolDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	d, err := delivery.New(s, &recorded{}, delivery.Target{Name: "near", Exporter: &far{}}, delivery.Target{Name: "other", Exporter: &far{}}, delivery.Target{Name: "new", Exporter: &far{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.Behind("near") || d.Behind("other") || d.Behind("new") {
+		t.Error("the wrong exporter is behind")
+	}
+	d.Close()
+	if log.Len() > 0 {
+		t.Error(log.String())
+	}
 }

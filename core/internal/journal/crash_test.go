@@ -218,6 +218,79 @@ func TestDamageWithoutAnIndex(t *testing.T) {
 	}
 }
 
+// TestSegmentsThatAreContinued opens a journal of several segments of which some have no index: older ones get theirs, and the newest grows
+// on, unless it is damaged.
+func TestSegmentsThatAreContinued(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage  func(t *testing.T, dir string, segs []string)
+		sealed  int  // of the segments, when the journal is open
+		another bool // segment has what is recorded next
+	}{
+		"as it was": {func(*testing.T, string, []string) {}, -1, false},
+		"after a crash between segments": {func(t *testing.T, dir string, segs []string) {
+			for _, path := range files(t, dir, "idx")[1:] {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, -1, false},
+		"with an unfinished record": {func(t *testing.T, dir string, segs []string) {
+			f, err := os.OpenFile(segs[len(segs)-1], os.O_APPEND|os.O_WRONLY, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString("unfinished"); err != nil {
+				t.Fatal(err)
+			}
+			_ = f.Close()
+		}, -1, false},
+		"with a damaged one": {func(t *testing.T, dir string, segs []string) {
+			data, err := os.ReadFile(segs[len(segs)-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			data[len(data)/4] ^= 0x40
+			if err := os.WriteFile(segs[len(segs)-1], data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, 0, true},
+		"that is empty": {func(t *testing.T, dir string, segs []string) {
+			if err := os.Truncate(segs[len(segs)-1], 0); err != nil {
+				t.Fatal(err)
+			}
+		}, -1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			written(t, dir, 400)
+			segs := files(t, dir, "seg")
+			if len(segs) < 4 {
+				t.Fatalf("%d segments", len(segs))
+			}
+			c.damage(t, dir, segs)
+			j := open(t, still(t, dir))
+			if n := len(files(t, dir, "idx")); n != len(segs)+c.sealed {
+				t.Errorf("%d of %d segments are sealed", n, len(segs))
+			}
+			r := begin(t, j, "next")
+			put(t, r, "x")
+			sync_(t, r)
+			want := len(segs)
+			if c.another {
+				want++
+			}
+			if now := files(t, dir, "seg"); len(now) != want {
+				t.Errorf("%d segments are %d", len(segs), len(now))
+			}
+			k := newSink(t)
+			drain(t, j, k)
+			if got := k.content("next"); len(got) != 1 || got[0] != "x" {
+				t.Errorf("what is recorded next is %q", got)
+			}
+		})
+	}
+}
+
 // TestLostWhatWasDelivered has a disk lose bytes that it had confirmed and that the checkpoint
 // is past: the frames that are recorded next are not taken for the lost ones.
 func TestLostWhatWasDelivered(t *testing.T) {

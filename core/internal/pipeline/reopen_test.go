@@ -115,3 +115,64 @@ func (r *reader) Run(ctx context.Context, sink source.Sink) error {
 	}
 	return nil
 }
+
+// saving is a source that has a new path and a new state of its stream before each line.
+type saving struct {
+	t     *testing.T
+	lines int64
+	was   []source.Known // when it began
+	done  chan struct{}
+}
+
+func (r *saving) Drained() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *saving) Run(ctx context.Context, sink source.Sink) error {
+	defer func() { close(r.done); <-ctx.Done() }()
+	r.was = sink.Known()
+	st, pos, err := sink.Open(ctx, source.ID{Key: "k", Origin: "/o", Anchor: 1_700_000_000e9, State: []byte("opened")}, func(int64) {})
+	if err != nil {
+		r.t.Error(err)
+		return nil
+	}
+	for n := pos; n < r.lines; n++ {
+		st.Save(source.ID{Key: "k", Origin: fmt.Sprint("/o", n), State: fmt.Append(nil, "state ", n)})
+		b := &frame.Batch{}
+		b.Append(frame.Frame{Pos: n, End: n + 1}, fmt.Appendf(nil, `{"n":%d,"run":"r","in":"s","kind":"user","text":"%03d","t":1700000000}`, n, n))
+		if err := st.Deliver(ctx, b); err != nil {
+			r.t.Error(err)
+		}
+	}
+	return nil
+}
+
+// TestSavedIsKnown: a source finds the path and the state of its stream that it saved last, and messages that follow have the path.
+func TestSavedIsKnown(t *testing.T) {
+	var r *saving
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), attach: func(*pipeline.Feed) source.Source { return r }}
+	for run := range int64(3) {
+		r = &saving{t: t, lines: 4 * run, done: make(chan struct{})}
+		w.run(nil)
+		switch {
+		case run == 0 && len(r.was) == 0:
+		case run == 1 && len(r.was) == 1 && r.was[0].Origin == "/o" && string(r.was[0].State) == "opened" && r.was[0].Pos == 0:
+		case run == 2 && len(r.was) == 1 && r.was[0].Origin == "/o3" && string(r.was[0].State) == "state 3" && r.was[0].Pos == 4 && r.was[0].Anchor == 1_700_000_000e9:
+		default:
+			t.Errorf("run %d finds %+v", run, r.was)
+		}
+	}
+	for _, m := range w.table.messages {
+		if n := m.Content.String(); n == "007" && m.Host.Origin != "/o7" {
+			t.Errorf("message %s is of %s", n, m.Host.Origin)
+		}
+	}
+	if len(w.table.messages) != 8 {
+		t.Errorf("%d messages", len(w.table.messages))
+	}
+}

@@ -2,34 +2,32 @@
 // the tests of the package do not notice (mutation testing; DeMillo, Lipton and Sayward, 1978). A change is
 // in an overlay of the build: no file is touched.
 //
-// All changes of a package would take hours, so a sample of them is drawn, the same one for the same seed.
-// A change that does not compile is not counted. Log lines, the texts of errors, capacities, and files of
-// other platforms are not changed.
+// All changes of a package are compiled once, as switches, and each test is run once to see which changes it reaches. So a change
+// costs the tests that reach it, the cheapest first, until one fails. A change that no test reaches has survived.
+//
+// By default a sample of the changes is tried, the same one for the same seed. docs/mutation.md has the rules by which places are left out.
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
-	"time"
 )
 
 func main() {
-	dir := flag.String("C", ".", "directory of the module")
-	n := flag.Int("n", 25, "changes of each package")
-	seed := flag.Uint64("seed", 1, "of the sample")
+	m := run{report: func(line string) { fmt.Println(line) }}
+	flag.StringVar(&m.module, "C", ".", "directory of the module")
+	flag.IntVar(&m.n, "n", 25, "changes of each package; 0: all")
+	flag.Uint64Var(&m.seed, "seed", 1, "of the sample")
 	short := flag.Bool("short", true, "run the tests with -short")
-	run := flag.String("run", "", "run the tests that match; empty: all")
-	jobs := flag.Int("j", 1, "changes that are tried at a time; the tests must bear the load")
+	flag.StringVar(&m.tests, "run", ".", "run the tests that match")
+	skip := flag.String("skip", "", "leave out the tests that match, as the dear ones of many: what only they notice has survived")
+	at := flag.String("at", "", "try the changes whose line in the report matches, instead of a sample")
+	flag.IntVar(&m.jobs, "j", 1, "changes that are tried at a time; the tests must bear the load")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: mutate [flags] PACKAGE... (as ./core/internal/journal; PACKAGE=TESTPACKAGE,... for tests that are elsewhere)")
 		flag.PrintDefaults()
@@ -39,150 +37,125 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
+	if *short {
+		m.args = []string{"-test.short"}
+	}
+	if *skip != "" {
+		m.skip = regexp.MustCompile(*skip)
+	}
+	if *at != "" {
+		m.at = regexp.MustCompile(*at)
+	}
+	var table strings.Builder
 	missed := 0
-	fmt.Println("| package | changes | noticed | by a timeout | survived |\n|---|---|---|---|---|")
 	for _, arg := range flag.Args() {
-		t := tests{dir: *dir, args: []string{"-run", *run}}
-		if *short {
-			t.args = append(t.args, "-short")
-		}
-		s, err := t.mutate(arg, *n, *seed, max(*jobs, 1))
+		s, err := m.mutate(arg)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "mutate: %s: %v\n", arg, err)
 			os.Exit(1)
 		}
-		fmt.Printf("| %s | %d | %d %% | %d | %d |\n", s.pkg, s.changes, 100*(s.changes-s.survived)/max(s.changes, 1), s.timeouts, s.survived)
+		fmt.Fprintf(&table, "| %s | %d | %d | %d %% | %d | %d | %d |\n", s.pkg, s.all, s.tried, 100*(s.tried-s.survived)/max(s.tried, 1), s.late, s.survived, s.unreached)
 		missed += s.survived
 	}
+	fmt.Printf("| package | changes | tried | noticed | by a limit of time | survived | of them reached by no test |\n|---|---|---|---|---|---|---|\n%s", table.String())
 	if missed > 0 {
 		fmt.Printf("%d changes were not noticed\n", missed)
 	}
 }
 
+// run is what is asked for.
+type run struct {
+	module, tests string
+	args          []string // of a test binary
+	n, jobs       int
+	seed          uint64
+	at, skip      *regexp.Regexp
+	report        func(line string) // of a change that was not noticed
+}
+
 // score is how the tests of a package did.
 type score struct {
-	pkg                         string
-	changes, timeouts, survived int
+	pkg                                   string
+	all, tried, late, survived, unreached int
 }
 
-// tests are those of a package, with the arguments of go test.
-type tests struct {
-	dir      string
-	args     []string
-	packages []string
-}
-
-// test runs the tests, and returns what they print.
-func (t *tests) test(limit time.Duration, overlay string) (string, error) {
-	args := append([]string{"test", "-count=1", "-failfast", "-vet=off", "-timeout", limit.String()}, t.args...)
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit+5*time.Minute) // to build
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append(args, t.packages...)...)
-	cmd.Dir = t.dir
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// outcome is what the tests print of a change.
-type outcome struct {
-	out string
-	err error
-}
-
-func (t *tests) mutate(arg string, n int, seed uint64, jobs int) (s score, err error) {
+func (m *run) mutate(arg string) (s score, err error) {
 	pkg, elsewhere, _ := strings.Cut(arg, "=")
-	s.pkg = strings.TrimPrefix(pkg, "./")
-	t.packages = []string{pkg}
+	patterns := []string{pkg}
 	if elsewhere != "" {
-		t.packages = strings.Split(elsewhere, ",")
+		patterns = strings.Split(elsewhere, ",")
 	}
-	changes, err := changesOf(filepath.Join(t.dir, pkg))
+	p, err := load(m.module, pkg)
 	if err != nil {
 		return s, err
 	}
-	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+	s.pkg, s.all = strings.TrimPrefix(pkg, "./"), len(p.changes)
 	work, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
 		return s, err
 	}
 	defer os.RemoveAll(work)
-	began := time.Now()
-	if out, err := t.test(10*time.Minute, ""); err != nil {
-		return s, fmt.Errorf("the tests fail without a change: %w\n%s", err, out)
+	overlay, err := p.overlay(work)
+	if err != nil {
+		return s, err
 	}
-	limit := 30*time.Second + 5*time.Duration(jobs)*time.Since(began)
-	running := make(chan chan outcome, jobs-1) // in the order of the sample
-	enough := make(chan struct{})
-	defer func() {
-		close(enough)
-		for range running { // until those that are under way have ended
+	binaries, err := built(m.module, work, overlay, patterns, m.args)
+	if err != nil {
+		return s, err
+	}
+	all := suite{work: work}
+	for _, b := range binaries {
+		if err := all.learn(b, m.tests, m.skip, len(p.changes)); err != nil {
+			return s, err
 		}
-	}()
-	go func() {
-		defer close(running)
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		for i, c := range changes {
-			result := make(chan outcome, 1)
-			select {
-			case running <- result:
-			case <-enough:
-				return
-			}
-			wg.Go(func() {
-				overlay, err := c.overlay(filepath.Join(work, fmt.Sprint(i)))
-				if err != nil {
-					result <- outcome{err: err}
-					return
+	}
+	sample := m.sample(p.changes)
+	outcomes, failures := make([]outcome, len(sample)), make([]error, len(sample))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, max(m.jobs, 1))
+	for i, n := range sample {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			outcomes[i], failures[i] = all.try(n)
+			if o := outcomes[i]; failures[i] == nil && !o.noticed {
+				unreached := ""
+				if !o.reached {
+					unreached = " (no test reaches it)"
 				}
-				out, err := t.test(limit, overlay)
-				result <- outcome{out, err}
-			})
-		}
-	}()
-	for _, c := range changes {
-		if s.changes == n {
-			break
-		}
-		o := <-<-running
-		var exit *exec.ExitError
-		switch {
-		case o.err == nil:
-			s.changes++
-			s.survived++
-			fmt.Fprintln(os.Stderr, c.String())
-		case !errors.As(o.err, &exit):
-			return s, o.err
-		case strings.Contains(o.out, "[build failed]"), strings.Contains(o.out, "[setup failed]"):
-		default:
-			s.changes++
-			if strings.Contains(o.out, "panic: test timed out") {
-				s.timeouts++
+				m.report(p.changes[n].String() + unreached)
 			}
+		})
+	}
+	wg.Wait()
+	for i, o := range outcomes {
+		if failures[i] != nil {
+			return s, failures[i]
+		}
+		s.tried++
+		if o.late {
+			s.late++
+		}
+		if !o.noticed {
+			s.survived++
+		}
+		if !o.reached {
+			s.unreached++
 		}
 	}
 	return s, nil
 }
 
-// overlay writes the changed file and the overlay that replaces it.
-func (c *change) overlay(dir string) (string, error) {
-	var b bytes.Buffer
-	b.Write(c.file.text[:c.from])
-	b.WriteString(c.with)
-	b.Write(c.file.text[c.to:])
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", err
+// sample returns the numbers of the changes to try.
+func (m *run) sample(changes []*change) (list []int) {
+	for n, c := range changes {
+		if m.at == nil || m.at.MatchString(c.String()) {
+			list = append(list, n)
+		}
 	}
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, b.Bytes(), 0o644); err != nil {
-		return "", err
+	if m.at != nil || m.n == 0 {
+		return list
 	}
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{c.file.path: changed}})
-	if err != nil {
-		return "", err
-	}
-	return overlay, os.WriteFile(overlay, text, 0o644)
+	rand.New(rand.NewPCG(m.seed, 1)).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list[:min(m.n, len(list))]
 }

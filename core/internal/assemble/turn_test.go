@@ -1,0 +1,214 @@
+package assemble
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+var update = flag.Bool("update", false, "write testdata/turn.txt")
+
+// aTurn is a turn in which every kind of message is, with every fact that a span has: a slow model, a call that fails and is tried
+// again, a call that waits for a person, a delegation that is paused, an answer in parts, a call without a result.
+func aTurn() []msg.Message {
+	agent := msg.Agent{ID: "keeper-1", Name: "Keeper", Kind: msg.KindAgent}
+	client := msg.Client{Project: "/srv/lamp", Version: "2.1.0", User: "ada"}
+	asks := msg.Message{Kind: msg.User, Run: "a", Time: 1, Client: client, Content: msg.Plain("Light the lamp"), Agent: msg.Agent{ID: "ada", Name: "Ada", Kind: msg.KindHuman}}
+	asks.Host.Server = "models:443"
+	request := msg.Message{Kind: msg.Status, Run: "a", Time: 2, Agent: agent, Signal: msg.ModelStart, Model: "lamp-large", Provider: "acme", Client: msg.Client{Branch: "main"}, Attrs: []msg.Attr{{Key: msg.ParamTemperature, Value: "0.5"}}}
+	token := msg.Message{Kind: msg.Status, Run: "a", Time: 4, Signal: msg.FirstToken, ResponseID: "r1"}
+	thinks := msg.Message{Kind: msg.Reasoning, Run: "a", Time: 5, ResponseID: "r1", Model: "lamp-large-7", Provider: "acme"}
+	makes := func(id, resp string, at int64) msg.Message {
+		m := in(resp, called("a", id, "wick", at))
+		m.Tool.Server, m.Tool.Arguments, m.Model = "lamps", msg.Plain(`{"length": 4, "of": ["wool"]}`), "lamp-large-7"
+		return m
+	}
+	fails := result("a", "c1", 8)
+	fails.IsError, fails.Tool.ErrorType, fails.Content = true, "timeout", msg.Plain("No wick in "+strings.Repeat("the drawer ", 40))
+	ended := func(resp string, at int64, reason string) msg.Message {
+		return msg.Message{Kind: msg.Status, Run: "a", Time: at, Signal: msg.ModelEnd, ResponseID: resp, FinishReason: reason}
+	}
+	counted := func(resp string, at int64, in, out uint64) msg.Message {
+		m := tokens("a", resp, at, in)
+		m.Usage.Output, m.Usage.CacheRead, m.Usage.Reasoning, m.Usage.Provenance = out, 7, 3, msg.Provider
+		return m
+	}
+	waits := msg.Message{Kind: msg.Status, Run: "a", Time: 12, Signal: msg.WaitStart, Tool: msg.Tool{CallID: "c2"}, Attrs: []msg.Attr{{Key: msg.AttrWaitsFor, Value: "harbour"}}}
+	goes := msg.Message{Kind: msg.Status, Run: "a", Time: 14, Signal: msg.WaitEnd, Tool: msg.Tool{CallID: "c2"}}
+	works := result("a", "c2", 15)
+	works.Content, works.Tool.ProtocolID = msg.Plain("Cut to 4"), "p2"
+	hands := in("r2", delegated("a", "d1", "Scout", 16))
+	hands.Delegation.ToID = "scout-1"
+	child := user("x", 17)
+	child.ParentRun, child.ParentCall, child.Delegation.Link, child.Delegation.Confidence = "a", "d1", msg.ByMetaFile, 90
+	pause := msg.Message{Kind: msg.Status, Run: "x", Time: 19, Signal: msg.RunPause}
+	wrong := msg.Message{Kind: msg.Error, Run: "x", Time: 21, Content: msg.Plain("Fog"), Attrs: []msg.Attr{{Key: "error_type", Value: "weather"}}}
+	gone := stop("x", 22)
+	gone.IsError, gone.FinishReason = true, "failed"
+	answer := msg.Message{Kind: msg.Assistant, Run: "a", Time: 26, ResponseID: "r3", Model: "lamp-large-7", FinishReason: "end_turn"}
+	partial := usageOf("a", "r3", 25, msg.Partial, msg.Tokens{Input: 60, Output: 1, Provenance: msg.Provider})
+	last := usageOf("a", "r3", 27, msg.Complete, msg.Tokens{Input: 60, Output: 9, Provenance: msg.Provider})
+	done := stop("a", 30)
+	done.FinishReason = "completed"
+	return []msg.Message{
+		asks, request, token, thinks, makes("c1", "r1", 6), ended("r1", 7, "tool_use"), counted("r1", 7, 20, 5), fails, makes("c2", "r2", 11), counted("r2", 11, 40, 6),
+		waits, goes, works, hands, child, said("x", "q1", 18), pause, wrong, gone, answered("a", "d1", 23), partial, answer, last, makes("c3", "", 28), done,
+	}
+}
+
+// facts are the members of a row that have a value; times in seconds.
+func facts(t *testing.T, s msg.Span) string {
+	t.Helper()
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&row); err != nil {
+		t.Fatal(err)
+	}
+	var short func(any) any
+	short = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, member := range v {
+				if v[name] = short(member); v[name] == nil {
+					delete(v, name)
+				}
+			}
+			if len(v) == 0 {
+				return nil
+			}
+		case []any:
+			for i := range v {
+				v[i] = short(v[i])
+			}
+		case json.Number:
+			if n, err := v.Int64(); err == nil && n >= t0 && n < t0+1000*sec {
+				return fmt.Sprintf("%gs", float64(n-t0)/float64(sec))
+			} else if n == 0 {
+				return nil
+			}
+		case string:
+			if v == "" {
+				return nil
+			}
+		case bool:
+			if !v {
+				return nil
+			}
+		}
+		return v
+	}
+	line, err := json.Marshal(short(row))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(line)
+}
+
+// TestRowsOfATurn holds each row of a turn to what was read and approved, whole: after each message the spans that are over, and
+// with each commit those that are open. A sidecar that restarts after each message ends with the same rows.
+func TestRowsOfATurn(t *testing.T) {
+	const file = "testdata/turn.txt"
+	play := func(restart bool) (*harness, string) {
+		w := newHarness(t)
+		var out strings.Builder
+		w.emitted = func(s msg.Span) {
+			fmt.Fprintf(&out, "    %s\n", facts(t, s))
+		}
+		for i, m := range aTurn() {
+			m.Session, m.Complete, m.Key = "s", max(m.Complete, msg.Partial), fmt.Sprint(m.Kind, "/", m.Run, "/", m.ResponseID, "/", i)
+			if m.Kind == msg.Usage {
+				m.Key = "usage:" + m.ResponseID
+			} else {
+				m.Complete = msg.Complete
+			}
+			m.Host.Tenant, m.Host.Format, m.Host.Source, m.Host.Ver = "default", "f", "src", uint64(i)
+			m.Time = t0 + m.Time*sec
+			fmt.Fprintf(&out, "%d %s %s\n", i, m.Kind, m.Signal)
+			if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, m.Time+sec), m.Time+sec/2); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "  message: trace %s, span %s, chat %s, version %x\n  committed\n", m.Host.TraceID, m.Host.SpanID, m.Host.Chat, m.Host.Ver)
+			if w.commit(); restart {
+				w.restart()
+			}
+		}
+		return w, out.String()
+	}
+	w, got := play(false)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Error("read what changed in " + file)
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+		t.Errorf("(-approved +now):\n%s", d)
+	}
+	again, _ := play(true)
+	for key, s := range again.rows {
+		s.Shown = w.rows[key].Shown // it may have been emitted as open
+		again.rows[key] = s
+	}
+	if d := cmp.Diff(w.rows, again.rows, cmp.AllowUnexported(msg.Text{})); d != "" {
+		t.Errorf("with restarts (-without +with):\n%s", d)
+	}
+}
+
+// TestCallsWithoutADelegate: a tool that is no delegation by itself may cause the run of another session, before or after its result.
+func TestCallsWithoutADelegate(t *testing.T) {
+	for name, c := range map[string]struct{ id, prompt string }{"the thread": {"codex 1", ""}, "the prompt": {"", "codex p"}} {
+		begin, end := called("a", "d", "shell", 1), result("a", "d", 9)
+		begin.Delegation.CorrelationPrompt, end.Delegation.CorrelationID = c.prompt, c.id
+		scripts := []script{
+			{"claude-code", "s", [][]msg.Message{{user("a", 0), said("a", "r1", 1), begin}, {end}, {said("a", "r2", 10), stop("a", 11)}}},
+			{"codex", "th", [][]msg.Message{hired("x", c.id, c.prompt, 2), {said("x", "q", 7), stop("x", 8)}}},
+		}
+		for _, order := range interleavings(scripts) {
+			for _, h := range []how{{}, {restarts: true}} {
+				rows := play(t, scripts, order, h)
+				var call, run msg.Span
+				for _, s := range rows {
+					switch {
+					case s.Kind == msg.SpanRun && s.Run == "x":
+						run = s
+					case s.Tool.CallID == "d":
+						call = s
+					}
+				}
+				if run.Parent != call.ID || run.TraceID != call.TraceID || call.Delegate.ChildRun != "x" {
+					t.Errorf("%s, order %v, %+v: the run is below %s, the call %s has %q", name, order, h, run.Parent, call.ID, call.Delegate.ChildRun)
+				}
+			}
+		}
+	}
+}
+
+// TestSilenceAfterASilentEnd: a model that goes on after silence had ended its run was silent.
+func TestSilenceAfterASilentEnd(t *testing.T) {
+	w := newHarness(t)
+	w.apply(user("a", 0), said("a", "r1", 10))
+	if err := w.a.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.apply(said("a", "r2", 7210), runEnd)
+	w.wantFindings("run a 7210 silence 7200")
+}

@@ -1,0 +1,152 @@
+package otel
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
+)
+
+// TestHistoriesAreOfTheLastMessages exports messages of many runs in a random order, some of them again, and holds what is
+// remembered to a list of all: of the runs that were used last, the last messages that fit.
+func TestHistoriesAreOfTheLastMessages(t *testing.T) {
+	type said struct {
+		id   msg.ID
+		text string
+	}
+	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
+	r := rand.New(rand.NewPCG(1, 512))
+	all := make(map[string][]said)
+	var used []string   // the last one last
+	bounded := func() { // as before each batch
+		for len(used) > maxHistories {
+			delete(all, used[0])
+			used = used[1:]
+		}
+		for run, list := range all {
+			size := 0
+			for _, s := range list {
+				size += len(s.text)
+			}
+			for size > maxContent {
+				size -= len(list[0].text)
+				list = list[1:]
+			}
+			all[run] = list
+		}
+	}
+	for batch := range 60 {
+		bounded()
+		b := &export.Batch{ID: fmt.Sprint(batch)}
+		for n := range 30 {
+			run := fmt.Sprint(r.IntN(800))
+			if n%10 == 0 {
+				run = "long"
+			}
+			s := said{msg.ID{byte(batch), byte(n), 1}, strings.Repeat("x", r.IntN(16))}
+			at := -1
+			if known := all[run]; n%10 == 0 {
+				s.text = strings.Repeat("y", maxContent/4)
+			} else if len(known) > 0 && r.IntN(3) == 0 { // a later version
+				at = r.IntN(len(known))
+				s.id = known[at].id
+			}
+			if at < 0 {
+				all[run] = append(all[run], s)
+			} else {
+				all[run][at] = s
+			}
+			used = append(slices.DeleteFunc(used, func(other string) bool { return other == run }), run)
+			b.Messages = append(b.Messages, msg.Message{Session: "s", Run: run, Kind: msg.User, Content: msg.Plain(s.text), Host: msg.Host{ID: s.id}})
+		}
+		for range 2 { // a batch that is offered again
+			if err := x.Export(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(x.cache.order) != len(used) || len(x.cache.byRun) != len(used) {
+			t.Fatalf("batch %d: %d runs in order, %d are remembered, want %d", batch, len(x.cache.order), len(x.cache.byRun), len(used))
+		}
+		for i, run := range used {
+			h := x.cache.byRun[x.cache.order[i]]
+			if x.cache.order[i].run != run || h == nil {
+				t.Fatalf("batch %d: run %d is %s, want %s", batch, i, x.cache.order[i].run, run)
+			}
+			var got []said
+			size := 0
+			for _, e := range h.entries {
+				got = append(got, said{e.id, *e.part.Content})
+				size += len(*e.part.Content)
+			}
+			if !slices.Equal(got, all[run]) || size != h.bytes {
+				t.Fatalf("batch %d: run %s has %d messages of %d bytes (%d by its count), want %d", batch, run, len(got), size, h.bytes, len(all[run]))
+			}
+		}
+	}
+	if h := x.cache.history(&msg.Span{Session: "s", Run: "long"}); h == nil || h.dropped+len(h.entries) != 180 {
+		t.Errorf("the long run: %+v", h)
+	}
+}
+
+// TestTextsOfARun: what is on no span of a response is on the run's, and nothing else: a prompt without an answer, an answer of no response, a result whose
+// call was not read. A response without output has the messages up to its request, that of the same moment too.
+func TestTextsOfARun(t *testing.T) {
+	run, chat := msg.SpanID{1}, msg.SpanID{2}
+	say := func(n byte, kind msg.Kind, text string, chat, span msg.SpanID) msg.Message {
+		return msg.Message{Session: "s", Run: "r", Kind: kind, Time: int64(n), Content: msg.Plain(text), Host: msg.Host{ID: msg.ID{n}, Chat: chat, SpanID: span}}
+	}
+	var none msg.SpanID
+	result := say(5, msg.ToolResult, "of no call", none, msg.SpanID{9})
+	result.Tool.CallID = "c"
+	for name, c := range map[string]struct {
+		messages []msg.Message
+		in, out  []string
+	}{
+		"an answered prompt":            {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat)}, nil, nil},
+		"a prompt without an answer":    {[]msg.Message{say(1, msg.User, "how deep?", none, run)}, []string{"how deep?"}, nil},
+		"an answer of no response":      {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", none, run)}, []string{"how deep?"}, []string{"4 m"}},
+		"one prompt after the answer":   {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), say(3, msg.User, "and there?", none, run)}, []string{"and there?"}, nil},
+		"a result of an unread call":    {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), result}, []string{"of no call"}, nil},
+		"a prompt between two parts":    {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), say(3, msg.User, "and?", none, run), say(4, msg.Assistant, "5 m", chat, chat)}, []string{"and?"}, nil},
+		"an answer before every prompt": {[]msg.Message{say(1, msg.Assistant, "4 m", chat, chat), say(2, msg.User, "how deep?", none, run)}, []string{"how deep?"}, nil},
+	} {
+		x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
+		x.cache.record(c.messages)
+		s := &msg.Span{Kind: msg.SpanRun, Session: "s", Run: "r", ID: run, FinishReasons: []string{"end_turn"}}
+		for key, want := range map[string][]string{semconv.KeyInputMessages: c.in, semconv.KeyOutputMessages: c.out} {
+			var got []string
+			var list []message
+			if text := x.attribute(s, key); text != "" {
+				if err := json.Unmarshal([]byte(text), &list); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, m := range list {
+				for _, p := range m.Parts {
+					got = append(got, *cmp.Or(p.Content, p.Response))
+				}
+				if first := key == semconv.KeyOutputMessages && i == 0; (m.FinishReason == "end_turn") != first {
+					t.Errorf("%s: message %d of %s ended by %q", name, i, key, m.FinishReason)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %s are %q, want %q", name, key, got, want)
+			}
+		}
+	}
+	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
+	x.cache.record([]msg.Message{say(1, msg.User, "one", none, run), say(2, msg.User, "two", none, run), say(3, msg.User, "three", none, run)})
+	for asked, want := range map[int64]int{0: 0, 1: 1, 2: 2, 9: 3} {
+		in, out, dropped := x.cache.history(&msg.Span{Session: "s", Run: "r"}).chat(chat, asked)
+		if len(in) != want || len(out) != 0 || dropped != 0 {
+			t.Errorf("asked at %d: %d messages in, %d out, %d dropped", asked, len(in), len(out), dropped)
+		}
+	}
+}
