@@ -51,24 +51,27 @@ TAGS ?=
 test: build
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
 	@$(MAKE) --no-print-directory conformance
-	@code=0; EARSHOT_TEST_BIN='$(abspath $(BIN))' $(MAKE) --no-print-directory CGO=$(CGO) -k -j2 raced serial $(ALSO) lint collector || code=$$?; \
+	@code=0; EARSHOT_TEST_BIN='$(abspath $(BIN))' $(MAKE) --no-print-directory CGO=$(CGO) -k -j2 raced serial $(ALSO) decoders lint collector || code=$$?; \
 	$(MAKE) --no-print-directory installed && exit $$code
 
 # The race detector finds nothing in packages whose tests only drive programs, which are built without it, and in those that start
 # no goroutine, nor do the packages that they import (core/internal/archtest checks that of ALONE). A decoder is one
-# goroutine's: package plugins runs all of them in parallel under it, and conformance has run the whole suite.
+# goroutine's: package plugins runs all of them in parallel under it, and conformance has run the whole suite. Under it
+# core/internal/pipeline replays a part of their cases, and target decoders all.
 DRIVE   := bench/.*|dashboards|core/decoder/conformance/internal/mutants
 ALONE   := dashboards/(board|internal/macro)|cmd/earshot-store/internal/(native|release|sqltext)|core/(attach|attribution|blame|change|discover|frame|interchange|loopback|msg|pages|price|proto|retry|semconv|verdict)(/.*)?|core/config(/spec)?|core/sdk/.*|core/ui/address|core/internal/(anomaly|archtest|assemble|checkpoint|deadletter|erasure|segment|source/timing|spool|wire)(/.*)?|exporters/clickhouse/internal/native
 TESTED  := $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -v /plugins/)
 SERIAL  := earshot/($(DRIVE)|$(ALONE))$$
 
 # Vetted by lint. go test begins with the packages that are named first: those that take longest.
-.PHONY: raced serial collector installed
+.PHONY: raced serial decoders collector installed
 raced:
 	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -tags '$(TAGS)' -vet=off -p 2 -shuffle=on -timeout 40m \
 		./exporters/clickhouse ./cmd/earshot ./core/internal/pipeline $$(echo "$(TESTED)" | grep -Ev '$(SERIAL)')
 serial:
 	$(GO) test -vet=off -p 2 -shuffle=on -timeout 40m ./bench/e2e ./bench/chaos ./dashboards $$(echo "$(TESTED)" | grep -E '$(SERIAL)')
+decoders:
+	$(GO) test -vet=off -run '^TestPausesDoNotShow$$' ./core/internal/pipeline
 	$(GO) test -short -vet=off -p 2 -shuffle=on ./plugins/...
 
 # Spans through a real collector, which is a module of its own and takes a minute or two to build once.
