@@ -42,16 +42,46 @@ cross-check:
 demo: build
 	@$(BIN)/earshot demo
 
-# The whole test suite: everything that CI runs. The first one sends to a real
-# collector, a module of its own, which takes a minute or two to build once. A decoder is one
-# goroutine's, and the race detector makes its suite seven times as long: package plugins runs all of
-# them in parallel under it, and conformance has run the whole suite.
-test: build lint conformance
-	$(GO) test -C core/internal/tools -count=1 -timeout 15m -run '^(TestInstall|TestChanges)$$' ./release ./mutate
-	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
+# The whole test suite: everything that CI runs. The speed of decoders is measured first, on a machine that does nothing else.
+# Then there are two lanes, so that the processors have work while a test waits: the tests with the race detector, which has
+# everything compiled for itself, and all else, one after the other. The last line is that of a test.
+# ALSO=browser adds a target to the second lane, TAGS=python,typescript the decoders in these languages.
+ALSO ?=
+TAGS ?=
+test: build
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
-	$(GO) test -short -vet=off -shuffle=on ./plugins/...
-	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -vet=off -p 4 -shuffle=on -timeout 40m $$($(GO) list ./... | grep -v '/plugins/') # lint has vetted them
+	@$(MAKE) --no-print-directory conformance
+	@code=0; EARSHOT_TEST_BIN='$(abspath $(BIN))' $(MAKE) --no-print-directory CGO=$(CGO) -k -j2 raced serial $(ALSO) decoders lint collector || code=$$?; \
+	$(MAKE) --no-print-directory installed && exit $$code
+
+# The race detector finds nothing in packages whose tests only drive programs, which are built without it, and in those that start
+# no goroutine, nor do the packages that they import (core/internal/archtest checks that of ALONE). A decoder is one
+# goroutine's: package plugins runs all of them in parallel under it, and conformance has run the whole suite. Under it
+# core/internal/pipeline replays a part of their cases, and target decoders all.
+DRIVE   := bench/.*|dashboards|core/decoder/conformance/internal/mutants
+ALONE   := dashboards/(board|internal/macro)|cmd/earshot-store/internal/(native|release|sqltext)|core/(attach|attribution|blame|change|discover|frame|interchange|loopback|msg|pages|price|proto|retry|semconv|verdict)(/.*)?|core/config(/spec)?|core/sdk/.*|core/ui/address|core/internal/(anomaly|archtest|assemble|checkpoint|deadletter|erasure|segment|source/timing|spool|wire)(/.*)?|exporters/clickhouse/internal/native
+TESTED  := $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -v /plugins/)
+SERIAL  := earshot/($(DRIVE)|$(ALONE))$$
+
+# Vetted by lint. go test begins with the packages that are named first: those that take longest.
+.PHONY: raced serial decoders collector installed
+raced:
+	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -tags '$(TAGS)' -vet=off -p 2 -shuffle=on -timeout 40m \
+		./exporters/clickhouse ./cmd/earshot ./core/internal/pipeline $$(echo "$(TESTED)" | grep -Ev '$(SERIAL)')
+serial:
+	$(GO) test -vet=off -p 2 -shuffle=on -timeout 40m ./bench/e2e ./bench/chaos ./dashboards $$(echo "$(TESTED)" | grep -E '$(SERIAL)')
+decoders:
+	$(GO) test -vet=off -run '^TestPausesDoNotShow$$' ./core/internal/pipeline
+	$(GO) test -short -vet=off -p 2 -shuffle=on ./plugins/...
+
+# Modules of their own: spans through a real collector, which takes a minute or two to build once, and the changes of a small package.
+collector:
+	cd bench/collector && $(GO) vet . && $(GO) test -vet=off -timeout 15m .
+	$(GO) test -C core/internal/tools -count=1 -vet=off -run '^TestChanges$$' ./mutate
+
+# A deb of the programs in bin, installed in an empty root.
+installed:
+	$(GO) test -C core/internal/tools -count=1 -timeout 15m -run '^TestInstall$$' ./release
 
 # The unit tier: no engine, no race detector, no processes of the product but decoders;
 # under three minutes on two cores. make unit PKG=./core/msg/... runs a part of it.
@@ -62,7 +92,7 @@ unit:
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'gofmt these files'; exit 1; }
-	$(GO) vet ./...
+	$(GO) vet -tags python,typescript,upgrade ./...
 	$(TOOLS) staticcheck ./...
 	@dead="$$($(TOOLS) deadcode -test ./...)" && test -z "$$dead" || { echo "$$dead"; echo 'no program and no test reaches these functions'; exit 1; }
 	@$(MAKE) --no-print-directory cross-check vulncheck
@@ -78,10 +108,8 @@ vulncheck:
 	esac
 
 # Every bundled decoder, as a process, against the conformance suite; and its speed, in one
-# process, against bench/decoders.json, which conformance-update writes. Before it, the suite
-# against decoders that are wrong on purpose.
+# process, against bench/decoders.json, which conformance-update writes.
 conformance: build
-	$(GO) test ./core/decoder/conformance/internal/mutants
 	@$(GO) run ./bench/cmd/conformance $(BIN)/earshot plugins bench/decoders.json
 conformance-update: build
 	@$(GO) run ./bench/cmd/conformance -speed -update $(BIN)/earshot plugins bench/decoders.json
@@ -95,11 +123,11 @@ dashboards: engine
 # Holds decoders that are written in Python to the conformance suite; needs Python with
 # gRPC (Debian: python3-grpcio python3-protobuf), or pip and its registry.
 python:
-	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -count=1 -tags python -run Python ./core/decoder/conformance ./cmd/earshot
+	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -vet=off -count=1 -tags python -run Python ./core/decoder/conformance ./cmd/earshot
 
 # The same for TypeScript; needs Node.js 20 and npm, which installs what the decoder imports.
 typescript:
-	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -count=1 -tags typescript -run TypeScript ./core/decoder/conformance ./cmd/earshot
+	CGO_ENABLED=$(CGO) $(GO) test $(RACE) -vet=off -count=1 -tags typescript -run TypeScript ./core/decoder/conformance ./cmd/earshot
 
 # Opens `earshot ui` in a headless Chromium and looks at every page; fails without
 # one. make browser SHOTS=/tmp/ui leaves pictures of what it saw.
@@ -107,7 +135,7 @@ SHOTS ?=
 # make browser APPROVE=1 writes what TestApproved compares with: read the difference.
 APPROVE ?=
 browser: build
-	cd bench/browser && SHOTS='$(SHOTS)' UPDATE='$(APPROVE)' CGO_ENABLED=$(CGO) $(GO) test $(RACE) -count=1 -timeout 10m ./...
+	cd bench/browser && $(GO) vet . && SHOTS='$(SHOTS)' UPDATE='$(APPROVE)' $(GO) test -vet=off -count=1 -timeout 10m .
 
 # Fills an embedded store through the real pipeline and the engine, and measures
 # every query of the dashboards on it; bench/queries.md has an earlier run. 50e6

@@ -25,7 +25,7 @@ import (
 // binaries, the decoder processes, the embedded engine.
 type world struct {
 	dir    string
-	bin    string
+	bin    string // the directory of the executables: EARSHOT_TEST_BIN, or they are built
 	began  time.Time
 	oracle *gen.Oracle // of the Legion sessions
 	turn   string      // trace id of the last turn of the transcript
@@ -64,16 +64,19 @@ func newWorld() (_ *world, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{dir: dir, bin: filepath.Join(dir, "bin"), began: time.Now().UTC(), stop: func() error { return nil }}
+	w := &world{dir: dir, bin: os.Getenv("EARSHOT_TEST_BIN"), began: time.Now().UTC(), stop: func() error { return nil }}
 	cleanup = func() {
 		_ = w.stop()
 		_ = os.RemoveAll(dir)
 	}
-	build := exec.Command("go", "build", "-o", w.bin+string(filepath.Separator),
-		"github.com/earshot-dev/earshot/cmd/earshot", "github.com/earshot-dev/earshot/cmd/earshot-store")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build: %w\n%s", err, out)
+	if w.bin == "" {
+		w.bin = filepath.Join(dir, "bin")
+		build := exec.Command("go", "build", "-o", w.bin+string(filepath.Separator),
+			"github.com/earshot-dev/earshot/cmd/earshot", "github.com/earshot-dev/earshot/cmd/earshot-store")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build: %w\n%s", err, out)
+		}
 	}
 	w.oracle, err = gen.Legion(gen.Options{
 		Sessions: 8, Bytes: 2_400_000, Seed: 7, MaxContent: 4000, Broken: 0.01, Start: w.began.Add(-100 * time.Minute),

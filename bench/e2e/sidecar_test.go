@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// bin is the directory of the executables, which are built once.
-var bin string
+// bin is the directory of the executables: EARSHOT_TEST_BIN, or they are built. prepared is a home whose tables are there.
+var bin, prepared string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -34,14 +34,17 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir, "github.com/earshot-dev/earshot/cmd/earshot", "github.com/earshot-dev/earshot/cmd/earshot-store")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
-		return 1
+	if bin = os.Getenv("EARSHOT_TEST_BIN"); bin == "" {
+		bin = dir
+		build := exec.Command("go", "build", "-o", bin, "github.com/earshot-dev/earshot/cmd/earshot", "github.com/earshot-dev/earshot/cmd/earshot-store")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
 	}
-	bin = dir
-	if err := prepare(filepath.Join(dir, "prepared")); err != nil {
+	prepared = filepath.Join(dir, "prepared")
+	if err := prepare(prepared); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -65,10 +68,11 @@ func prepare(dir string) error {
 // home is a data directory with a configuration and the traffic that it names.
 type home struct {
 	*testing.T
-	dir string
+	dir   string
+	asked time.Time // by tryQuery, the last time
 }
 
-func newHome(t *testing.T) *home { return &home{t, t.TempDir()} }
+func newHome(t *testing.T) *home { return &home{T: t, dir: t.TempDir()} }
 
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 
@@ -100,7 +104,7 @@ func (h *home) configure(lines ...string) *home {
 		strings.ReplaceAll(strings.Join(lines, "\n"), "DIR", h.dir)+"\n")
 	if _, err := os.Stat(h.path("data")); errors.Is(err, fs.ErrNotExist) {
 		h.must(os.Mkdir(h.path("data"), 0o700))
-		if out, err := exec.Command("cp", "-a", filepath.Join(bin, "prepared/data/store"), h.path("data/store")).CombinedOutput(); err != nil {
+		if out, err := exec.Command("cp", "-a", filepath.Join(prepared, "data/store"), h.path("data/store")).CombinedOutput(); err != nil {
 			h.Fatalf("copy the prepared store: %v\n%s", err, out)
 		}
 	}
@@ -197,10 +201,30 @@ func (h *home) query(sql string) []string {
 	return rows
 }
 
-// tryQuery is query without an error: there are no rows while no store runs.
+// tryQuery is query without an error, for conditions. While a store runs it is asked itself, and not by a process for each question,
+// which would take the processor from what is waited for. It rests between two questions, because each one has rows flushed.
 func (h *home) tryQuery(sql string) []string {
-	rows, _ := h.runQuery(sql)
-	return rows
+	time.Sleep(time.Until(h.asked.Add(250 * time.Millisecond)))
+	defer func() { h.asked = time.Now() }()
+	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
+	defer cancel()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", h.path("data/store/http.sock"))
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://store/?user=default&database=earshot&final=1&default_format=TSV", strings.NewReader(sql))
+	h.must(err)
+	resp, err := client.Do(r)
+	if err != nil {
+		rows, _ := h.runQuery(sql)
+		return rows
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	return rowsOf(string(b))
 }
 
 func (h *home) runQuery(sql string) ([]string, error) {
@@ -213,11 +237,15 @@ func (h *home) runQuery(sql string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", sql, err, stderr.Bytes())
 	}
-	text := strings.TrimRight(string(out), "\n")
-	if text == "" {
-		return nil, nil
+	return rowsOf(string(out)), nil
+}
+
+// rowsOf are the lines of an output.
+func rowsOf(text string) []string {
+	if text = strings.TrimRight(text, "\n"); text == "" {
+		return nil
 	}
-	return strings.Split(text, "\n"), nil
+	return strings.Split(text, "\n")
 }
 
 // store starts the store, so that the queries that follow need not start it.

@@ -22,10 +22,10 @@ import (
 // testDir holds the files that all tests share: the program of the embedded store, and its tables.
 var testDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "earshot-cmd-test-") })
 
-// storeBinary builds the embedded store once.
+// storeBinary is the embedded store of EARSHOT_TEST_BIN, or builds it once.
 var storeBinary = sync.OnceValues(func() (string, error) {
-	if bin := os.Getenv("EARSHOT_STORE"); bin != "" {
-		return bin, nil
+	if bin := os.Getenv("EARSHOT_TEST_BIN"); bin != "" {
+		return filepath.Join(bin, "earshot-store"), nil
 	}
 	dir, err := testDir()
 	if err != nil {

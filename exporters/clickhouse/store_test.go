@@ -18,7 +18,7 @@ import (
 )
 
 // store starts the tests' ClickHouse when the first test needs it. It is the
-// embedded store, unless EARSHOT_TEST_DSN names another server (whose databases
+// embedded store, of EARSHOT_TEST_BIN or built, unless EARSHOT_TEST_DSN names another server (whose databases
 // test_* are then made and dropped).
 var store = sync.OnceValues(startStore)
 
@@ -61,8 +61,8 @@ func startStore() (dsn string, err error) {
 		return "", err
 	}
 	stopStore = func() { _ = os.RemoveAll(dir) }
-	bin := os.Getenv("EARSHOT_STORE")
-	if bin == "" {
+	bin := filepath.Join(os.Getenv("EARSHOT_TEST_BIN"), "earshot-store")
+	if !filepath.IsAbs(bin) {
 		bin = filepath.Join(dir, "earshot-store")
 		build := exec.Command("go", "build", "-o", bin, "github.com/earshot-dev/earshot/cmd/earshot-store")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -19,9 +19,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 	"github.com/earshot-dev/earshot/plugins"
@@ -69,13 +72,25 @@ func suite(ctx context.Context, earshot, folder string) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "DECODER\t"+strings.Join(checks, "\t"))
 	var broken []conformance.Result
-	for _, name := range slices.Sorted(maps.Keys(plugins.Bundled())) {
-		results, err := conformance.Test(ctx, os.DirFS(filepath.Join(folder, name, "testdata")), seed, nil, earshot, "decoder", name)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	names := slices.Sorted(maps.Keys(plugins.Bundled()))
+	all := make([][]conformance.Result, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		group.Go(func() (err error) {
+			all[i], err = conformance.Test(ctx, os.DirFS(filepath.Join(folder, name, "testdata")), seed, nil, earshot, "decoder", name)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, name := range names {
 		count := make(map[string]map[conformance.Status]int)
-		for _, r := range results {
+		for _, r := range all[i] {
 			if count[r.Check] == nil {
 				count[r.Check] = make(map[conformance.Status]int)
 			}

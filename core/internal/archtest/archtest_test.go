@@ -143,12 +143,13 @@ type listed struct {
 	Name       string
 	Dir        string
 	Imports    []string
+	Deps       []string
 	GoFiles    []string
 }
 
 func list(t *testing.T, args ...string) []listed {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Dir,Imports,GoFiles"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Dir,Imports,Deps,GoFiles"}, args...)...)
 	cmd.Dir = root(t)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -340,5 +341,48 @@ func TestGoroutinesAreAccountedFor(t *testing.T) {
 		if starts && !checks && tests && p.Name != "main" {
 			t.Errorf("%s starts goroutines and its tests do not check that they end (goleak)", p.ImportPath)
 		}
+	}
+}
+
+// startsGoroutine is the code of a package that starts one.
+var startsGoroutine = regexp.MustCompile(`\n\t+(go |[\w.]+\.Go\()`)
+
+// TestNoRaceInWhatIsAlone: packages that make test tests without the race detector start no goroutine, nor do the packages
+// that they import.
+func TestNoRaceInWhatIsAlone(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^ALONE +:= (.*)$`).FindSubmatch(makefile)
+	if line == nil {
+		t.Fatal("the Makefile has no ALONE")
+	}
+	alone := regexp.MustCompile(`^` + regexp.QuoteMeta(module) + `(` + string(line[1]) + `)$`)
+	starts := make(map[string]bool)
+	all := list(t, "./...")
+	for _, p := range all {
+		for _, f := range p.GoFiles {
+			b, err := os.ReadFile(filepath.Join(p.Dir, f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			starts[p.ImportPath] = starts[p.ImportPath] || startsGoroutine.Match(b)
+		}
+	}
+	n := 0
+	for _, p := range all {
+		if !alone.MatchString(p.ImportPath) {
+			continue
+		}
+		n++
+		for _, d := range append(p.Deps, p.ImportPath) {
+			if starts[d] {
+				t.Errorf("%s is tested without the race detector, and %s starts a goroutine: ALONE of the Makefile", p.ImportPath, d)
+			}
+		}
+	}
+	if n < 40 {
+		t.Errorf("ALONE has %d packages only", n)
 	}
 }
