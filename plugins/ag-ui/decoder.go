@@ -11,7 +11,9 @@
 //     executed, ends a run under another runId, and wraps every event of its own in
 //     RAW and in rawEvent. Its tokens are only there.
 //   - CrewAI and LlamaIndex have results only in MESSAGES_SNAPSHOT, which repeats the
-//     conversation, with new ids of messages each time.
+//     conversation, with new ids of messages, and of calls, each time.
+//   - LangGraph leaves out the arguments that came with the name of a call, which are in
+//     rawEvent, and the last pieces of a text, which are in the snapshot.
 //   - Some adapters number their calls and messages from 1 in each run: short ids are
 //     unique in a run only.
 package agui
@@ -38,7 +40,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "ag-ui",
-			Revision:   3,
+			Revision:   4,
 			Summary:    "AG-UI events between an agent and a user interface.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
 		},
@@ -56,6 +58,14 @@ type stream struct {
 	*state
 
 	typ string
+	ids map[string]string        // of the list of messages that is decoded: its id of a call, and the run's
+	had map[conversation.Sum]int // and how many equal calls it has had
+}
+
+// asked is a call of the run.
+type asked struct {
+	ID  string
+	Sum conversation.Sum // of its name and arguments
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -67,6 +77,9 @@ type state struct {
 	Calls   conversation.Calls[*conversation.Call] `json:",omitzero"`
 	Seen    bounded.Set[string]                    `json:",omitzero"`  // messages, texts and results that were emitted
 	Thought int                                    `json:",omitempty"` // thoughts without an id in the run
+	Asked   []asked                                `json:",omitempty"` // the calls of the run, in order
+	Said    conversation.Written                   `json:",omitzero"`  // the last text
+	SaidBy  string                                 `json:",omitempty"` // its key
 }
 
 // In returns the session and the run.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -75,6 +76,7 @@ func (d *stream) start() {
 	if id := d.id("runId", "run_id"); id != d.Run.ID {
 		d.Run.Begin(id)
 		d.Calls, d.Parts, d.Thought = conversation.Calls[*conversation.Call]{}, conversation.Deltas{}, 0
+		d.Asked = nil
 	}
 }
 
@@ -167,6 +169,11 @@ func (d *stream) piece() bool {
 		p.Key = d.unique(parent)
 	}
 	d.Parts.Append(p, d.Root.Get("delta").Text(), conversation.MaxBytes)
+	for c := range d.Root.Path("rawEvent", "data", "chunk", "tool_call_chunks").Elems() {
+		if action == "START" && callID != "" && c.Get("id").Equal(callID) {
+			d.Parts.Append(p, c.Get("args").Text(), conversation.MaxBytes)
+		}
+	}
 	if action == "CHUNK" {
 		d.Chunk = name
 	}
@@ -200,15 +207,22 @@ func (d *stream) emit(p *conversation.Part, complete msg.Completeness) *msg.Mess
 		if added, _ := d.Calls.Add(&conversation.Call{ID: p.CallID, Name: p.Tool}); !added {
 			return nil
 		}
+		d.Asked = bounded.Push(d.Asked, asked{strings.TrimPrefix(p.CallID, d.Run.ID+"/"), sumOf(p)}, maxSeen)
 	} else {
-		text := "text:" + msg.HashKey(p.Kind.String(), string(p.Text))
+		text := "text:" + msg.HashKey(p.Kind.String(), strings.TrimSpace(string(p.Text)))
 		if isNew := d.Seen.Add(text, maxSeen); !isNew && complete == msg.Summary {
 			return nil
 		} else if !d.Seen.Add(p.Key, maxSeen) { // the message goes on, or is sent again
 			if !isNew {
 				return nil
 			}
+			if rest, ok := d.Said.Rest(p.Text); ok && p.Key == d.SaidBy {
+				p.Text = rest
+			}
 			p.Key += "/" + text[len("text:"):][:8]
+		} else if p.Kind == msg.Assistant {
+			d.SaidBy, d.Said = p.Key, conversation.Written{}
+			d.Said.Add(p.Text)
 		}
 	}
 	m := d.add(p.Kind, p.Key)

@@ -1,7 +1,9 @@
 package agui
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -40,6 +42,7 @@ func (d *stream) request() {
 // messages decodes a list that repeats the conversation: those behind the last message of that
 // role, and that one too if it is included.
 func (d *stream) messages(list jsonv.Value, complete msg.Completeness, role string, included bool) {
+	d.ids, d.had = make(map[string]string), make(map[conversation.Sum]int)
 	all := slices.Collect(list.Elems())
 	from := len(all)
 	for from > 0 && !all[from-1].Get("role").Equal(role) {
@@ -62,7 +65,8 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 	id, role, content := ident.Of(v.Get("id")), v.Get("role"), v.Get("content")
 	switch {
 	case role.Equal("tool"):
-		d.result(ident.Of(v.First("toolCallId", "tool_call_id")), content, id)
+		call := ident.Of(v.First("toolCallId", "tool_call_id"))
+		d.result(cmp.Or(d.ids[call], call), content, id)
 		return
 	case role.Equal("activity"):
 		d.notice("ACTIVITY_SNAPSHOT", v)
@@ -100,9 +104,32 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 	}
 	for c := range v.First("toolCalls", "tool_calls").Elems() {
 		function := c.Get("function")
-		call := &conversation.Part{Kind: msg.ToolCall, Key: key, CallID: d.unique(ident.Of(c.Get("id"))), Tool: ident.Of(function.Get("name"))}
-		if call.Text = function.Get("arguments").Text().Append(nil); call.CallID != "" {
+		own := ident.Of(c.Get("id"))
+		call := &conversation.Part{Kind: msg.ToolCall, Key: key, CallID: d.unique(own), Tool: ident.Of(function.Get("name"))}
+		call.Text = function.Get("arguments").Text().Append(nil)
+		if d.ids[own] = d.known(call); d.ids[own] == "" && own != "" {
 			d.emit(call, complete)
 		}
 	}
+}
+
+// known returns the id that the run has for a call of a list: that of the n-th call with the name and the arguments.
+func (d *stream) known(p *conversation.Part) string {
+	sum := sumOf(p)
+	n := d.had[sum]
+	d.had[sum]++
+	for _, a := range d.Asked {
+		if a.Sum == sum {
+			if n == 0 {
+				return a.ID
+			}
+			n--
+		}
+	}
+	return ""
+}
+
+// sumOf is that of a call's name and arguments, however they are spaced.
+func sumOf(p *conversation.Part) conversation.Sum {
+	return conversation.SumOf(p.Tool + " " + strings.Join(strings.Fields(p.Arguments().String()), ""))
 }

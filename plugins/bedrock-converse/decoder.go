@@ -42,12 +42,12 @@ var unread = unknown.NewKeeper(leavesOut)
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "bedrock-converse", Revision: 3, Provider: "aws.bedrock",
+		Name: "bedrock-converse", Revision: 4, Provider: "aws.bedrock",
 		Summary: "Amazon Bedrock: Converse and InvokeModel, their binary streams and whole responses.",
 		Request: request, Event: event, Rest: unread, Lines: true,
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			if whole(x, v, out) {
-				x.End(out, x.Stop == "tool_use") // of a maker who counts no tokens there
+				x.End(out) // of a maker who counts no tokens there
 			}
 		},
 	}.Factory()
@@ -171,7 +171,10 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 	case v.Get("type").Is(jsonv.String) && !v.Get("completion").Exists():
 		messages.Event(x, v, out)
 	case v.First("embedding", "embeddings").Exists(): // it has no conversation
-		v.Skip("texts", "id")
+		v.Skip("texts", "id", "response_type")
+	case v.Get("inputTokens").Is(jsonv.Number): // of CountTokens
+	case v.Get("assessments").Is(jsonv.Array): // of ApplyGuardrail, without a model
+		v.MarkRead()
 	default:
 		return native(x, v, out)
 	}
@@ -223,7 +226,7 @@ func counted(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 		x.Count(c)
 	}
-	x.End(out, x.Stop == "tool_use")
+	x.End(out)
 	latency(out, v.Get("metrics"))
 }
 
@@ -288,7 +291,7 @@ func native(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 			Input: in.Uint(), Output: n.Uint(), CacheRead: metrics.Get("cacheReadInputTokenCount").Uint(), CacheWrite: metrics.Get("cacheWriteInputTokenCount").Uint(),
 		})
 		known = true
-		x.End(out, x.Stop == "tool_use")
+		x.End(out)
 		latency(out, metrics)
 	}
 	if !known && !metrics.Exists() {

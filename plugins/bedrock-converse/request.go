@@ -20,6 +20,9 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	switch {
 	case strings.HasSuffix(x.Path, "/count-tokens"):
 		x.PassOver(v)
+	case strings.Contains(x.Path, "/guardrail/"):
+		x.PassOver(v)
+		v.Skip("source", "content")
 	case v.Get("anthropic_version").Exists():
 		v.Get("anthropic_version").MarkRead()
 		x.Request(out, messages.Ask(v, model, stream))
@@ -27,7 +30,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Request(out, ask(v, model, stream))
 	case v.First("embeddingTypes", "input_type", "singleEmbeddingParams", "dimensions", "normalize").Exists(), v.Get("documents").Exists() && v.Get("query").Exists():
 		x.PassOver(v) // it has no conversation
-		v.Skip("texts", "query", "documents", "inputText", "singleEmbeddingParams", "input_type")
+		v.Skip("texts", "query", "documents", "inputText", "singleEmbeddingParams", "input_type", "taskType")
 	case v.First("prompt", "inputText", "message").Is(jsonv.String):
 		text := v.First("prompt", "inputText", "message")
 		v.Get("chat_history").MarkRead()

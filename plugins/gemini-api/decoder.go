@@ -11,7 +11,8 @@
 //     provider's tools apart from the prompt.
 //   - Calls have no ids, as a rule. Results name the tool, and are in the order of the calls;
 //     an id that begins with the tool's name is the client's own.
-//   - finishReason is STOP for calls too.
+//   - finishReason is STOP for calls too, and finishMessage says then that there are some. Clients of Google's own libraries
+//     ask for the numbers of the enums.
 //   - Vertex AI may send a call in pieces: its name, then values with a JSONPath each, then {}.
 //   - A stream without alt=sse is a list of chunks.
 //   - The Interactions API has steps with ids. previous_interaction_id names the interaction that
@@ -36,7 +37,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "gemini-api", Revision: 3, Provider: "gcp.gen_ai", Many: true, Lines: true,
+		Name: "gemini-api", Revision: 4, Provider: "gcp.gen_ai", Many: true, Lines: true,
 		Summary: "Gemini API: generateContent, its streams, and interactions.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
@@ -96,7 +97,7 @@ func chunk(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Count(u.Counts())
 	}
 	if x.Stop != "" && x.Counted {
-		x.End(out, x.Waits)
+		x.End(out)
 	}
 }
 
@@ -106,12 +107,14 @@ func candidate(x *exchange.Exchange, c jsonv.Value, out *decoder.Output) {
 		gemini.Part(x, n, p, out)
 	}
 	gemini.Sources(x, c, out)
-	if stop := c.Get("finishReason"); stop.Is(jsonv.String) {
-		x.Stop = ident.Of(stop)
+	if stop := gemini.Finish(c.Get("finishReason")); stop != "" {
+		x.Stop = stop
 		x.CloseAll(out, n+" ")
-		if why := c.Get("finishMessage"); why.Is(jsonv.String) {
-			x.Fail(out, x.Stop, why.Text())
-			x.Stop = ident.Of(stop)
+		if why := c.Get("finishMessage"); why.Is(jsonv.String) && stop == "STOP" {
+			why.MarkRead() // "Model generated function call(s)."
+		} else if why.Is(jsonv.String) {
+			x.Fail(out, stop, why.Text())
+			x.Stop = stop
 		}
 	}
 }

@@ -260,5 +260,5 @@ func interaction(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	x.Stop = ident.Of(status)
-	x.End(out, x.Stop == "requires_action")
+	x.End(out)
 }

@@ -385,7 +385,8 @@ func (d *session) end(stop string, waits bool) {
 	if x.Stop = cmp.Or(x.Stop, stop); !waits && x.Stop != "interrupted" {
 		d.late()
 	}
-	x.End(d.Out, waits)
+	x.Waits = waits
+	x.End(d.Out)
 }
 
 // count decodes the tokens of a turn, which are those of its last generation.

@@ -126,7 +126,7 @@ func done(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Count(c)
 	}
 	before := len(out.Messages)
-	x.End(out, x.Waits)
+	x.End(out)
 	if len(out.Messages) == before {
 		return
 	}

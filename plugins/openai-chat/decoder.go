@@ -41,12 +41,12 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 5, Provider: "openai",
+		Name: "openai-chat", Revision: 6, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
-		Request: request, Event: answer, Done: end, Rest: unknown.NewKeeper(leavesOut),
+		Request: request, Event: answer, Done: (*exchange.Exchange).End, Rest: unknown.NewKeeper(leavesOut),
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			answer(x, v, out)
-			end(x, out)
+			x.End(out)
 		},
 	}.Factory()
 }
@@ -68,6 +68,10 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Fail(out, class, text)
 		return
 	}
+	if detail := v.Get("detail"); detail.Exists() && !v.Get("choices").Exists() { // of a server on FastAPI
+		x.Fail(out, "", detail.Text())
+		return
+	}
 	if v.Get("object").Equal("list") { // of models, of embeddings
 		v.Get("model").MarkRead()
 		return
@@ -84,6 +88,7 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Answer(out, id, v.Get("model"))
 	}
 	v.Get("model").Equal(x.Model)
+	x.Beside(out, v, "moderation")
 	found := v.First("search_results", "citations")
 	sources(x, found, out)
 	if found.Exists() {
@@ -231,6 +236,7 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 		if p = x.Open(named(n, name), msg.ToolCall, id); p == nil {
 			return
 		}
+		x.Waits = true
 	}
 	c.Get("id").Equal(p.CallID)
 	if p.Tool == "" {
@@ -250,8 +256,4 @@ func finish(x *exchange.Exchange, n int64, out *decoder.Output) { x.CloseAll(out
 func message(x *exchange.Exchange, n int64, m jsonv.Value, out *decoder.Output) {
 	pieces(x, n, m, out)
 	finish(x, n, out)
-}
-
-func end(x *exchange.Exchange, out *decoder.Output) {
-	x.End(out, x.Stop == "tool_calls" || x.Stop == "function_call")
 }

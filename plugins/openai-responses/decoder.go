@@ -37,7 +37,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 6, Provider: "openai",
+		Name: "openai-responses", Revision: 7, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
@@ -69,6 +69,10 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			return
 		case fault.Is(jsonv.String): // xAI
 			x.Fail(out, ident.Of(v.Get("code")), fault.Text())
+			return
+		}
+		if detail := v.Get("detail"); detail.Exists() { // of a server on FastAPI
+			x.Fail(out, "", detail.Text())
 			return
 		}
 	case "keepalive":
@@ -179,10 +183,11 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	default:
 		x.Stop = ident.Of(status)
 	}
+	x.Beside(out, r, "moderation")
 	if u := r.Get("usage"); u.Is(jsonv.Object) {
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
 	}
-	x.End(out, x.Waits)
+	x.End(out)
 }
 
 func fail(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {

@@ -112,6 +112,7 @@ func (d *stream) Flush(out *decoder.Output) error {
 // Decode implements decoder.Decoder.
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
+		d.x.Closed(out)
 		return nil
 	}
 	if bytes.Equal(bytes.TrimSpace(f.Data), []byte("[DONE]")) {

@@ -257,9 +257,21 @@ func (e *Exchange) Say(out *decoder.Output, kind msg.Kind, callID string) *msg.M
 	return m
 }
 
+// waits reports whether the model waits for a tool that the client runs. Where a request forces a call, OpenAI's reason is
+// stop; a response that was cut off waits for nothing.
+func (e *Exchange) waits() bool {
+	switch e.Stop {
+	case "tool_calls", "function_call", "tool_use", "pause_turn", "requires_action":
+		return true
+	case "length":
+		return false
+	}
+	return e.Waits
+}
+
 // End ends the response: it emits the open parts, the usage, and the end of the run unless
 // the model waits for a tool.
-func (e *Exchange) End(out *decoder.Output, waits bool) {
+func (e *Exchange) End(out *decoder.Output) {
 	if e.Over || e.ID == "" {
 		return
 	}
@@ -269,8 +281,16 @@ func (e *Exchange) End(out *decoder.Output, waits bool) {
 	m := e.Status(out, "end:"+e.ID, "response_end")
 	m.Kind, m.Signal = msg.Stop, msg.ModelEnd
 	m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
-	if !waits {
+	if !e.waits() {
 		m.Signal = msg.RunEnd
+	}
+}
+
+// Closed ends a response that has its finish reason when its stream ends: some servers send neither [DONE] nor the usage that
+// comes before it.
+func (e *Exchange) Closed(out *decoder.Output) {
+	if e.Stop != "" && e.Stop != "error" {
+		e.End(out)
 	}
 }
 
@@ -342,6 +362,16 @@ func (e *Exchange) Status(out *decoder.Output, key, typ string) *msg.Message {
 	m.Hidden = true
 	m.SetAttr("type", typ)
 	return m
+}
+
+// Beside emits what an object of the response has beside the answer, a hidden status for each of the names: a judgement, sources.
+func (e *Exchange) Beside(out *decoder.Output, v jsonv.Value, names ...string) {
+	for _, name := range names {
+		if has := v.Get(name); has.Len() > 0 {
+			m := e.Status(out, name+":"+msg.HashKey(e.ID, string(has.Peek())), name)
+			m.Content, m.Model, m.Provider, m.ResponseID = has.JSON(), e.Model, e.Provider, e.ID
+		}
+	}
 }
 
 // Unknown keeps an unknown frame or part as it is.

@@ -69,7 +69,7 @@ func TestBounds(t *testing.T) {
 		x.Add(&out, p, msg.Plain(strings.Repeat("x", 1<<20)))
 	}
 	out.Reset()
-	x.End(&out, false)
+	x.End(&out)
 	if m := out.Messages[0]; m.Content.Len() > conversation.MaxBytes || m.Attr("cut") != "true" || x.Bytes != 0 {
 		t.Errorf("%d bytes, cut %q, %d left", m.Content.Len(), m.Attr("cut"), x.Bytes)
 	}

@@ -30,6 +30,16 @@ func UsageOf(v jsonv.Value) Usage {
 	}
 }
 
+// Finish returns the finishReason of a candidate. Clients of Google's own libraries ask for the numbers of the enum instead
+// of its names ($alt=json;enum-encoding=int); above five the APIs of Gemini and of Vertex number differently.
+func Finish(v jsonv.Value) string {
+	names := [...]string{"FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER"}
+	if n := v.Int(); v.Is(jsonv.Number) && 0 <= n && int(n) < len(names) {
+		return names[n]
+	}
+	return ident.Of(v)
+}
+
 // Counts returns the counts in the classes of package conversation. Gemini counts the thoughts
 // apart from the candidates. A client that fills the same fields from another provider has
 // them in the candidates: the total, where there is one, decides.

@@ -14,12 +14,7 @@ import (
 
 // Sources adds what the model has read for its answer, a hidden status each.
 func Sources(x *exchange.Exchange, c jsonv.Value, out *decoder.Output) {
-	for _, name := range [...]string{"groundingMetadata", "urlContextMetadata", "citationMetadata"} {
-		if meta := c.Get(name); meta.Len() > 0 {
-			m := x.Status(out, name+":"+msg.HashKey(x.ID, string(meta.Peek())), name)
-			m.Content, m.Model, m.Provider, m.ResponseID = meta.JSON(), x.Model, x.Provider, x.ID
-		}
-	}
+	x.Beside(out, c, "groundingMetadata", "urlContextMetadata", "citationMetadata")
 }
 
 // Part decodes a part of the candidate n: the next piece of a text or a thought, or a whole one of
@@ -64,7 +59,7 @@ func Part(x *exchange.Exchange, n string, p jsonv.Value, out *decoder.Output) {
 		if id := cmp.Or(ident.Of(ran.Get("id")), last); id != "" {
 			m := x.Ran(out, id, "")
 			m.Content = ran.Get("output").Text()
-			if outcome := ran.Get("outcome"); !outcome.Equal("OUTCOME_OK") {
+			if outcome := ran.Get("outcome"); !outcome.Equal("OUTCOME_OK") && outcome.Int() != 1 {
 				m.IsError, m.Tool.ErrorType = true, ident.Of(outcome)
 			}
 			return

@@ -173,8 +173,17 @@ func (v Value) Int() int64 {
 	return 0
 }
 
-// Uint is Int with 0 for a negative number.
-func (v Value) Uint() uint64 { return uint64(max(v.Int(), 0)) }
+// Uint returns a count: Int with 0 for a negative number, and the digits of a string, as which protobuf's JSON and some
+// gateways write their counts.
+func (v Value) Uint() uint64 {
+	if v.Kind() == String {
+		if n, err := strconv.ParseUint(v.PeekStr(), 10, 63); err == nil {
+			return n
+		}
+		return 0
+	}
+	return uint64(max(v.Int(), 0))
+}
 
 // Digits returns a number as it is written, for an attribute; "" for any other kind and for a
 // number of more than 32 bytes. It does not count as read.

@@ -206,7 +206,7 @@ func stopped(x *exchange.Exchange, details jsonv.Value, out *decoder.Output) {
 }
 
 func end(x *exchange.Exchange, out *decoder.Output) {
-	x.End(out, x.Stop == "tool_use" || x.Stop == "pause_turn")
+	x.End(out)
 }
 
 // usage takes running totals, of which the highest count. A response of several passes (a summary
