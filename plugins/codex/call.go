@@ -362,7 +362,10 @@ func subject(p jsonv.Value, name string) uint64 {
 			return hash(h, b)
 		}
 	}
-	return hash(h, action.Peek())
+	if typ := action.Get("type").Escaped(); len(typ) > 0 && !action.Get("type").Equal("other") {
+		return hash(h, typ)
+	}
+	return h // the event of a call whose item has no action has the action {"type": "other"}
 }
 
 // serve adds a call of the provider and its result.

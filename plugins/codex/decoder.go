@@ -45,7 +45,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex", Revision: 7, Version: 2, LeavesOut: leavesOut,
+		Name: "codex", Revision: 8, Version: 2, LeavesOut: leavesOut,
 		Summary:    "Transcripts (rollout files) of Codex CLI threads and their sub-agents.",
 		Transports: []frame.Kind{frame.Line},
 		Thread:     threadOf,
@@ -107,7 +107,7 @@ func (d *thread) line(root jsonv.Value) (keep bool) {
 	meta := r.typ.Equal("session_meta")
 	switch {
 	case !r.p.Is(jsonv.Object):
-		d.unknown(r, r.typ.Str())
+		d.bare(r)
 	case meta && d.meta(r):
 		return false
 	case meta:
@@ -125,6 +125,38 @@ func (d *thread) line(root jsonv.Value) (keep bool) {
 		r.p.Get(name).In(d.ID, d.SessionID())
 	}
 	return true
+}
+
+// bare decodes a line without a payload, as they were up to version 0.31: the identity of the thread,
+// then its items as the model's API has them, without times, and states of the CLI between them.
+func (d *thread) bare(r *record) {
+	r.p = r.root
+	switch typ := r.typ; {
+	case r.root.Get("record_type").Equal("state"):
+		r.after(&d.s.Line)
+		d.Status(r.id(), "state")
+	case !typ.Exists() && r.root.Get("id").Is(jsonv.String) && r.root.Get("timestamp").Is(jsonv.String):
+		r.key = "thread:" + ident.Of(r.root.Get("id"))
+		d.meta(r)
+	case typ.In("message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call", "custom_tool_call_output", "web_search_call"):
+		r.family, d.s.Own = byItem, true
+		r.after(&d.s.Line)
+		d.item(r)
+	default:
+		d.unknown(r, typ.Str())
+	}
+}
+
+// after makes the key of a record without id and time: a hash of its facts and of the key of the one before.
+func (r *record) after(last *string) {
+	if r.key = ident.Of(r.p.Get("id")); r.key == "" {
+		facts := []string{*last}
+		for _, name := range [...]string{"record_type", "type", "role", "content", "summary", "call_id", "name", "arguments", "input", "action", "output"} {
+			facts = append(facts, string(r.p.Get(name).Peek()))
+		}
+		r.key = "line:" + msg.HashKey(facts...)
+	}
+	*last = r.key
 }
 
 // record decodes a line of the thread itself.

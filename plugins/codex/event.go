@@ -24,7 +24,10 @@ func (d *thread) event(r *record) {
 		d.tokens(r)
 	case "task_started", "turn_started":
 		d.started(r)
-	case "task_complete", "turn_complete":
+	case "task_complete", "task_completed", "turn_complete":
+		d.ended(r, typ, stopped)
+	case "turn.completed":
+		d.counted(r)
 		d.ended(r, typ, stopped)
 	case "turn_aborted":
 		d.ended(r, typ, cmp.Or(ident.Of(r.p.Get("reason")), "interrupted"))
@@ -83,7 +86,8 @@ func (d *thread) note(r *record, typ string) {
 		"collab_agent_spawn_begin", "collab_agent_interaction_begin", "collab_waiting_begin", "collab_close_begin",
 		"dynamic_tool_call_request", "exec_command_begin", "exec_command_output_delta", "terminal_interaction", "mcp_tool_call_begin",
 		"patch_apply_begin", "patch_apply_updated", "web_search_begin", "image_generation_begin", "plan_update", "turn_diff", "session_configured",
-		"item_started", "agent_reasoning_section_break", "hook_started", "hook_completed", "undo_started", "shutdown_complete":
+		"item_started", "agent_reasoning_section_break", "hook_started", "hook_completed", "undo_started", "shutdown_complete",
+		"account/rateLimits/updated", "codex/event/raw_item":
 	default:
 		d.unknown(r, "event_msg/"+typ)
 		return

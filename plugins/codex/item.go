@@ -13,6 +13,9 @@ import (
 // item decodes a response_item: an input or an output of the model.
 func (d *thread) item(r *record) {
 	typ := r.p.Get("type").Str()
+	if typ == "" && r.p.Get("role").Is(jsonv.String) {
+		typ = "message"
+	}
 	if p := d.Response; p != nil && !p.Closed && (typ == "reasoning" || r.p.Get("role").Equal("assistant")) {
 		p.Items = true // an event may have had it before
 	}
@@ -29,7 +32,9 @@ func (d *thread) item(r *record) {
 		d.calls.output(r)
 	case "web_search_call", "image_generation_call":
 		d.calls.served(r, r.p, typ, r.id())
-	case "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "additional_tools":
+	case "ghost_snapshot":
+		d.Status(r.id(), typ).SetAttr("git_commit", ident.Of(r.p.Path("ghost_commit", "id")))
+	case "compaction", "compaction_summary", "context_compaction", "additional_tools":
 		d.Status(r.id(), typ)
 	default:
 		d.unknown(r, "response_item/"+typ)
@@ -182,7 +187,7 @@ func (d *thread) asked(r *record, text jsonv.Value) {
 		d.Status(r.id(), "user_message")
 		return
 	}
-	if d.again(r, fingerprint('u', text), "user_message", text) {
+	if d.again(r, fingerprint('u', text), "user_message", text, images) {
 		return
 	}
 	d.prompt(r)

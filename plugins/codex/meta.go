@@ -17,6 +17,7 @@ import (
 type identity struct {
 	Path string   `json:",omitempty"` // of the thread in the tree: /root/reviewer
 	Dir  string   `json:",omitempty"` // working directory
+	Line string   `json:",omitempty"` // the key of the last record that had no payload
 	Own  bool     `json:",omitempty"` // a record beside session_meta was read that is no copy
 	Copy *history `json:",omitempty"` // the copied history that the records belong to
 }
@@ -39,7 +40,11 @@ func (d *thread) meta(r *record) (copied bool) {
 		d.identify(p, cmp.Or(id, d.Origin))
 	}
 	d.describe(d.Status(r.id(), "session_meta"), p)
-	if text := p.Path("base_instructions", "text"); !again && text.Is(jsonv.String) {
+	text := p.Path("base_instructions", "text")
+	if !text.Exists() {
+		text = p.Get("instructions")
+	}
+	if !again && text.Is(jsonv.String) {
 		m := d.Add(msg.System, "instructions:"+d.ID)
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, text.Text()
 	}

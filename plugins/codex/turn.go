@@ -163,7 +163,7 @@ type response struct {
 func (d *turns) part(r *record, kind msg.Kind, id, key string) *msg.Message {
 	d.wake(r)
 	d.Replied, d.Compacted = true, false
-	item := r.typ.Equal("response_item")
+	item := r.family == byItem
 	if !d.Response.takes(item) {
 		d.Response = &response{ID: id, Run: d.Run}
 	}
@@ -232,6 +232,19 @@ func (d *turns) tokens(r *record) {
 	}
 	m.SetAttr("context_window", info.Get("model_context_window").Digits())
 	d.limits(m, r)
+}
+
+// counted decodes the counts of turn.completed: {usage: {input_tokens, …}}. They are those of the turn,
+// and count in a thread that has no token_count.
+func (d *turns) counted(r *record) {
+	c := openai.Usage(r.p.Get("usage"))
+	if c == (conversation.Counts{}) || d.Total != (conversation.Counts{}) {
+		return
+	}
+	d.wake(r)
+	m := d.Add(msg.Usage, "usage:"+r.id())
+	m.Hidden, m.Model, m.Provider = true, d.Model, d.Provider
+	m.Usage = openai.Tokens(c, msg.TranscriptFinal)
 }
 
 // limits adds the used part of the account's allowance.

@@ -8,8 +8,9 @@
 //   - The file of a fork begins with copies of the entries of another session, which have their ids and
 //     times: they are older than the file's head.
 //   - Of the lines of --mode json, turn_end and agent_end repeat messages, message_start and
-//     message_update have them while they are written, and tool_execution_* repeat calls and results:
-//     message_end alone has each message once.
+//     message_update have them while they are written: message_end alone has each message once. The lines
+//     tool_execution_* repeat calls and results, but for a call that an extension made and a result
+//     whose message does not come.
 //   - Input excludes the cached tokens; output has those of reasoning.
 //   - Call ids of OpenAI's Responses API are compound, call_...|fc_...: the first part is the provider's.
 //   - Neither knows sub-agents. An extension of Pi returns their sessions in the details of a result;
@@ -36,7 +37,7 @@ import (
 // New returns the factory of decoders of the sessions under a name.
 func New(name, summary string, leavesOut []byte) decoder.Factory {
 	return record.Format[state]{
-		Info:      decoder.Info{Name: name, Revision: 5, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		Info:      decoder.Info{Name: name, Revision: 6, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
@@ -86,7 +87,17 @@ type call struct {
 	conversation.Call
 	Run  string `json:",omitempty"`
 	Task bool   `json:",omitempty"`
+	Held *held  `json:",omitempty"` // its result as tool_execution_end has it
 }
+
+// held is a result whose message may still come.
+type held struct {
+	Text   string `json:",omitempty"`
+	Failed bool   `json:",omitempty"`
+}
+
+// maxHeld is how many bytes of a result are held.
+const maxHeld = 256 << 10
 
 // In returns the session.
 func (d *stream) In() (session, run string) { return d.session(), "" }
@@ -130,6 +141,9 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		if !message.Is(jsonv.Object) {
 			return false
 		}
+		if !message.Get("role").Equal("toolResult") {
+			d.release()
+		}
 		d.message(message)
 	case "session":
 		d.Session = cmp.Or(d.Session, d.id)
@@ -154,11 +168,18 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		m.SetAttr("tokensBefore", v.Get("tokensBefore").Digits())
 		conversation.Attrs(m, v, "customType", "fromId", "firstKeptEntryId")
 	case "agent_end", "agent_settled":
+		d.release()
 		v.Get("messages").MarkRead()
 		if d.Run.Active() && !v.Get("willRetry").Bool() {
 			d.stop("stop", "stop:"+d.Run.ID)
 		}
 	case "agent_start", "turn_start", "turn_end", "message_start", "message_update", "tool_execution_start", "tool_execution_update", "tool_execution_end", "entry_appended":
+		switch typ {
+		case "tool_execution_start":
+			d.executed(v)
+		case "tool_execution_end":
+			d.hold(v)
+		}
 		for _, name := range [...]string{"entry", "message", "toolResults", "assistantMessageEvent", "usage", "toolCallId", "toolName", "args", "partialResult", "result", "isError"} {
 			v.Get(name).MarkRead() // message_end has the message
 		}
@@ -166,6 +187,14 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		m := d.status(d.key(v), typ)
 		conversation.Attrs(m, v, "thinkingLevel", "customType", "label", "name", "mode", "targetId", "errorMessage", "reason", "event")
 		m.Content = v.First("error", "finalError").Text()
+		if result := v.Get("result"); result.Is(jsonv.Object) { // of compaction_end
+			m.Content = result.Get("summary").Text()
+			m.SetAttr("tokensBefore", result.Get("tokensBefore").Digits())
+			conversation.Attrs(m, result, "firstKeptEntryId")
+			if m.Signal == msg.NoSignal {
+				m.Signal = msg.Compaction
+			}
+		}
 		if data := v.Get("data"); data.Exists() {
 			m.Content = data.JSON()
 		}
@@ -358,6 +387,53 @@ func (d *stream) call(v jsonv.Value, part string, r *conversation.Response) {
 	m.SetAttr("item_id", item)
 }
 
+// executed decodes tool_execution_start: {toolCallId, toolName, args}. A response has the call, unless an
+// extension made it.
+func (d *stream) executed(v jsonv.Value) {
+	id := callID(v.Get("toolCallId"))
+	if id == "" || d.Calls.Get(id) != nil {
+		return
+	}
+	d.Run.Wake("call:" + id)
+	c := &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(v.Get("toolName")), "unknown")}, Run: d.Run.ID}
+	d.Calls.Add(c)
+	m := d.add(msg.ToolCall, "call:"+id)
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, v.Get("args").JSON()
+	c.on(m)
+}
+
+// hold keeps the result of tool_execution_end, {toolCallId, toolName, result: {content}, isError}, which the
+// message that follows has once more, with its time.
+func (d *stream) hold(v jsonv.Value) {
+	c := d.Calls.GetOpen(callID(v.Get("toolCallId")))
+	if c == nil {
+		return
+	}
+	var files []msg.Attachment // of which the message has the hashes
+	words := text(v.Path("result", "content"), &files).String()
+	c.Held = &held{Text: words[:min(len(words), maxHeld)], Failed: v.Get("isError").Bool()}
+}
+
+// release emits the results that are held: no message came for them.
+func (d *stream) release() {
+	for _, c := range slices.Clone(d.Calls.Open) {
+		if c.Held == nil {
+			continue
+		}
+		d.Calls.End(c)
+		m := d.add(msg.ToolResult, "result:"+c.ID)
+		m.Role, m.Run, m.ParentKey, m.Content = msg.RoleTool, cmp.Or(c.Run, m.Run), "call:"+c.ID, msg.Plain(c.Held.Text)
+		c.on(m)
+		conversation.Failed(m, c.Held.Failed)
+	}
+}
+
+// callID is the provider's part of the id of a call.
+func callID(v jsonv.Value) string {
+	id, _, _ := strings.Cut(ident.Of(v), "|")
+	return id
+}
+
 // on writes the call into a message.
 func (c *call) on(m *msg.Message) {
 	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
@@ -365,7 +441,7 @@ func (c *call) on(m *msg.Message) {
 
 // result decodes the result of a call.
 func (d *stream) result(v jsonv.Value, key string) {
-	id, _, _ := strings.Cut(ident.Of(v.Get("toolCallId")), "|")
+	id := callID(v.Get("toolCallId"))
 	c := d.Calls.Get(id)
 	if c == nil {
 		c = &call{Call: conversation.Call{ID: cmp.Or(id, key), Name: ident.Of(v.Get("toolName"))}, Run: d.Run.ID}
