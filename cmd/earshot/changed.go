@@ -55,7 +55,7 @@ func keepChanges(ctx context.Context, cfg *config.Config, list []app.Exporter, l
 
 // storeChanges stores the changes that were found within changesBack, and returns how many.
 func storeChanges(ctx context.Context, cfg *config.Config, store *clickhouse.Exporter, history *inspect.RunHistory, now time.Time) (int, error) {
-	r, err := openReader(ctx, cfg)
+	r, err := openReaderAs(ctx, cfg, true)
 	if err != nil {
 		return 0, err
 	}

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/change"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/inspect"
@@ -73,10 +79,14 @@ func TestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kept inspect.RunHistory
+	asked := h.asked()
 	for range 2 { // again, and there is no row more
 		if n, err := storeChanges(t.Context(), cfg, h.x, &kept, time.Unix(max(agent.Found.Unix(), bash.Found.Unix()), 0).Add(time.Hour)); err != nil || n == 0 {
 			t.Fatalf("%d stored: %v", n, err)
 		}
+	}
+	if n := h.asked() - asked; n != 0 {
+		t.Errorf("the look for changes had rows flushed for it %d times: it counts as a person who reads", n)
 	}
 	if stored, _ := h.run("query", "SELECT kind, name, more, since FROM v_changes WHERE metric = 'duration' ORDER BY kind", "--format", "TSV"); stored != "agent\t\ttrue\t['client 2.1.224']\ntool\tBash\ttrue\t['client 2.1.224']\n" {
 		t.Errorf("stored %q", stored)
@@ -90,6 +100,38 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%v: error %v", args, err)
 		}
 	}
+}
+
+// asked is for how many statements of readers the store has had rows flushed: a program that it does not know yet is told at once.
+func (h *home) asked() int {
+	h.Helper()
+	cfg, err := (&configFile{path: h.config}).load(false)
+	if err != nil {
+		h.Fatal(err)
+	}
+	dsn, stop, err := app.OpenStore(h.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer stop()
+	_, socket, _ := strings.Cut(strings.TrimSuffix(dsn, "/earshot"), "@")
+	if socket, err = url.PathUnescape(socket); err != nil {
+		h.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	h.n++
+	resp, err := client.Post(fmt.Sprintf("http://store/flush?writer=%d&done=0", h.n), "", nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var n int
+	if _, err := fmt.Fscan(resp.Body, &n); err != nil {
+		h.Fatal(err)
+	}
+	return n
 }
 
 // TestChangesOfKeptRuns: a search that keeps its runs finds the changes of a new one, after any rows between the looks: runs that

@@ -155,7 +155,10 @@ func folders(globs []string) string {
 	home, _ := os.UserHomeDir()
 	var out []string
 	for _, g := range globs {
-		dir := g[:max(0, strings.IndexAny(g+"*", "*{"))]
+		dir := g[:strings.IndexAny(g+"*", "*{")]
+		if dir != g && !os.IsPathSeparator(dir[len(dir)-1]) { // the pattern begins within a name
+			dir = filepath.Dir(dir)
+		}
 		dir = filepath.Clean(dir)
 		if rest, ok := strings.CutPrefix(dir, home+string(filepath.Separator)); ok && home != "" {
 			dir = filepath.Join("~", rest)

@@ -305,12 +305,20 @@ func (d *doctor) identity(ctx context.Context, r *reader, state app.State) {
 	}
 	limits := "rows are kept for ever"
 	if age := d.cfg.Store.MaxAge; age > 0 {
-		limits = fmt.Sprintf("rows are kept for %s", age)
+		limits = "rows are kept for " + ageText(time.Duration(age))
 	}
 	if most := d.cfg.Store.MaxSize; most > 0 {
-		limits += fmt.Sprintf(", the oldest go at %s", byteSize(int64(most)))
+		limits += fmt.Sprintf(", the oldest are removed at %s", byteSize(int64(most)))
 	}
 	d.ok("store", "%s; %s", byteSize(n), limits)
+}
+
+// ageText is a duration as configurations have it: in days, if it is whole days.
+func ageText(d time.Duration) string {
+	if day := 24 * time.Hour; d%day == 0 {
+		return count(int(d/day), "day")
+	}
+	return d.String()
 }
 
 // unread reports the files of file sources that are not read at all, with the reason, and

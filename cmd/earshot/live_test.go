@@ -151,11 +151,15 @@ func TestTop(t *testing.T) {
 		t.Errorf("stuck %+v", top.Stuck)
 	}
 	text, _ := h.run("top")
-	for _, want := range []string{"harbour", "running: nothing", "waiting for a person: nothing", "stuck: 1 run (oldest 11m", "execute_tool sonar", "tool_running", "its longest of 42 runs", "no sidecar runs"} {
+	for _, want := range []string{"harbour", "running: nothing", "waiting for a person: nothing", "stuck: 1 run (oldest 11m", "execute_tool sonar", "tool_running", "its longest of 42 runs took 2 min (as of 1", "no sidecar runs", "problems  updated\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	if strings.Index(text, "stuck: ") > strings.Index(text, "running: ") {
+		t.Errorf("what a person has to look at is below what runs, where a window may end:\n%s", text)
+	}
+	h.site().has("/now", `<tr class="because"><td colspan="5"><span class="soft">sonar has run 11 min; its longest of 42 runs took 2 min (as of 1`, "</span><br>Look whether its process still works.")
 }
 
 func TestTopAsksTheSidecar(t *testing.T) {

@@ -45,6 +45,12 @@ func read(c *cobra.Command, file *configFile, f func(ctx context.Context, r *rea
 // openReader opens a reader. Rows are read as they stand: newer versions hide
 // older ones without a FINAL in the query.
 func openReader(ctx context.Context, c *config.Config) (*reader, error) {
+	return openReaderAs(ctx, c, false)
+}
+
+// openReaderAs is openReader, or for questions that the sidecar asks by itself: for these the embedded store has nothing
+// flushed, and it does not keep its engine open behind them, as it does behind a person's.
+func openReaderAs(ctx context.Context, c *config.Config, bySelf bool) (*reader, error) {
 	log := slog.New(slog.DiscardHandler)
 	prices, err := price.Load(c.Prices)
 	if err != nil {
@@ -61,7 +67,7 @@ func openReader(ctx context.Context, c *config.Config) (*reader, error) {
 		}
 		r.close, s.DSN = stop, dsn
 	}
-	s.Final = true
+	s.Final, s.Writer = true, bySelf
 	conn, err := clickhouse.Open(s)
 	if err != nil {
 		r.close()

@@ -152,13 +152,14 @@ func newExplain() *cobra.Command {
 		Long: `Explain where the time of one turn was spent: its split, its bottlenecks and how much
 earlier it would have ended without each, failures, running work, and skewed clocks.
 Below, the split of every run and delegation in the buckets of "earshot slow". The
-beginning of a trace's id is enough.`,
+beginning of a trace's id is enough. Of a conversation's id it is the latest turn.`,
 		Example: `  earshot explain 4bf92f35
+  earshot explain 0801e1da-22c4-4a1f-9a4e-5c1b6c1f0d11
   earshot explain 4bf92f35 -o json | jq -r '.text[]'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return read(c, &file, func(ctx context.Context, r *reader) error {
-				t, err := inspect.LoadTrace(ctx, r, args[0], r.prices, now(c))
+				t, err := inspect.LoadTurn(ctx, r, args[0], r.prices, now(c))
 				if err != nil {
 					return err
 				}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -288,6 +290,55 @@ func TestSlowPicksByTheWait(t *testing.T) {
 		if diff := cmp.Diff(want[:n], got); diff != "" {
 			t.Errorf("the longest %d: %s", n, diff)
 		}
+	}
+}
+
+// TestSlowAsksFewQuestions: the traces of the first page are read together, since a question costs the store more than the
+// spans of a turn; those that are long are read by themselves, and whole.
+func TestSlowAsksFewQuestions(t *testing.T) {
+	h := newHome(t)
+	began := time.Now().Add(-20 * time.Minute)
+	for _, c := range causes {
+		h.export(export.Batch{Spans: incident(c.name, began, c.slow).spans})
+	}
+	long := largeTurn("long", began.Add(-2*time.Hour), 6_000)
+	h.export(export.Batch{Spans: long.spans})
+	store := &asked{reader: h.reader()}
+	list, err := inspect.Slow(t.Context(), store, inspect.SlowFilter{Limit: 12, Now: time.Now(), Where: inspect.Condition{SQL: "session_id != 'long'"}})
+	if err != nil || len(list) != 12 || list[0].Bottleneck == nil {
+		t.Errorf("%d delegations, %v", len(list), err)
+	}
+	if n := store.questions.Swap(0); n > 3 {
+		t.Errorf("%d questions for the delegations of %d traces", n, len(causes))
+	}
+	list, err = inspect.Slow(t.Context(), store, inspect.SlowFilter{Session: "long", Limit: 5, Now: time.Now()})
+	if err != nil || len(list) != 5 || list[0].DurationMS != 50_000 || list[0].Spent.Tokens.Input != 49_000 {
+		t.Errorf("of a long trace: %v, %+v", err, list)
+	}
+}
+
+// asked counts the questions to a store.
+type asked struct {
+	*reader
+	questions atomic.Int64
+}
+
+func (a *asked) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
+	a.questions.Add(1)
+	return a.reader.Each(ctx, sql, params, row)
+}
+
+// TestExplainOfAConversation: a person has its id, and is shown its latest turn.
+func TestExplainOfAConversation(t *testing.T) {
+	h := newHome(t)
+	in := incident("quay-7", time.Now().Add(-20*time.Minute), causes[2].slow)
+	h.export(export.Batch{Spans: in.spans, Messages: in.messages()})
+	byTrace, _ := h.run("explain", in.spans[0].TraceID.String())
+	if bySession, _ := h.run("explain", "quay-7"); bySession != byTrace || !strings.Contains(byTrace, "The turn of pilot") {
+		t.Errorf("of the conversation\n%s\nof its turn\n%s", bySession, byTrace)
+	}
+	if _, _, err := h.try("explain", "quay-8"); err == nil || !strings.Contains(err.Error(), "there is none") {
+		t.Errorf("%v", err)
 	}
 }
 

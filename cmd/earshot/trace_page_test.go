@@ -283,3 +283,30 @@ func TestSlowPage(t *testing.T) {
 	s.has("/slow?status=error", "has all of these filters")
 	s.has("/slow?from=now-90s", "The latest ended", "Show all time")
 }
+
+// TestStepOfSeveralViews: the page of a step that several formats show names them, and of which of them each number is.
+func TestStepOfSeveralViews(t *testing.T) {
+	h := newHome(t)
+	in := newTurn("views", time.Now().Add(-time.Hour))
+	in.run("turn", "", "pilot", 0, 10)
+	chat := in.chat("answer", "turn", 1, 2, 5)
+	chat.Usage.Input = 1000
+	chat.Seen = msg.Seen{By: []string{"legion", "otlp"}, Tokens: "otlp", Times: "legion", Conflict: "legion 900/0/0/0, otlp 1000/0/0/0"}
+	said := msg.Message{
+		Key: "said", Session: "views", Run: "turn", Kind: msg.Assistant, Role: msg.RoleAssistant, Content: msg.Plain("The tide turns at noon."), Time: chat.End, Complete: msg.Complete,
+		Host: msg.Host{Tenant: "default", Source: "harbour", Format: "legion", ID: msg.NewID("default", "legion", "views", "said"), TraceID: chat.TraceID, SpanID: chat.ID, Ver: 1},
+	}
+	chat.Seen.Messages = []msg.SeenMessage{{ID: said.Host.ID, By: []string{"otlp", "legion"}}}
+	trace, step := chat.TraceID.String(), chat.ID.String()
+	h.export(export.Batch{Spans: in.spans, Messages: []msg.Message{said}})
+	s := h.site()
+	want := []string{
+		"<dt>seen by</dt><dd>legion, otlp: times of legion, tokens and their cost of otlp, status of legion</dd>",
+		`<dt>views differ</dt><dd class="bad">legion 900/0/0/0, otlp 1000/0/0/0</dd>`, "The tide turns at noon.", `<p class="soft">seen by otlp, legion</p>`,
+	}
+	s.has("/trace/"+trace+"/step/"+step, want...)
+	s.has("/trace/"+trace+"?step="+step, want...)
+	if root, _ := s.get("/trace/" + trace + "/step/" + in.spans[0].ID.String()); strings.Contains(root, "seen by") {
+		t.Errorf("one format shows the run:\n%s", root)
+	}
+}

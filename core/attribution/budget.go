@@ -161,7 +161,7 @@ func (b *Budget) Alerts(now time.Time, spent []float64) []Alert {
 	return []Alert{fast, slow, all}
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 // text is an amount in words.
 func (b *Budget) text(n float64) string {

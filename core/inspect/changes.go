@@ -106,14 +106,14 @@ func Changes(ctx context.Context, q Querier, a, b Sample, prices *price.Table, n
 		return cmp.Or(cmp.Compare(max(y.DeltaMS, -y.DeltaMS), max(x.DeltaMS, -x.DeltaMS)), cmp.Compare(y.A.Count+y.B.Count, x.A.Count+x.B.Count),
 			strings.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name), strings.Compare(x.To, y.To))
 	})
-	explained := 0
+	var explained []*Change
 	for i := range out {
-		if c := &out[i]; c.Kind != "tool" && c.Both() && c.DeltaMS != 0 && explained < maxExplained {
-			if err := c.explain(ctx, q, prices, now); err != nil {
-				return nil, fmt.Errorf("changes: %w", err)
-			}
-			explained++
+		if c := &out[i]; c.Kind != "tool" && c.Both() && c.DeltaMS != 0 && len(explained) < maxExplained {
+			explained = append(explained, c)
 		}
+	}
+	if err := explainAll(ctx, q, explained, prices, now); err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
 	}
 	return out, nil
 }
@@ -121,25 +121,47 @@ func Changes(ctx context.Context, q Querier, a, b Sample, prices *price.Table, n
 // Both reports whether both samples have it.
 func (c *Change) Both() bool { return c.A.Count > 0 && c.B.Count > 0 }
 
-// explain finds where the difference of the two that are the percentiles is.
-func (c *Change) explain(ctx context.Context, q Querier, prices *price.Table, now time.Time) error {
-	times, walls := newTimes(), [2]float64{}
-	for i, s := range [...]Stats{c.A, c.B} {
-		t, err := loadTrace(ctx, q, s.TraceID, prices, now)
-		if err != nil {
-			return err
-		}
-		n := t.Tree.Node(s.SpanID)
-		if n == nil { // it has moved to another trace since
-			return nil
-		}
-		times.add(i, n)
-		walls[i] = ms(n.Wall())
+// explainAll finds where the differences of the two that are the percentiles are.
+func explainAll(ctx context.Context, q Querier, changes []*Change, prices *price.Table, now time.Time) error {
+	type sides struct {
+		times times
+		walls [2]float64
+		found int
 	}
-	c.Time = times.parts()
-	// The work of a delegation in the background may be longer than its span on the path.
-	if a, b := c.A.P95-walls[0], c.B.P95-walls[1]; max(a, -a) >= 1 || max(b, -b) >= 1 {
-		c.Time = append(c.Time, TimePart{Bucket: "off the path", A: a, B: b, Delta: b - a})
+	of := make([]sides, len(changes))
+	var traces []string
+	for i, c := range changes {
+		of[i].times = newTimes()
+		traces = append(traces, c.A.TraceID, c.B.TraceID)
+	}
+	slices.Sort(traces)
+	err := loadTraces(ctx, q, slices.Compact(traces), prices, now, func(t *Trace) error {
+		for i, c := range changes {
+			for side, s := range [...]Stats{c.A, c.B} {
+				if s.TraceID != t.ID {
+					continue
+				}
+				if n := t.Tree.Node(s.SpanID); n != nil { // else it has moved to another trace since
+					of[i].times.add(side, n)
+					of[i].walls[side] = ms(n.Wall())
+					of[i].found++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, c := range changes {
+		if of[i].found < 2 {
+			continue
+		}
+		c.Time = of[i].times.parts()
+		// The work of a delegation in the background may be longer than its span on the path.
+		if a, b := c.A.P95-of[i].walls[0], c.B.P95-of[i].walls[1]; max(a, -a) >= 1 || max(b, -b) >= 1 {
+			c.Time = append(c.Time, TimePart{Bucket: "off the path", A: a, B: b, Delta: b - a})
+		}
 	}
 	return nil
 }

@@ -33,6 +33,9 @@ func (s Cost) Dollars() string {
 	case s.Unpriced > 0:
 		more = "+"
 	}
+	if s.CostUSD > 0 && s.CostUSD < 0.00005 {
+		return "<$0.0001" + more
+	}
 	if s.CostUSD < 0.01 {
 		return fmt.Sprintf("$%.4f%s", s.CostUSD, more)
 	}

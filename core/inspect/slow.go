@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/earshot-dev/earshot/core/blame"
 	"github.com/earshot-dev/earshot/core/price"
 )
@@ -116,9 +114,6 @@ func ms(ns int64) float64 { return float64(ns) / 1e6 }
 // Unawaited is the note of work in the background that no caller waited for.
 const Unawaited = "no caller waited for it"
 
-// slowTraces is how many traces are read at once: each may be large.
-const slowTraces = 4
-
 // longest is how long before a window work may have begun to be found in it.
 const longest = 7 * 24 * time.Hour
 
@@ -205,38 +200,27 @@ func (f SlowFilter) candidates(ctx context.Context, q Querier) (out []candidate,
 
 // read reads traces, and returns the slowest of the candidates that are in each of them.
 func (f SlowFilter) read(ctx context.Context, q Querier, list []candidate, traces []string) ([]SlowDelegation, error) {
-	found := make([][]SlowDelegation, len(traces))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(slowTraces)
-	for i, id := range traces {
-		group.Go(func() error {
-			t, err := loadTrace(ctx, q, id, f.Prices, f.Now)
-			if err != nil {
-				return err
+	var found []SlowDelegation
+	err := loadTraces(ctx, q, traces, f.Prices, f.Now, func(t *Trace) error {
+		var nodes []*blame.Node
+		worked := make(map[*blame.Node]int64)
+		for _, c := range list {
+			if c.trace != t.ID {
+				continue
 			}
-			var nodes []*blame.Node
-			worked := make(map[*blame.Node]int64)
-			for _, c := range list {
-				if c.trace != id {
-					continue
-				}
-				if n := t.Tree.Node(c.span); n != nil { // else it was taken back meanwhile
-					nodes, worked[n] = append(nodes, n), c.worked
-				}
+			if n := t.Tree.Node(c.span); n != nil { // else it was taken back meanwhile
+				nodes, worked[n] = append(nodes, n), c.worked
 			}
-			slices.SortStableFunc(nodes, func(a, b *blame.Node) int { return cmp.Compare(b.Wall(), a.Wall()) })
-			for _, n := range nodes[:min(len(nodes), f.Limit)] {
-				d := t.slow(n)
-				d.WorkedMS = (worked[n] + 5e5) / 1e6
-				found[i] = append(found[i], d)
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.Concat(found...), nil
+		}
+		slices.SortStableFunc(nodes, func(a, b *blame.Node) int { return cmp.Compare(b.Wall(), a.Wall()) })
+		for _, n := range nodes[:min(len(nodes), f.Limit)] {
+			d := t.slow(n)
+			d.WorkedMS = (worked[n] + 5e5) / 1e6
+			found = append(found, d)
+		}
+		return nil
+	})
+	return found, err
 }
 
 func (t *Trace) slow(n *blame.Node) SlowDelegation {

@@ -24,7 +24,7 @@ func (s Spending) Hits() string {
 	if s.Read+s.Sent == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.0f %%", 100*float64(s.Read)/float64(s.Read+s.Sent))
+	return fmt.Sprintf("%.0f%%", 100*float64(s.Read)/float64(s.Read+s.Sent))
 }
 
 // Spent are the sums of all usage, and of each value of its dimensions: the latest day first, of the others those

@@ -33,7 +33,7 @@ type SourceLoad struct {
 	Bytes       int64     `json:"bytes"`
 	Problems    int64     `json:"problems"`
 	Lost        int64     `json:"unaccounted_bytes"` // anything but 0 is a bug in Earshot
-	Last        time.Time `json:"last_account"`      // when the account was drawn
+	Last        time.Time `json:"last_account"`      // when an account was last written
 	MessageRate float64   `json:"messages_per_second"`
 	ByteRate    float64   `json:"bytes_per_second"`
 }
@@ -58,7 +58,8 @@ type OpenWork struct {
 	AgentName string `json:"agent_name,omitempty"`
 	Format    string `json:"format,omitempty"`
 	Verdict   string `json:"verdict"`            // healthy, or why it does not advance
-	Evidence  string `json:"evidence,omitempty"` // the verdict's reason in a sentence
+	Evidence  string `json:"evidence,omitempty"` // the verdict's reason in a sentence, as it was JudgedMS ago
+	JudgedMS  int64  `json:"judged_ms,omitempty"`
 	AgeMS     int64  `json:"age_ms"`
 	SilentMS  int64  `json:"silent_ms"`
 	Leaf      bool   `json:"-"` // it does not wait for something below it
@@ -79,6 +80,14 @@ func (w OpenWork) Actor() string { return Agent(w.AgentName, w.Format) }
 // Age is how long ago it began.
 func (w OpenWork) Age() time.Duration { return time.Duration(w.AgeMS) * time.Millisecond }
 
+// Reason is the evidence with its age: it has the figures of the moment when the verdict was made.
+func (w OpenWork) Reason() string {
+	if w.Evidence == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (as of %s ago)", w.Evidence, Span(time.Duration(w.JudgedMS)*time.Millisecond))
+}
+
 // Silent is the time since its last record.
 func (w OpenWork) Silent() time.Duration { return time.Duration(w.SilentMS) * time.Millisecond }
 
@@ -91,21 +100,21 @@ const (
 )
 
 // OpenWorks returns the open spans for which the condition on v_open_spans is true, or only the leaves:
-// at most limit in each state, running first, then silent, waiting and stuck, and within each the latest
+// at most limit in each state, stuck first, then waiting, running and silent, and within each the latest
 // activity first.
 func OpenWorks(ctx context.Context, q Querier, where Condition, leaves bool, limit int) ([]OpenWork, error) {
 	var out []OpenWork
 	err := q.Each(ctx, `
 		SELECT state, trace_id, toString(span_id), session_id, toString(kind), toString(name), toString(agent_name), toInt64(age_ms), toInt64(silent_ms), toBool(leaf),
-			countIf(leaf) OVER (PARTITION BY state), toString(verdict), toString(evidence), toString(format)
+			countIf(leaf) OVER (PARTITION BY state), toString(verdict), toString(evidence), toString(format), judged_ms
 		FROM v_open_spans
 		WHERE (leaf OR NOT {leaves:Bool}) AND `+where.sql()+`
-		ORDER BY indexOf(['running', 'silent', 'waiting', 'stuck'], state), silent_ms, span_id
+		ORDER BY indexOf(['stuck', 'waiting', 'running', 'silent'], state), silent_ms, span_id
 		LIMIT {limit:UInt32} BY state`, where.with(map[string]string{"leaves": strconv.FormatBool(leaves), "limit": strconv.Itoa(limit)}), func(v []any) error {
 		r := reader{values: v}
 		out = append(out, OpenWork{
 			State: r.str(), TraceID: r.str(), SpanID: r.str(), SessionID: r.str(), Kind: r.str(), Name: r.str(), AgentName: r.str(),
-			AgeMS: r.signed(), SilentMS: r.signed(), Leaf: r.flag(), Leaves: r.num(), Verdict: r.str(), Evidence: r.str(), Format: r.str(),
+			AgeMS: r.signed(), SilentMS: r.signed(), Leaf: r.flag(), Leaves: r.num(), Verdict: r.str(), Evidence: r.str(), Format: r.str(), JudgedMS: r.signed(),
 		})
 		return r.err
 	})
@@ -139,7 +148,7 @@ func LoadTop(ctx context.Context, q Querier, before *Top, limit int, now time.Ti
 	}
 	err = q.Each(ctx, `
 		SELECT if(state = 'silent', 'running', state) AS does, toString(kind), count(), toUInt64(max(age_ms))
-		FROM v_open_spans GROUP BY does, kind ORDER BY indexOf(['running', 'waiting', 'stuck'], does), kind`, nil, func(v []any) error {
+		FROM v_open_spans GROUP BY does, kind ORDER BY indexOf(['stuck', 'waiting', 'running'], does), kind`, nil, func(v []any) error {
 		r := reader{values: v}
 		t.Open = append(t.Open, OpenKind{State: r.str(), Kind: r.str(), Count: r.num(), Oldest: r.num()})
 		return r.err
@@ -203,7 +212,7 @@ func (t *Top) Write(out io.Writer, st Style) error {
 		p.line("", p.bold(part))
 	}
 	p.line("", "")
-	p.line("", p.dim(fmt.Sprintf("%-20s %8s %10s %9s %9s %9s %8s  %s", "source", "streams", "messages", "msg/s", "MB read", "kB/s", "problems", "account drawn")))
+	p.line("", p.dim(fmt.Sprintf("%-20s %8s %10s %9s %9s %9s %8s  %s", "source", "streams", "messages", "msg/s", "MB read", "kB/s", "problems", "updated")))
 	for _, s := range t.Sources {
 		line := fmt.Sprintf("%-20s %8d %10d %9.1f %9.1f %9.1f %8d  %s ago", Clip(s.Source, 20), s.Streams, s.Messages, s.MessageRate, float64(s.Bytes)/1e6, s.ByteRate/1e3,
 			s.Problems, Span(max(0, t.Now.Sub(s.Last))))
@@ -216,7 +225,7 @@ func (t *Top) Write(out io.Writer, st Style) error {
 	for _, state := range []struct {
 		name, words string
 		works       []OpenWork
-	}{{Running, "running", t.Running}, {Waiting, "waiting for a person", t.Waiting}, {Stuck, "stuck", t.Stuck}} {
+	}{{Stuck, "stuck", t.Stuck}, {Waiting, "waiting for a person", t.Waiting}, {Running, "running", t.Running}} {
 		var open []string
 		for _, k := range t.Open {
 			if k.State == state.name {
@@ -235,8 +244,8 @@ func (p *printer) works(list []OpenWork) {
 	}
 	for _, w := range list {
 		p.line("", fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", Span(w.Silent()), Span(w.Age()), w.Verdict, Clip(w.Name, 34), Clip(w.Actor(), 20), Clip(w.SessionID, 14), w.TraceID))
-		if w.Evidence != "" {
-			p.line("", p.dim(fmt.Sprintf("%20s %s", "", Clip(w.Evidence, max(40, p.Width-21)))))
+		if why := w.Reason(); why != "" {
+			p.line("", p.dim(fmt.Sprintf("%20s %s", "", Clip(why, max(40, p.Width-21)))))
 		}
 		if act := w.Advice(); act != "" {
 			p.line("", fmt.Sprintf("%20s %s", "", Clip(act, max(40, p.Width-21))))

@@ -74,6 +74,33 @@ func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, n
 	return t, err
 }
 
+// LoadTurn is LoadTrace, or reads the latest turn of the session that has the id or begins so.
+func LoadTurn(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
+	t, none := LoadTrace(ctx, q, id, prices, now)
+	if !errors.Is(none, ErrNoTrace) {
+		return t, none
+	}
+	session, err := resolve(ctx, q, id)
+	if errors.Is(err, ErrNoSession) {
+		return nil, none
+	} else if err != nil {
+		return nil, err
+	}
+	trace := ""
+	err = q.Each(ctx, `SELECT trace_id FROM v_turns WHERE session_id = {id:String} ORDER BY ts DESC, trace_id LIMIT 1`, map[string]string{"id": session}, func(v []any) error {
+		r := reader{values: v}
+		trace = r.str()
+		return r.err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("session %s: turns: %w", session, err)
+	case trace == "":
+		return nil, fmt.Errorf("session %s has no turns", session)
+	}
+	return LoadTrace(ctx, q, trace, prices, now)
+}
+
 // ErrNoTrace is wrapped by LoadTrace's error for a trace that is not there.
 var ErrNoTrace = errors.New("there is none")
 
@@ -109,18 +136,70 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 }
 
 func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
-	if prices == nil {
-		prices = price.Default()
-	}
-	t := &Trace{ID: id, Works: make(map[string]*Work), zone: now.Location()}
+	t := newTrace(id, now)
 	if err := t.read(ctx, q, id, now); err != nil {
 		return nil, fmt.Errorf("trace %s: %w", id, err)
 	}
+	return t, t.complete(ctx, q, prices, now)
+}
+
+func newTrace(id string, now time.Time) *Trace {
+	return &Trace{ID: id, Works: make(map[string]*Work), zone: now.Location()}
+}
+
+// complete adds to the spans of the trace what is apart, and arranges all.
+func (t *Trace) complete(ctx context.Context, q Querier, prices *price.Table, now time.Time) error {
+	if prices == nil {
+		prices = price.Default()
+	}
 	if err := t.addLinked(ctx, q, now); err != nil {
-		return nil, fmt.Errorf("trace %s: %w", id, err)
+		return fmt.Errorf("trace %s: %w", t.ID, err)
 	}
 	t.arrange(prices)
-	return t, nil
+	return nil
+}
+
+// shortTrace is how many spans of each trace are read together with those of others.
+const shortTrace = 4_000
+
+// loadTraces calls use with each of the traces, in any order. A query costs a store more than the rows of a turn, so short
+// traces are read together; longer ones one by one, and one is held at a time.
+func loadTraces(ctx context.Context, q Querier, ids []string, prices *price.Table, now time.Time, use func(*Trace) error) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	found := make(map[string]*Trace, len(ids))
+	err := readSpans(ctx, q, ids, shortTrace, now, func(trace string, w *Work) {
+		t := found[trace]
+		if t == nil {
+			t = newTrace(trace, now)
+			found[trace] = t
+		}
+		t.add(w)
+	})
+	if err != nil {
+		return fmt.Errorf("traces: %w", err)
+	}
+	for _, id := range ids {
+		t := found[id]
+		switch {
+		case t == nil: // it was taken back meanwhile
+			continue
+		case len(t.works) >= shortTrace: // there may be more of it
+			delete(found, id)
+			if t, err = loadTrace(ctx, q, id, prices, now); err != nil {
+				return err
+			}
+		default:
+			if err := t.complete(ctx, q, prices, now); err != nil {
+				return err
+			}
+		}
+		if err := use(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // arrange makes the tree of the works, with the cost of each.
@@ -168,19 +247,21 @@ func (t *Trace) who(n *blame.Node, agent string) {
 	}
 }
 
-// spansSQL reads the spans of a trace: Earshot's own from the table, because the view of it makes a
+// spansSQL reads the spans of traces, of each at most so many: Earshot's own from the table, because the view of it makes a
 // map of each span's attributes, and those that agents sent.
 var spansSQL = `
-	SELECT lower(hex(span_id)), if(empty(parent_span_id), '', lower(hex(parent_span_id))), toString(kind), toString(tool_name), toString(agent_name), toString(delegate_to),
+	SELECT * FROM
+	(
+	SELECT lower(hex(trace_id)) AS trace, lower(hex(span_id)), if(empty(parent_span_id), '', lower(hex(parent_span_id))), toString(kind), toString(tool_name), toString(agent_name), toString(delegate_to),
 		toString(if(response_model != '', response_model, request_model)), toUnixTimestamp64Nano(ts), toInt64(duration_ns), toInt64(first_token_ns), toString(state),
 		toUInt8(async), toString(outcome), toString(multiIf(outcome != 'error', '', error_type = '', '_OTHER', error_type)), if(outcome = 'error', status_message, ''),
 		toString(link_method), session_id, events.time, CAST(events.name, 'Array(String)'), CAST(events.attributes, 'Array(Map(String, String))'), child_run_id,
 		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cache_write_1h_tokens, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != ''),
 		if(agent_name = '', toString(format), ''), ` + originsSQL("attributes") + `
 	FROM spans FINAL
-	WHERE lower(hex(trace_id)) = {trace:String} AND name != ''
+	WHERE lower(hex(trace_id)) IN ({traces:Array(String)}) AND name != ''
 	UNION ALL
-	SELECT SpanId, ParentSpanId, toString(Kind), toString(ToolName), toString(AgentName), SpanAttributes['earshot.delegate.to'],
+	SELECT TraceId, SpanId, ParentSpanId, toString(Kind), toString(ToolName), toString(AgentName), SpanAttributes['earshot.delegate.to'],
 		toString(Model), toUnixTimestamp64Nano(Timestamp), toInt64(Duration), toInt64(1e9 * toFloat64OrZero(SpanAttributes['gen_ai.response.time_to_first_chunk'])), '',
 		0, toString(Outcome), SpanAttributes['error.type'], StatusMessage,
 		'', SessionId, Events.Timestamp, CAST(Events.Name, 'Array(String)'), CAST(Events.Attributes, 'Array(Map(String, String))'), '',
@@ -194,7 +275,8 @@ var spansSQL = `
 			toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_creation.input_tokens']) + toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_write.input_tokens']) AS written,
 			toUInt64OrZero(SpanAttributes['gen_ai.usage.reasoning.output_tokens']) AS reasoning
 		FROM agent_spans FINAL -- the convention's input contains the cached tokens, its output the reasoning
-		WHERE TraceId = {trace:String}
+		WHERE TraceId IN ({traces:Array(String)})
+	)
 	)`
 
 // add adds a work, unless its span is there.
@@ -206,9 +288,18 @@ func (t *Trace) add(s *Work) {
 }
 
 func (t *Trace) read(ctx context.Context, q Querier, id string, now time.Time) error {
-	err := q.Each(ctx, spansSQL, map[string]string{"trace": id}, func(v []any) error {
+	return readSpans(ctx, q, []string{id}, 0, now, func(_ string, w *Work) { t.add(w) })
+}
+
+// readSpans calls add with the spans of traces, of each at most that many; 0: all.
+func readSpans(ctx context.Context, q Querier, traces []string, most int, now time.Time, add func(trace string, w *Work)) error {
+	sql := spansSQL
+	if most > 0 {
+		sql += fmt.Sprintf("\n\tLIMIT %d BY trace", most)
+	}
+	err := q.Each(ctx, sql, map[string]string{"traces": "['" + strings.Join(traces, "','") + "']"}, func(v []any) error {
 		r := reader{values: v}
-		s := &Work{}
+		trace, s := r.str(), &Work{}
 		s.ID, s.Parent = r.str(), r.str()
 		kind, tool, agent, to, model := r.str(), r.str(), r.str(), r.str(), r.str()
 		s.Start = r.signed()
@@ -258,7 +349,7 @@ func (t *Trace) read(ctx context.Context, q Querier, id string, now time.Time) e
 		facts.on(&s.Span)
 		s.findings(facts)
 		s.events(facts)
-		t.add(s)
+		add(trace, s)
 		return nil
 	})
 	if err != nil {

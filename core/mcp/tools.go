@@ -146,7 +146,7 @@ func (m *Server) stuck(ctx context.Context, in stuckArgs, a *answer) (string, er
 		}
 		a.line("%s: %s", s.words, cmp.Or(strings.Join(open, ", "), "nothing"))
 		for _, w := range s.list {
-			a.line("- %s %s of %s: %s, silent %s, age %s. %s", w.Kind, inspect.Clip(w.Name, 80), inspect.Clip(w.Actor(), 60), w.Verdict, inspect.Span(w.Silent()), inspect.Span(w.Age()), inspect.Clip(w.Evidence, 300))
+			a.line("- %s %s of %s: %s, silent %s, age %s. %s", w.Kind, inspect.Clip(w.Name, 80), inspect.Clip(w.Actor(), 60), w.Verdict, inspect.Span(w.Silent()), inspect.Span(w.Age()), inspect.Clip(w.Reason(), 320))
 			if act := w.Advice(); act != "" {
 				a.line("  to do: %s Its session is %s.", act, inspect.Clip(w.SessionID, 100))
 			}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -120,6 +121,17 @@ func TestAPageShowsItsHeadFirst(t *testing.T) {
 	}
 }
 
+// whenFlushed calls then when a part of the answer is sent.
+type whenFlushed struct {
+	*httptest.ResponseRecorder
+	then func()
+}
+
+func (w whenFlushed) Flush() {
+	w.ResponseRecorder.Flush()
+	w.then()
+}
+
 // TestForeignIDsArePrintable: the id in the address of a page is an agent's own, and does not turn the text around it,
 // neither in the title that is shown while the page is loaded nor in the error that follows.
 func TestForeignIDsArePrintable(t *testing.T) {
@@ -130,8 +142,8 @@ func TestForeignIDsArePrintable(t *testing.T) {
 		t.Fatal(err)
 	}
 	loading := httptest.NewRequest(http.MethodGet, "http://"+local+"/session/"+url.PathEscape(id), nil)
-	time.AfterFunc(10*u.soon, func() { close(g.open) })
-	w := httptest.NewRecorder()
+	w := whenFlushed{httptest.NewRecorder(), sync.OnceFunc(func() { close(g.open) })}
+	defer time.AfterFunc(10*time.Second, w.then).Stop() // if the head is never sent
 	u.ServeHTTP(w, loading)
 	if !strings.Contains(w.Body.String(), "<h1>"+inspect.Clip("Conversation gr\u00fc\u00df\u202egnp", 100)) {
 		t.Errorf("while it is loaded:\n%s", w.Body)

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,6 +53,14 @@ type Tool struct {
 	Share                   int // of the time in tools, percent
 }
 
+// Part is the share in words.
+func (t Tool) Part() string {
+	if t.Share == 0 && t.Together > 0 {
+		return "<1%"
+	}
+	return strconv.Itoa(t.Share) + "%"
+}
+
 type toolsPage struct {
 	List    []Tool
 	Filters filters
@@ -94,7 +103,7 @@ func (p *toolsPage) load(ctx context.Context, q Querier, s address.State) error 
 	})
 	for i := range p.List {
 		if all > 0 {
-			p.List[i].Share = int(100 * p.List[i].Together / all)
+			p.List[i].Share = int((200*p.List[i].Together + all) / (2 * all))
 		}
 	}
 	return err

@@ -174,7 +174,11 @@ func (r slowRow) Usual() string {
 	if r.Trend == nil || r.Trend.Count < 4 || r.Trend.P50 <= 0 {
 		return ""
 	}
-	if times := float64(r.Wall) / float64(r.Trend.P50); times >= 1.5 {
+	took := r.Wall
+	if r.WorkedMS > 0 { // the trend, as the boards, is of the runs
+		took = time.Duration(r.WorkedMS) * time.Millisecond
+	}
+	if times := float64(took) / float64(r.Trend.P50); times >= 1.5 {
 		return fmt.Sprintf("%.1f times the median of %s", times, inspect.Span(r.Trend.P50))
 	}
 	return "the median is " + inspect.Span(r.Trend.P50)

@@ -108,10 +108,10 @@ func (f flaky) Each(ctx context.Context, sql string, params map[string]string, r
 
 func TestPages(t *testing.T) {
 	open := [][]any{
-		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1), "healthy", "", "legion"},
-		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1), "waiting_permission", "ask has waited 1 s", "legion"},
-		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "", int64(900_000), int64(600_000), true, uint64(1), "tool_running", "sound has run 15 min", "legion"},
-		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1), "tool_running", "sound has run 15 min", "legion"},
+		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1), "healthy", "", "legion", int64(0)},
+		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1), "waiting_permission", "ask has waited 1 s", "legion", int64(2_000)},
+		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "", int64(900_000), int64(600_000), true, uint64(1), "tool_running", "sound has run 15 min", "legion", int64(60_000)},
+		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1), "tool_running", "sound has run 15 min", "legion", int64(60_000)},
 	}
 	for path, c := range map[string]struct {
 		q    canned
@@ -121,7 +121,7 @@ func TestPages(t *testing.T) {
 		"/":                     {canned{}, 200, []string{"No delegation yet", "No conversation yet"}},
 		"/sessions?search=tide": {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
 		"/tools":                {canned{}, 200, []string{"No tool call has ended in this range"}},
-		"/now":                  {canned{"v_open_spans\n\t\tWHERE (leaf": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<", "(legion)"}},
+		"/now":                  {canned{"v_open_spans\n\t\tWHERE (leaf": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<", "(legion)", "sound has run 15 min (as of 1m00s ago)"}},
 		"/session/x":            {canned{}, 404, []string{"Not Found"}},
 		"/assets/style.css":     {canned{}, 200, []string{"color-scheme: light dark"}},
 		"/assets/keys.js":       {canned{}, 200, []string{"use strict"}},
@@ -293,5 +293,27 @@ func TestTurnsAreNumberedAsPeopleCount(t *testing.T) {
 	}
 	if alone := newSession(c, httptest.NewRequest(http.MethodGet, "/session/x?turn=4", nil)); len(alone.Turns) != 1 || alone.Turns[0].Number != 2 {
 		t.Errorf("the fourth part alone: %+v", alone.Turns)
+	}
+}
+
+// TestUsualComparesRuns: the median is that of the delegates' runs, so what is compared with it is the run's time, and not
+// that which a caller waited for a result that was reported late.
+func TestUsualComparesRuns(t *testing.T) {
+	row := slowRow{SlowDelegation: inspect.SlowDelegation{Wall: 100 * time.Second, WorkedMS: 20_000}, Trend: &inspect.Trend{Count: 5, P50: 20 * time.Second}}
+	if got := row.Usual(); got != "the median is 20s" {
+		t.Error(got)
+	}
+	row.WorkedMS = 0 // it still runs
+	if got := row.Usual(); got != "5.0 times the median of 20s" {
+		t.Error(got)
+	}
+}
+
+// TestPartOfTools: what took time is never nothing.
+func TestPartOfTools(t *testing.T) {
+	for want, tool := range map[string]Tool{"<1%": {Together: time.Second}, "0%": {}, "12%": {Together: time.Second, Share: 12}} {
+		if got := tool.Part(); got != want {
+			t.Errorf("%+v: %s, want %s", tool, got, want)
+		}
 	}
 }

@@ -32,7 +32,7 @@ function format(unit, n) {
     case "ms": return span(n);
     case "s": return span(n * 1000);
     case "bytes": return scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"], " ");
-    case "percentunit": return digits(n * 100) + " %";
+    case "percentunit": return digits(n * 100) + "%";
     case "currencyUSD": return n && Math.abs(n) < 0.01 ? "$" + n.toPrecision(2) : Math.abs(n) < 1000 ? "$" + n.toFixed(2) : "$" + scaled(n, 1000, ["", "k", "M", "G"], "");
   }
   return Number.isInteger(n) && Math.abs(n) < 10000 ? String(n) : scaled(n, 1000, ["", "k", "M", "G", "T"], "");

@@ -19,8 +19,8 @@ func TestNumbersHaveUnits(t *testing.T) {
 		want string
 	}{
 		{"ms", 0, "0ms"}, {"ms", 0.25, "0.25ms"}, {"ms", 1500, "1.5s"}, {"ms", 125_000, "2m05s"}, {"s", 90, "1m30s"}, {"short", 9_999, "9999"},
-		{"short", 12_345, "12.3k"}, {"short", 0.5, "0.5"}, {"short", 1_500_000, "1.5M"}, {"bytes", 0, "0 B"}, {"bytes", 1536, "1.5 KiB"}, {"percentunit", 0.1234, "12.3 %"},
-		{"percentunit", 1, "100 %"}, {"currencyUSD", 12.5, "$12.50"}, {"currencyUSD", 0.00123, "$0.0012"}, {"currencyUSD", 0, "$0.00"}, {"currencyUSD", 12_500, "$12.5k"},
+		{"short", 12_345, "12.3k"}, {"short", 0.5, "0.5"}, {"short", 1_500_000, "1.5M"}, {"bytes", 0, "0 B"}, {"bytes", 1536, "1.5 KiB"}, {"percentunit", 0.1234, "12.3%"},
+		{"percentunit", 1, "100%"}, {"currencyUSD", 12.5, "$12.50"}, {"currencyUSD", 0.00123, "$0.0012"}, {"currencyUSD", 0, "$0.00"}, {"currencyUSD", 12_500, "$12.5k"},
 	} {
 		if got := Format(c.unit, c.n); got != c.want {
 			t.Errorf("%v %s is written %q, want %q", c.n, c.unit, got, c.want)
@@ -122,12 +122,12 @@ func TestChange(t *testing.T) {
 		better      int
 		want        Change
 	}{
-		{10_000, 12_000, -1, Change{"+20 %", "10s", "10000", "red"}},
-		{10_000, 5_000, -1, Change{"-50 %", "10s", "10000", "green"}},
-		{10_000, 12_000, 1, Change{"+20 %", "10s", "10000", "green"}},
-		{10_000, 12_000, 0, Change{"+20 %", "10s", "10000", ""}},
-		{10_000, 10_000, -1, Change{"0 %", "10s", "10000", ""}},
-		{3_000, 4_000, 0, Change{"+33.3 %", "3.0s", "3000", ""}},
+		{10_000, 12_000, -1, Change{"+20%", "10s", "10000", "red"}},
+		{10_000, 5_000, -1, Change{"-50%", "10s", "10000", "green"}},
+		{10_000, 12_000, 1, Change{"+20%", "10s", "10000", "green"}},
+		{10_000, 12_000, 0, Change{"+20%", "10s", "10000", ""}},
+		{10_000, 10_000, -1, Change{"0%", "10s", "10000", ""}},
+		{3_000, 4_000, 0, Change{"+33.3%", "3.0s", "3000", ""}},
 	} {
 		if got := *NewChange(c.before, c.now, "ms", c.better); got != c.want {
 			t.Errorf("%v to %v: %+v, want %+v", c.before, c.now, got, c.want)

@@ -119,7 +119,7 @@ func Format(unit string, n float64) string {
 	case "bytes":
 		return scaled(n, 1024, " ", "B", "KiB", "MiB", "GiB", "TiB")
 	case "percentunit":
-		return digits(n*100) + " %"
+		return digits(n*100) + "%"
 	case "currencyUSD":
 		switch a := math.Abs(n); {
 		case a != 0 && a < 0.01:

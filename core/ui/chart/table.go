@@ -110,7 +110,7 @@ type Change struct {
 // NewChange compares two numbers, of which more is better (1), worse (-1) or neither (0).
 func NewChange(before, now float64, unit string, better int) *Change {
 	percent := (now - before) / before * 100
-	c := &Change{Percent: digits(percent) + " %", Text: Format(unit, before), Exact: Exact(before)}
+	c := &Change{Percent: digits(percent) + "%", Text: Format(unit, before), Exact: Exact(before)}
 	if percent > 0 {
 		c.Percent = "+" + c.Percent
 	} else {

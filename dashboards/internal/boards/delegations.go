@@ -144,12 +144,12 @@ LIMIT 1000`)).
 		Field("arc__failed", grafana.Property{ID: "color", Value: map[string]any{"mode": "fixed", "fixedColor": "red"}}).
 		Empty("No delegation in this range"))
 	d.Row(9,
-		grafana.Table("Stuck now", "Open spans with a verdict that is neither healthy nor a wait for a person, the longest silent first.", sql(`
-SELECT verdict AS Verdict, evidence AS Evidence, kind AS Kind, name AS What, `+agent+` AS Agent, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
+		grafana.Table("Stuck now", "Open spans with a verdict that is neither healthy nor a wait for a person, the longest silent first. The evidence has the figures of the moment when the verdict was made: Judged is how long ago that was.", sql(`
+SELECT verdict AS Verdict, evidence AS Evidence, judged_ms AS Judged, kind AS Kind, name AS What, `+agent+` AS Agent, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
 FROM v_open_spans
 WHERE `+leaves("stuck")+picked("format", "agent")+`
 ORDER BY Silent DESC, Trace
-LIMIT 100`)).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).
+LIMIT 100`)).Field("Judged", grafana.Unit("ms")).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).
 			Width(12).Empty("Nothing is stuck"),
 		grafana.Table("Delegations in flight", "The oldest first.", sql(`
 SELECT ts AS Started, `+agent+` AS Caller, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
