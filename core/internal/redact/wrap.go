@@ -45,7 +45,9 @@ func (c recording) Record(ctx context.Context, f *frame.Frame) error {
 
 // frame redacts a frame. Its data may then lie elsewhere.
 func (r *Redactor) frame(f *frame.Frame) {
-	f.Data = r.Bytes(f.Data)
+	if f.Clean = r.clean(f.Data); !f.Clean {
+		f.Data = r.Bytes(f.Data)
+	}
 	if len(f.Name) >= shortest || len(r.patterns) > 0 {
 		f.Name = r.String(f.Name)
 	}
@@ -98,6 +100,9 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 		names = names || b.Frames[i].Name != "" || b.Frames[i].ID != "" || encoded(b.Frames[i].Data)
 	}
 	if !names && !r.mayHold(b.Data) {
+		for i := range b.Frames {
+			b.Frames[i].Clean = true
+		}
 		return b
 	}
 	frames := make([]frame.Frame, len(b.Frames))
@@ -113,6 +118,7 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 		size += len(f.Data)
 	}
 	if !changed {
+		copy(b.Frames, frames)
 		return b
 	}
 	out := &frame.Batch{Data: make([]byte, 0, size), Frames: frames, Written: b.Written, Backlog: b.Backlog}
