@@ -89,7 +89,7 @@ func (d *Delivery) SetDefaults() {
 	*d = Delivery{
 		FlushInterval: spec.Duration(time.Second),
 		BatchRows:     50_000,
-		BatchBytes:    16 << 20,
+		BatchBytes:    8 << 20,
 		MaxInFlight:   16 << 20,
 		RetryMin:      spec.Duration(200 * time.Millisecond),
 		RetryMax:      spec.Duration(30 * time.Second),

@@ -52,7 +52,9 @@ type Frame struct {
 	Kind Kind
 	// FromClient: the client sent it, for transports that carry both directions.
 	FromClient bool
-	Name       string // SSE event type; "METHOD path" of a request; empty otherwise
+	// Clean: its data were searched for secrets, and have none.
+	Clean bool
+	Name  string // SSE event type; "METHOD path" of a request; empty otherwise
 	// ID is the id of an SSE event. Of a request it is the headers in which the agent identifies it, a JSON object of their
 	// names in lower case, without credentials, and with them the provider's request-id of the response. Empty when there is none.
 	ID   string

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -297,6 +298,9 @@ func (s *Store) pack(g *Group) []byte {
 
 // Commit makes the changes durable, one after the other, all of them or none.
 func (s *Store) Commit(deltas ...Delta) error {
+	if !slices.ContainsFunc(deltas, func(d Delta) bool { return len(d.Streams)+len(d.Forget)+len(d.Groups) > 0 }) {
+		return nil
+	}
 	err := s.update(func(tx *bbolt.Tx) error {
 		for i := range deltas {
 			if err := s.apply(tx, &deltas[i]); err != nil {

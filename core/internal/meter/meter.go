@@ -182,12 +182,14 @@ func (e *exemplars) of(batch uint64, v float64, t msg.TraceID, s msg.SpanID) con
 
 func (m *Meter) span(s *msg.Span) {
 	id := binary.BigEndian.Uint64(s.ID[:])
-	names := modelsOf(s)
-	if known, _ := m.counted.models.Get(id); known != names {
-		m.counted.models.Set(id, models{strings.Clone(names.requested), strings.Clone(names.responded)})
-	}
-	if s.Kind == msg.SpanChat && !s.Usage.IsZero() && m.counted.responses.Add(id, struct{}{}) {
-		m.response(s.TraceID, s.ID, m.labels.usage(m.labels.usageKey(s, names)), s.Usage)
+	if s.Kind != msg.SpanTool && s.Kind != msg.SpanDelegation { // no usage message is of a call
+		names := modelsOf(s)
+		if known, _ := m.counted.models.Get(id); known != names {
+			m.counted.models.Set(id, models{strings.Clone(names.requested), strings.Clone(names.responded)})
+		}
+		if s.Kind == msg.SpanChat && !s.Usage.IsZero() && m.counted.responses.Add(id, struct{}{}) {
+			m.response(s.TraceID, s.ID, m.labels.usage(m.labels.usageKey(s, names)), s.Usage)
+		}
 	}
 	if !m.counted.spans.Add(id, struct{}{}) {
 		return

@@ -99,6 +99,17 @@ func (d *decode) index(i int32) (int, bool) {
 	return int(i), int(i) < len(d.batch.Frames)
 }
 
+// cleanAt returns the data of the decoder's i-th frame, if that is clean; else nil.
+func (d *decode) cleanAt(i int32) []byte {
+	if d == nil {
+		return nil
+	}
+	if at, ok := d.index(i); ok && d.batch.Frames[at].Clean {
+		return d.batch.Frames[at].Data
+	}
+	return nil
+}
+
 func (d *decode) attempt() attempt {
 	a := d.at(atFrames)
 	a.from, a.to = d.batch.Frames[0].Pos, d.batch.End()

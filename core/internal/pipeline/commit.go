@@ -42,8 +42,10 @@ type committer struct {
 	anchors   []*account          // whose anchor was used and is not durable yet
 	held      atomic.Int32        // batches whose memory is in use by exporters
 	submitted atomic.Int32        // batches that are not committed yet
+	durable   *atomic.Bool        // set when the next checkpoint is durable
 	started   time.Time           // when the pipeline was made
 	closed    time.Time           // when a batch was closed last
+	checked   time.Time           // when one with a checkpoint was
 
 	interval time.Duration // see Pipeline.SetFlushInterval
 	urgent   bool          // a stream has ended that may be gone: Settings.FlushInterval holds
@@ -69,7 +71,7 @@ func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Check
 	// The part of the first slices that is not used is virtual memory only.
 	k.pool.messages = int(min(s.BatchBytes/messageBytes, int64(s.BatchRows)))
 	k.pool.spans = k.pool.messages / 2
-	k.batch = newCommitBatch()
+	k.batch, k.durable = new(commitBatch), new(atomic.Bool)
 	k.started = time.Now()
 	k.closed = k.started
 	k.interval = s.FlushInterval
@@ -82,11 +84,7 @@ type commitBatch struct {
 	bytes  int64     // of the frames' buffers
 	read   int64     // of the frames
 	began  time.Time // when the first row was added
-
-	durable *atomic.Bool // rows and checkpoint are
 }
-
-func newCommitBatch() *commitBatch { return &commitBatch{durable: new(atomic.Bool)} }
 
 func (k *committer) empty() bool { return k.batch.began.IsZero() }
 
@@ -147,7 +145,7 @@ func (k *committer) touch(a *account) {
 func (k *committer) end(a *account) {
 	a.record.Closed = true
 	k.touch(a)
-	k.ended[a.stream.name] = ended{a, k.batch.durable}
+	k.ended[a.stream.name] = ended{a, k.durable}
 }
 
 // known returns the record of a stream, and whether its anchor is durable. ok is false when the stream is new.
@@ -192,7 +190,7 @@ func (k *committer) forgetStream(name uint64, r checkpoint.Stream) {
 	}
 	delete(k.changed, name)
 	k.forgotten = append(k.forgotten, r)
-	k.ended[name] = ended{nil, k.batch.durable}
+	k.ended[name] = ended{nil, k.durable}
 }
 
 // backlog reports whether the batch was filled by traffic that was there before it was read: live
@@ -271,44 +269,34 @@ type closing struct {
 	committed func() // called when rows and checkpoint are durable; may be nil
 }
 
-// close ends the batch: its rows and its checkpoint go to the sink, together.
+// close ends the batch: its rows go to the sink, and with them the checkpoint that holds once
+// they are with the exporters.
+//
+// In a backlog one batch follows another several times a second, and a checkpoint has the whole
+// state of every session that changed: there is one each flush interval. What is decoded again
+// after a crash because of that has the same rows.
 func (k *committer) close(ctx context.Context, how closing) error {
 	var d checkpoint.Delta
-	err := k.assembler.Commit(func(key string, open bool, state []byte) {
-		if !k.settings.erasedGroup(key) {
-			d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
+	now := time.Now()
+	checkpoints := !how.more || now.Sub(k.checked) >= k.settings.FlushInterval
+	if checkpoints {
+		if err := k.commitGroups(&d); err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
 	}
 	if err := k.commitAnchors(); err != nil {
 		return err
 	}
-	b := k.batch
+	b, durable := k.batch, k.durable
 	k.pool.note(&b.rows)
-	k.batch = newCommitBatch()
+	k.batch = new(commitBatch)
 	maps.DeleteFunc(k.ended, func(_ uint64, e ended) bool { return e.durable.Load() })
-	k.closed, k.urgent, k.more = time.Now(), false, how.more
-	maps.Copy(k.ledgers.pending, k.changed)
-	if how.more || how.committed != nil || k.ledgers.due(k.closed, k.settings.FlushInterval) {
-		due := k.ledgers.take(k.closed)
-		b.rows.Ledger = slices.Grow(b.rows.Ledger, len(due))
-		for _, a := range due {
-			row := a.ledger(k.closed.UnixNano(), k.started.UnixNano())
-			b.rows.Ledger = append(b.rows.Ledger, row)
-			a.record.Ledgered = row.Read
-			k.changed[a.stream.name] = a
-		}
+	k.closed, k.more = now, how.more
+	if checkpoints {
+		k.checked, k.urgent, k.durable = now, false, new(atomic.Bool)
+		k.addLedgers(&b.rows, how)
+		k.commitStreams(&d)
 	}
-	d.Streams = make([]checkpoint.Stream, 0, len(k.changed)+len(k.rewritten))
-	for _, a := range k.changed {
-		d.Streams = append(d.Streams, a.record)
-	}
-	clear(k.changed)
-	d.Groups, k.dropped = append(d.Groups, k.dropped...), nil
-	d.Streams, k.rewritten = append(d.Streams, k.rewritten...), nil
-	d.Forget, k.forgotten = k.forgotten, nil
 	b.rows.ID = batchID(&b.rows)
 	n := int64(b.rows.Len())
 	k.held.Add(1)
@@ -328,11 +316,50 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	return k.sink.Submit(ctx, &b.rows, d, how.more, release, func() {
 		k.progress.committed.Add(n)
 		k.submitted.Add(-1)
-		b.durable.Store(true)
+		if checkpoints {
+			durable.Store(true)
+		}
 		if how.committed != nil {
 			how.committed()
 		}
 	})
+}
+
+// commitGroups emits the spans of the sessions that changed, and adds their states to the checkpoint.
+func (k *committer) commitGroups(d *checkpoint.Delta) error {
+	return k.assembler.Commit(func(key string, open bool, state []byte) {
+		if !k.settings.erasedGroup(key) {
+			d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
+		}
+	})
+}
+
+// addLedgers adds the rows of accounts that are due.
+func (k *committer) addLedgers(rows *export.Batch, how closing) {
+	maps.Copy(k.ledgers.pending, k.changed)
+	if !how.more && how.committed == nil && !k.ledgers.due(k.closed, k.settings.FlushInterval) {
+		return
+	}
+	due := k.ledgers.take(k.closed)
+	rows.Ledger = slices.Grow(rows.Ledger, len(due))
+	for _, a := range due {
+		row := a.ledger(k.closed.UnixNano(), k.started.UnixNano())
+		rows.Ledger = append(rows.Ledger, row)
+		a.record.Ledgered = row.Read
+		k.changed[a.stream.name] = a
+	}
+}
+
+// commitStreams moves what has changed since the last checkpoint, beside the sessions, to this one.
+func (k *committer) commitStreams(d *checkpoint.Delta) {
+	d.Streams = make([]checkpoint.Stream, 0, len(k.changed)+len(k.rewritten))
+	for _, a := range k.changed {
+		d.Streams = append(d.Streams, a.record)
+	}
+	clear(k.changed)
+	d.Groups, k.dropped = append(d.Groups, k.dropped...), nil
+	d.Streams, k.rewritten = append(d.Streams, k.rewritten...), nil
+	d.Forget, k.forgotten = k.forgotten, nil
 }
 
 // closeNow ends the batch. The channel is closed when rows and checkpoint are durable.

@@ -222,3 +222,51 @@ func TestAccountsOfAnEarlierProcess(t *testing.T) {
 		t.Error("still pending")
 	}
 }
+
+// recordedDeltas is a sink that takes every batch, and keeps the checkpoints.
+type recordedDeltas []checkpoint.Delta
+
+func (s *recordedDeltas) Submit(_ context.Context, _ *export.Batch, d checkpoint.Delta, _ bool, released, committed func()) error {
+	*s = append(*s, d)
+	released()
+	committed()
+	return nil
+}
+
+// TestBacklogChecksSeldom: of the batches of a backlog those have a checkpoint that are a flush interval after one, and
+// the last. A stream that ended in between is known as it ended.
+func TestBacklogChecksSeldom(t *testing.T) {
+	sink := new(recordedDeltas)
+	p := New(Settings{FlushInterval: time.Hour}, nothingKnown{}, sink)
+	k := &p.core.commits
+	a := &account{stream: &stream{name: 1, feed: &Feed{source: "s", format: &format{name: "notes"}}}, record: checkpoint.Stream{Source: "s", Key: "k"}}
+	closeBatch := func(how closing) checkpoint.Delta {
+		t.Helper()
+		a.record.Pos += 10
+		k.touch(a)
+		k.addMessage(&msg.Message{})
+		if err := k.close(t.Context(), how); err != nil {
+			t.Fatal(err)
+		}
+		return (*sink)[len(*sink)-1]
+	}
+	if d := closeBatch(closing{more: true}); len(d.Streams) != 1 || d.Streams[0].Pos != 10 {
+		t.Errorf("the first: %+v", d)
+	}
+	k.end(a)
+	for range 2 {
+		if d := closeBatch(closing{more: true}); len(d.Streams)+len(d.Groups)+len(d.Forget) != 0 {
+			t.Errorf("between: %+v", d)
+		}
+	}
+	if r, _, ok, err := k.known(1, "s", "k"); !ok || err != nil || r.Pos != 30 || !r.Closed {
+		t.Errorf("a stream that ended: %+v, %t, %v", r, ok, err)
+	}
+	k.checked = k.checked.Add(-2 * time.Hour)
+	if d := closeBatch(closing{more: true}); len(d.Streams) != 1 || d.Streams[0].Pos != 40 {
+		t.Errorf("an interval later: %+v", d)
+	}
+	if d := closeBatch(closing{}); len(d.Streams) != 1 || d.Streams[0].Pos != 50 || len(k.changed) != 0 {
+		t.Errorf("the last: %+v", d)
+	}
+}

@@ -2,7 +2,8 @@
 // assembler to delivery, and keeps the account of every byte.
 //
 // Frames enter at Feed and stream, which implement source.Sink and source.Stream. Commit
-// batches leave at Sink, each with the checkpoint that holds once the exporters have it.
+// batches leave at Sink, with the checkpoint that holds once the exporters have them: each of
+// live traffic, and of a backlog one in each flush interval.
 //
 // # The life of a frame, and the files in its order
 //

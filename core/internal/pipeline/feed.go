@@ -18,7 +18,9 @@ import (
 // Redactor removes secrets from the messages that a decoder made of the frames. It changes neither
 // ids nor keys, and does the same each time.
 type Redactor interface {
-	Message(*msg.Message)
+	// Message redacts a message. clean are the data of a frame that was found clean, in which texts
+	// of the message may lie; nil when there is none.
+	Message(m *msg.Message, clean []byte)
 	String(string) string
 	// Payload redacts a frame that could not be decoded.
 	Payload([]byte) []byte
@@ -89,13 +91,15 @@ func (f *Feed) SetServer(server string) { f.server = server }
 // the source is read.
 func (f *Feed) SetRedactor(r Redactor) { f.second = r }
 
-// redact redacts the answer of a decoder: the messages, and its words about the input.
-func (f *Feed) redact(r *wire.Result) {
+// redact redacts the answer to a command: the messages, and the decoder's words about the input.
+func (f *Feed) redact(cmd command, r *wire.Result) {
 	if f.second == nil {
 		return
 	}
+	d, _ := cmd.(*decode)
 	for i := range r.Messages {
-		f.second.Message(&r.Messages[i])
+		m := &r.Messages[i]
+		f.second.Message(m, d.cleanAt(m.Frame))
 	}
 	for i := range r.Problems {
 		r.Problems[i].Detail = f.second.String(r.Problems[i].Detail)

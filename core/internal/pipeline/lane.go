@@ -328,7 +328,7 @@ func (l *lane) deliver(ctx context.Context, resp *wire.Response, commands []comm
 			l.inbox.discard(cmd)
 			return fmt.Errorf("decoder %s: result of stream %d, expected %d", l.format, r.Stream, id)
 		}
-		cmd.target().stream.feed.redact(r)
+		cmd.target().stream.feed.redact(cmd, r)
 		if !l.answer(ctx, cmd, r) {
 			return ctx.Err()
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -184,7 +185,7 @@ func TestMessages(t *testing.T) {
 		for _, s := range names(&m) {
 			*s = "is " + aws
 		}
-		r.Message(&m)
+		r.Message(&m, nil)
 		for i, x := range texts(&m) {
 			if got := x.String(); got != "is [redacted:aws_access_key]" {
 				t.Errorf("text %d: %s", i, got)
@@ -200,7 +201,7 @@ func TestMessages(t *testing.T) {
 		t.Errorf("%d are counted", n)
 	}
 	m := msg.Message{Content: msg.Raw([]byte("clean")), Attrs: []msg.Attr{{Key: "employee", Value: "Ann"}, {Key: "employee"}, {Key: "db_password", Value: "hunter"}, {Key: "password", Value: "null"}, {Key: "x", Value: "clean"}}}
-	r.Message(&m)
+	r.Message(&m, nil)
 	var values []string
 	for _, a := range m.Attrs {
 		values = append(values, a.Value)
@@ -212,12 +213,12 @@ func TestMessages(t *testing.T) {
 		t.Error("a clean text was copied")
 	}
 	m.Content = msg.Raw([]byte("eyJlbXBsb3llZSI6ImhhcmJvdXIifQ=="))
-	if r.Message(&m); strings.Contains(m.Content.String(), "hhcmJvdXI") {
+	if r.Message(&m, nil); strings.Contains(m.Content.String(), "hhcmJvdXI") {
 		t.Error("a text in base64 is as it was")
 	}
 	short := newRedactor(t, Settings{Patterns: []Pattern{{"x", "x"}}})
 	m = msg.Message{Model: "x11"}
-	if short.Message(&m); m.Model != "[redacted:x]11" {
+	if short.Message(&m, nil); m.Model != "[redacted:x]11" {
 		t.Error(m.Model)
 	}
 }
@@ -241,7 +242,7 @@ func TestPolicies(t *testing.T) {
 		m := msg.Message{Content: msg.Plain("mail " + mail + " now"), Attachments: []msg.Attachment{{Name: "file.txt", URL: "https://x/"}}, Attrs: []msg.Attr{{Key: "x", Value: mail}, {Key: "y", Value: long}, {Key: "z", Value: long + "v"}, {Key: msg.AttrUnknownFields, Value: "{}"}}}
 		m.Tool.Arguments = msg.Plain("vale and VALE")
 		m.Agent.Name, m.Delegation.To, m.Tool.ErrorType = mail, mail, mail
-		f.Message(&m)
+		f.Message(&m, nil)
 		got := m.Content.String() + "|" + m.Tool.Arguments.String() + "|" + m.Attachments[0].Name + " " + m.Attachments[0].URL
 		for _, a := range m.Attrs {
 			got += "|" + a.Key + "=" + a.Value
@@ -337,5 +338,49 @@ func TestPatternInEscapes(t *testing.T) {
 	r := newRedactor(t, Settings{Patterns: []Pattern{{"boat", `Boat-[0-9]{4}`}}})
 	if got := string(r.Bytes([]byte(`["\u0042oat-1234"]`))); got != `["[redacted:boat]"]` {
 		t.Error(got)
+	}
+}
+
+// TestCleanFrame: a text that lies in a frame without secrets is redacted as it is without that knowledge, however it was cut
+// out of the frame.
+func TestCleanFrame(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"employee"}, Patterns: []Pattern{{"badge", `badge-\d{4}`}}})
+	for _, line := range []string{
+		`{"text":"no xAKIAIOSFODNN7EXAMPLE, nor AKIAIOSFODNN7EXAMPLEX or badg-1234","n":[1,"a\nb"]}`,
+		`{"text":"aGVsbG8gd29ybGQgYmFkZ2UtMTIzNCBpcyBoZXJl and more"}`,
+		`{"xemployee":"Ann","passwords":3,"a":{"employees":"Bo"}}`,
+	} {
+		data := []byte(line)
+		b := r.batch(&frame.Batch{Data: data, Frames: []frame.Frame{{Data: data}}})
+		if !b.Frames[0].Clean {
+			t.Fatalf("not clean: %s", line)
+		}
+		for from := range data {
+			for to := from + 1; to <= len(data); to++ {
+				for _, text := range []msg.Text{msg.Raw(data[from:to]), msg.Escaped(data[from:to])} {
+					got, want := msg.Message{Content: text}, msg.Message{Content: text}
+					r.Message(&got, data)
+					if r.Message(&want, nil); got.Content.String() != want.Content.String() {
+						t.Fatalf("%s: %q, and without the frame %q", data[from:to], got.Content.String(), want.Content.String())
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFramesAreMarkedClean: beside a frame with a secret the others are.
+func TestFramesAreMarkedClean(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	for _, lines := range [][]string{{"is fine", "so is this"}, {"is fine", "is " + aws}, {"eyJlbXBsb3llZSI6ImhhcmJvdXIifQ==", "is fine"}} {
+		in := &frame.Batch{}
+		for _, line := range lines {
+			in.Append(frame.Frame{}, []byte(line))
+		}
+		for i, f := range r.batch(in).Frames {
+			if want := !strings.Contains(lines[i], aws) && lines[i][0] != 'e'; f.Clean != want {
+				t.Errorf("%s: clean is %t", lines[i], f.Clean)
+			}
+		}
 	}
 }

@@ -1,17 +1,19 @@
 package redact
 
 import (
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // Message redacts a decoded message: a text that was streamed in pieces, encoded or escaped is
 // whole here. Ids and keys stay as they are: they join messages, and a replay must have the same.
-func (r *Redactor) Message(m *msg.Message) {
+// clean is data that were found clean before, and that texts may lie in; nil when there are none.
+func (r *Redactor) Message(m *msg.Message, clean []byte) {
 	if r == nil {
 		return
 	}
 	for _, t := range []*msg.Text{&m.Content, &m.Tool.Arguments, &m.Delegation.Task} {
-		r.message(t)
+		r.message(t, clean)
 	}
 	for _, s := range []*string{
 		&m.Agent.Name, &m.Tool.Name, &m.Tool.Server, &m.Tool.ErrorType, &m.Delegation.To, &m.Model, &m.Provider, &m.FinishReason,
@@ -39,7 +41,7 @@ func (r *Redactor) Message(m *msg.Message) {
 func (r *Redactor) Payload(b []byte) []byte { return r.Bytes(b) }
 
 // message redacts a text. One in which nothing is found still lies in its frame.
-func (r *Redactor) message(t *msg.Text) {
+func (r *Redactor) message(t *msg.Text, clean []byte) {
 	raw, quoted := t.Alias()
 	if raw == nil {
 		if s := t.String(); s != "" {
@@ -49,7 +51,7 @@ func (r *Redactor) message(t *msg.Text) {
 		}
 		return
 	}
-	if !r.mayHold(raw) && !encoded(raw) {
+	if within(clean, raw) && !encoded(raw) || r.clean(raw) {
 		return
 	}
 	if quoted {
@@ -58,6 +60,17 @@ func (r *Redactor) message(t *msg.Text) {
 	if out := r.Bytes(raw); len(out) == 0 || &out[0] != &raw[0] {
 		*t = msg.Plain(string(out))
 	}
+}
+
+// within reports whether a text lies in clean data and is no part of a longer word there, which
+// alone could be taken for a secret.
+func within(clean, text []byte) bool {
+	at, ok := frame.Offset(clean, text)
+	if !ok || len(text) == 0 || wordBefore(clean[:at]) {
+		return false
+	}
+	end := at + len(text)
+	return end == len(clean) || !word(clean[end])
 }
 
 // name redacts a short text.

@@ -90,9 +90,10 @@ func (r *Redactor) Filter(p Policy, count func(rule string, n int)) (*Filter, er
 	return f, nil
 }
 
-// Message applies the policy to a message whose secrets are gone then. Ids and keys stay.
-func (f *Filter) Message(m *msg.Message) {
-	f.r.Message(m)
+// Message applies the policy to a message whose secrets are gone then. Ids and keys stay. clean is
+// as for Redactor.Message.
+func (f *Filter) Message(m *msg.Message, clean []byte) {
+	f.r.Message(m, clean)
 	texts := []*msg.Text{&m.Content, &m.Tool.Arguments, &m.Delegation.Task}
 	if f.policy.Content != Full {
 		for _, t := range texts {

@@ -60,7 +60,7 @@ func TestTokensJoin(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := msg.Message{Content: msg.Plain(in)}
-		f.Message(&m)
+		f.Message(&m, nil)
 		_, out, _ := strings.Cut(m.Content.String(), "[")
 		return out
 	}

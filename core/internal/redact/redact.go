@@ -92,9 +92,12 @@ func (r *Redactor) Bytes(b []byte) []byte {
 	return out
 }
 
+// clean reports whether b has no secrets for certain.
+func (r *Redactor) clean(b []byte) bool { return !r.mayHold(b) && !encoded(b) }
+
 // String is Bytes of a string.
 func (r *Redactor) String(s string) string {
-	if r == nil || len(s) < 3 {
+	if r == nil || len(s) < 3 || r.clean([]byte(s)) {
 		return s
 	}
 	b := []byte(s)

@@ -45,7 +45,10 @@ func (c recording) Record(ctx context.Context, f *frame.Frame) error {
 
 // frame redacts a frame. Its data may then lie elsewhere.
 func (r *Redactor) frame(f *frame.Frame) {
-	if f.Data = r.Bytes(f.Data); f.CutOff() {
+	if f.Clean = r.clean(f.Data) && !f.CutOff(); !f.Clean {
+		f.Data = r.Bytes(f.Data)
+	}
+	if f.CutOff() {
 		kept := frame.WithoutCutWord(f.Data)
 		f.Data, f.Dropped = kept, f.Dropped+int64(len(f.Data)-len(kept))
 	}
@@ -102,6 +105,9 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 		names = names || f.Name != "" || f.ID != "" || f.CutOff() || encoded(f.Data)
 	}
 	if !names && !r.mayHold(b.Data) {
+		for i := range b.Frames {
+			b.Frames[i].Clean = true
+		}
 		return b
 	}
 	frames := make([]frame.Frame, len(b.Frames))
@@ -117,6 +123,7 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 		size += len(f.Data)
 	}
 	if !changed {
+		copy(b.Frames, frames)
 		return b
 	}
 	out := &frame.Batch{Data: make([]byte, 0, size), Frames: frames, Written: b.Written, Backlog: b.Backlog}

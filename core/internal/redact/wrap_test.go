@@ -90,6 +90,7 @@ func TestSinkReplacesBatches(t *testing.T) {
 			t.Errorf("frame %d: the source's buffer was written to: %s", i, before[i].Data)
 		}
 		f.Data, before[i].Data = nil, nil
+		before[i].Clean = in[i] == want[i]
 		if i == 0 {
 			before[i].Name = "POST /hook?token=[redacted:github_token]"
 		}

@@ -105,6 +105,9 @@ func (r *Response) SetBytes(b []byte) { r.buf = b }
 func (res *Result) Read(raw, data []byte) error {
 	clear(res.Messages)
 	*res = Result{Messages: res.Messages[:0], Problems: res.Problems[:0]}
+	if n := messagesIn(raw); n > cap(res.Messages) { // growing to it leaves as much again behind
+		res.Messages = make([]msg.Message, 0, n+n/8)
+	}
 	s := text{b: raw, s: string(raw)}
 	return fields(raw, func(num protowire.Number, v value) error {
 		switch num {
@@ -112,11 +115,7 @@ func (res *Result) Read(raw, data []byte) error {
 			res.Stream = v.num
 		case resultMessages:
 			n := len(res.Messages)
-			if n < cap(res.Messages) {
-				res.Messages = res.Messages[:n+1]
-			} else {
-				res.Messages = append(res.Messages, msg.Message{})
-			}
+			res.Messages = res.Messages[:n+1]
 			return s.readMessage(&res.Messages[n], v.bytes, data)
 		case resultProblems:
 			var p msg.Problem
@@ -151,4 +150,18 @@ func (res *Result) Read(raw, data []byte) error {
 		}
 		return nil
 	})
+}
+
+// messagesIn counts the messages of a result, as far as it can be read.
+func messagesIn(raw []byte) (n int) {
+	for len(raw) > 0 {
+		num, _, size, err := next(raw)
+		if err != nil {
+			break
+		}
+		if raw = raw[size:]; num == resultMessages {
+			n++
+		}
+	}
+	return n
 }
