@@ -19,35 +19,26 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// bin is the directory of the sidecar and its store: EARSHOT_TEST_BIN, or they are built.
-var bin = os.Getenv("EARSHOT_TEST_BIN")
+// bin is the directory of the executables: the collector, the sidecar and its store. They are
+// built once.
+var bin string
 
-// asCollector in the environment makes the executable of the tests the collector.
-const asCollector = "EARSHOT_TEST_AS_COLLECTOR"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asCollector) != "" {
-		main()
-		return
-	}
-	os.Exit(run(m))
-}
+func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if bin != "" {
-		return m.Run()
-	}
 	dir, err := os.MkdirTemp("", "earshot-collector-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-C", "../..", "-o", dir, "./cmd/earshot", "./cmd/earshot-store")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
-		return 1
+	for _, args := range [][]string{{"build", "-o", dir, "."}, {"build", "-C", "../..", "-o", dir, "./cmd/earshot", "./cmd/earshot-store"}} {
+		build := exec.Command("go", args...)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
 	}
 	bin = dir
 	return m.Run()
@@ -116,8 +107,7 @@ service:
     metrics: {receivers: [otlp], exporters: [otlp_http]}
 `, grpc, http, to))
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd, out, done := exec.CommandContext(ctx, os.Args[0], "--config", config), &buffer{}, make(chan struct{})
-	cmd.Env = append(os.Environ(), asCollector+"=1")
+	cmd, out, done := exec.CommandContext(ctx, filepath.Join(bin, "collector"), "--config", config), &buffer{}, make(chan struct{})
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
