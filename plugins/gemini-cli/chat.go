@@ -75,7 +75,7 @@ func (d *chat) message(v jsonv.Value) {
 	switch {
 	case typ.Equal("user"):
 		d.user(id, v, at)
-	case typ.Equal("gemini"):
+	case typ.In("gemini", "model"):
 		d.response(id, v, at)
 	case !typ.In("info", "warning", "error"):
 		d.Unknown(cmp.Or(ident.Of(typ), "message"), v)
@@ -147,7 +147,7 @@ func (d *chat) response(id string, v jsonv.Value, at conversation.Time) {
 			t.MarkRead()
 		}
 	}
-	content, calls := v.Get("content"), 0
+	content, calls := v.First("content", "parts"), 0
 	if text, files := gemini.Content(content); !text.IsZero() || len(files) > 0 {
 		if d.isNew(id) {
 			m := d.add(msg.Assistant, id, at)
@@ -156,13 +156,18 @@ func (d *chat) response(id string, v jsonv.Value, at conversation.Time) {
 		}
 		r.Last, d.Rests = id, true
 	}
+	unnamed := 0
 	for c := range v.Get("toolCalls").Elems() {
-		d.toolCall(r, c)
+		id := ident.Of(c.Get("id"))
+		if id == "" { // a tool that writes such chats has none
+			id = conversation.Ordinal(r.ID+"/call", &unnamed)
+		}
+		d.toolCall(r, c, id)
 		calls++
 	}
 	for p := range content.Elems() { // the model's history, which has calls before they have ended
 		if c := p.Get("functionCall"); c.Exists() {
-			d.toolCall(r, c)
+			d.toolCall(r, c, ident.Of(c.Get("id")))
 			calls++
 		} else if p.Get("thought").Bool() {
 			p.MarkRead() // as thoughts has it
@@ -178,8 +183,8 @@ func (d *chat) response(id string, v jsonv.Value, at conversation.Time) {
 }
 
 // toolCall decodes a call and, once it has ended, its result.
-func (d *chat) toolCall(r *conversation.Response, v jsonv.Value) {
-	id, agent, args := ident.Of(v.Get("id")), ident.Of(v.Get("agentId")), v.Get("args")
+func (d *chat) toolCall(r *conversation.Response, v jsonv.Value, id string) {
+	agent, args := ident.Of(v.Get("agentId")), v.Get("args")
 	name := cmp.Or(ident.Of(v.Get("name")), "unknown")
 	if id == "" {
 		d.Unknown("tool_call", v)

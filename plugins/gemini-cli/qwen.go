@@ -92,7 +92,7 @@ func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) 
 		text := p.Get("text")
 		switch c := p.Get("functionCall"); {
 		case c.Is(jsonv.Object):
-			d.toolCall(r, c)
+			d.toolCall(r, c, ident.Of(c.Get("id")))
 			calls++
 		case text.Is(jsonv.String) && p.Get("thought").Bool():
 			say(d, r, msg.Reasoning, conversation.Ordinal(id+"/thinking", &r.Thoughts), text)
