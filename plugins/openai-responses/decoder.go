@@ -204,7 +204,7 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	default:
 		x.Stop = ident.Of(status)
 	}
-	x.Beside(out, r, "moderation")
+	exchange.Notes(x, out, r, "moderation")
 	if u := r.Get("usage"); u.Is(jsonv.Object) {
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
 	}
