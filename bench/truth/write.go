@@ -21,7 +21,7 @@ type format struct {
 func formats() []format {
 	return []format{
 		claudeCode(), claudeStream(), codex(), codexExec(), geminiCLI(), pi("pi"), pi("openclaw"), legion(), openCode(),
-		anthropic(), openAIChat(), openAIResponses(), gemini(), ollama(), otel(), agUI(), agno(), mcp(),
+		anthropic(), openAIChat(), openAIResponses(), gemini(), geminiLive(), ollama(), otel(), agUI(), agno(), mcp(),
 		acp(), atif(), bedrock(), managedAgents(), vercelUI(), langGraph(),
 		cursor(), goose(), hermes(), copilot(), codexServer(),
 		copilotOTel(), claudeOTel(), codexOTel(), geminiOTel(),

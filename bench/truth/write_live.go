@@ -290,6 +290,61 @@ func gemini() format {
 	}}
 }
 
+// geminiLive writes a session of the Live API over a WebSocket, in which a text is asked and answered.
+func geminiLive() format {
+	return format{name: "gemini-live", lens: lens{
+		can: []feature{calls, parallel, failure, thoughts, interrupted, turns}, tokens: uncharged, heard: true,
+		calledAt: func(r *Response, _ *Work) float64 { return called(r) },
+	}, write: func(s *Scenario) []Stream {
+		t := &tape{Stream: Stream{Origin: "wss://generativelanguage.googleapis.com/ws/BidiGenerateContent", Live: true}}
+		ask := func(seconds float64, o object) {
+			t.add(seconds, frame.Frame{Kind: frame.Text, FromClient: true, Data: encode(o)})
+		}
+		answer := func(seconds float64, o object) {
+			t.add(seconds, frame.Frame{Kind: frame.Binary, Data: encode(o)})
+		}
+		said := func(seconds float64, part object) {
+			answer(seconds, object{"serverContent": object{"modelTurn": object{"role": "model", "parts": list{part}}}})
+		}
+		ask(0, object{"setup": object{"model": "models/gemini-9-flash-live", "generationConfig": object{"responseModalities": list{"TEXT"}}}})
+		answer(0, object{"setupComplete": object{"sessionId": s.session()}})
+		for _, turn := range s.Turns {
+			ask(turn.At, object{"clientContent": object{"turns": list{object{"role": "user", "parts": list{object{"text": turn.Prompt}}}}, "turnComplete": true}})
+			for i := range turn.Responses {
+				r := &turn.Responses[i]
+				u := r.Tokens
+				in := u.Input + u.CacheRead + u.CacheWrite
+				usage := object{"promptTokenCount": in, "cachedContentTokenCount": u.CacheRead, "responseTokenCount": u.Output, "thoughtsTokenCount": u.Reasoning, "totalTokenCount": in + u.Output + u.Reasoning}
+				if r.Think != "" {
+					said(r.To, object{"text": r.Think, "thought": true})
+				}
+				if r.Text != "" {
+					said(r.To, object{"text": r.Text})
+				}
+				if len(r.Work) == 0 {
+					answer(r.To, object{"serverContent": object{"turnComplete": true}, "usageMetadata": usage})
+					continue
+				}
+				var made list
+				for _, w := range r.Work {
+					made = append(made, object{"id": w.ID, "name": w.Name, "args": input(w)})
+				}
+				answer(called(r), object{"toolCall": object{"functionCalls": made}, "usageMetadata": usage})
+				for _, w := range r.Work {
+					name := "output"
+					if w.Failed {
+						name = "error"
+					}
+					if !w.Open {
+						ask(w.To, object{"toolResponse": object{"functionResponses": list{object{"id": w.ID, "name": w.Name, "response": object{name: w.Result}}}}})
+					}
+				}
+			}
+		}
+		return []Stream{t.stream()}
+	}}
+}
+
 // ollama writes Ollama's API; calls have no ids.
 func ollama() format {
 	return format{name: "ollama", lens: lens{

@@ -88,7 +88,7 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Answer(out, id, v.Get("model"))
 	}
 	v.Get("model").Equal(x.Model)
-	x.Beside(out, v, "moderation")
+	exchange.Notes(x, out, v, "moderation")
 	found := v.First("search_results", "citations")
 	sources(x, found, out)
 	if found.Exists() {

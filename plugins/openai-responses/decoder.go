@@ -24,6 +24,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -84,7 +85,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	case typ == "response.output_item.added":
 		open(x, place(v, v.Get("item")), v.Get("item"), out)
 	case typ == "response.output_item.done":
-		emit(x, place(v, v.Get("item")), v.Get("item"), out)
+		emit(x, ended(x, v), v.Get("item"), out)
 	case strings.HasPrefix(typ, "response.") && (delta(x, typ, v, out) || echo(v, typ)):
 	default:
 		x.Unknown(out, typ, v.Raw())
@@ -110,6 +111,26 @@ func place(v, item jsonv.Value) string {
 		return "#" + string(at.Peek())
 	}
 	return ident.Of(item.Get("id"))
+}
+
+// ended is the place of an item that ends. A server that leaves the place out there means the only open item of its kind.
+func ended(x *exchange.Exchange, v jsonv.Value) string {
+	item, kind := v.Get("item"), msg.ToolCall
+	name := place(v, item)
+	switch typ := item.Get("type"); {
+	case v.Get("output_index").Exists() || x.Part(name) != nil:
+		return name
+	case typ.Equal("message"):
+		kind = msg.Assistant
+	case typ.Equal("reasoning"):
+		kind = msg.Reasoning
+	case !typ.In("function_call", "custom_tool_call"):
+		return name
+	}
+	if p, ok := bounded.Only(x.Parts, func(p *exchange.Part) bool { return p.Kind == kind }); ok {
+		return p.Name
+	}
+	return name
 }
 
 // echo reports whether an event repeats parts of its item: the end of a piece, or the
@@ -183,7 +204,7 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	default:
 		x.Stop = ident.Of(status)
 	}
-	x.Beside(out, r, "moderation")
+	exchange.Notes(x, out, r, "moderation")
 	if u := r.Get("usage"); u.Is(jsonv.Object) {
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
 	}

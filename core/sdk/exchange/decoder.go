@@ -112,7 +112,9 @@ func (d *stream) Flush(out *decoder.Output) error {
 // Decode implements decoder.Decoder.
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
-		d.x.Closed(out)
+		if d.x.Stop != "" && d.x.Stop != "error" { // some servers send neither [DONE] nor the usage that comes before it
+			d.x.End(out)
+		}
 		return nil
 	}
 	if bytes.Equal(bytes.TrimSpace(f.Data), []byte("[DONE]")) {

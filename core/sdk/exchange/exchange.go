@@ -259,7 +259,7 @@ func (e *Exchange) Say(out *decoder.Output, kind msg.Kind, callID string) *msg.M
 
 // waits reports whether the model waits for a tool that the client runs. Where a request forces a call, OpenAI's reason is
 // stop; a response that was cut off waits for nothing.
-func (e *Exchange) waits() bool {
+func waits(e *Exchange) bool {
 	switch e.Stop {
 	case "tool_calls", "function_call", "tool_use", "pause_turn", "requires_action":
 		return true
@@ -281,16 +281,8 @@ func (e *Exchange) End(out *decoder.Output) {
 	m := e.Status(out, "end:"+e.ID, "response_end")
 	m.Kind, m.Signal = msg.Stop, msg.ModelEnd
 	m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
-	if !e.waits() {
+	if !waits(e) {
 		m.Signal = msg.RunEnd
-	}
-}
-
-// Closed ends a response that has its finish reason when its stream ends: some servers send neither [DONE] nor the usage that
-// comes before it.
-func (e *Exchange) Closed(out *decoder.Output) {
-	if e.Stop != "" && e.Stop != "error" {
-		e.End(out)
 	}
 }
 
@@ -364,8 +356,8 @@ func (e *Exchange) Status(out *decoder.Output, key, typ string) *msg.Message {
 	return m
 }
 
-// Beside emits what an object of the response has beside the answer, a hidden status for each of the names: a judgement, sources.
-func (e *Exchange) Beside(out *decoder.Output, v jsonv.Value, names ...string) {
+// Notes emits what an object of the response has beside the answer, a hidden status for each of the names: a judgement, sources.
+func Notes(e *Exchange, out *decoder.Output, v jsonv.Value, names ...string) {
 	for _, name := range names {
 		if has := v.Get(name); has.Len() > 0 {
 			m := e.Status(out, name+":"+msg.HashKey(e.ID, string(has.Peek())), name)

@@ -14,7 +14,7 @@ import (
 
 // Sources adds what the model has read for its answer, a hidden status each.
 func Sources(x *exchange.Exchange, c jsonv.Value, out *decoder.Output) {
-	x.Beside(out, c, "groundingMetadata", "urlContextMetadata", "citationMetadata")
+	exchange.Notes(x, out, c, "groundingMetadata", "urlContextMetadata", "citationMetadata")
 }
 
 // Part decodes a part of the candidate n: the next piece of a text or a thought, or a whole one of
