@@ -109,6 +109,7 @@ func (b *inbox) takeRewinds() (rewinds map[uint64]int64, shut []uint64) {
 	defer b.mu.Unlock()
 	if len(b.rewinds) > 0 {
 		rewinds, b.rewinds = b.rewinds, make(map[uint64]int64)
+		b.resting = place{} // Run is not back there yet, and nothing else shows that
 	}
 	shut, b.shut = b.shut, nil
 	return rewinds, shut

@@ -288,6 +288,25 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
+// TestATakenRewindIsNoRest: from when a rewind is asked for until its frames are read, Run waits nowhere, also in the moment after it has taken the rewind.
+func TestATakenRewindIsNoRest(t *testing.T) {
+	b := newInbox()
+	b.rest(place{1, 100})
+	if at, busy := b.at(); busy || at != (place{1, 100}) {
+		t.Errorf("before, it waits at %v, busy %t", at, busy)
+	}
+	b.rewind(7, 0)
+	if _, busy := b.at(); !busy {
+		t.Error("a rewind is nothing to do")
+	}
+	if rewinds, _ := b.takeRewinds(); len(rewinds) != 1 {
+		t.Errorf("rewinds: %v", rewinds)
+	}
+	if at, busy := b.at(); !busy && at != (place{}) {
+		t.Errorf("it waits at %v with a rewind in its hands", at)
+	}
+}
+
 // TestNotDrainedWhileRewound: a journal whose frames are being delivered again is not drained, so that a run until idle waits for them.
 func TestNotDrainedWhileRewound(t *testing.T) {
 	j, k := open(t, still(t, t.TempDir())), newSink(t)
