@@ -27,9 +27,10 @@ func (w *world) read(t *testing.T, path string) string {
 // trace is the address of the first trace of a conversation.
 func (w *world) trace(t *testing.T, session string) string {
 	t.Helper()
-	found := regexp.MustCompile(`/trace/[0-9a-f]{32}`).FindString(w.read(t, "/session/"+session))
+	page := w.read(t, "/session/"+session)
+	found := regexp.MustCompile(`/trace/[0-9a-f]{32}`).FindString(page)
 	if found == "" {
-		t.Fatalf("the conversation %s has no link to a trace", session)
+		t.Fatalf("the conversation %s has no link to a trace:\n%s", session, page)
 	}
 	return found
 }

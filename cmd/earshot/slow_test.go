@@ -311,7 +311,7 @@ func TestSlowAsksFewQuestions(t *testing.T) {
 	if n := store.questions.Swap(0); n > 3 {
 		t.Errorf("%d questions for the delegations of %d traces", n, len(causes))
 	}
-	list, err = inspect.Slow(t.Context(), store, inspect.SlowFilter{Session: "long", Limit: 5, Now: time.Now()})
+	list, err = inspect.Slow(t.Context(), store, inspect.SlowFilter{Where: inspect.Condition{SQL: "session_id = 'long'"}, Limit: 5, Now: time.Now()})
 	if err != nil || len(list) != 5 || list[0].DurationMS != 50_000 || list[0].Spent.Tokens.Input != 49_000 {
 		t.Errorf("of a long trace: %v, %+v", err, list)
 	}
