@@ -213,11 +213,11 @@ func (k *committer) due(now time.Time) bool {
 	if k.urgent {
 		interval = min(interval, k.settings.FlushInterval)
 	}
+	if k.more && k.dirty() && now.Sub(k.ledgers.changed) >= k.settings.FlushIdle+time.Second { // the rest of a backlog, or its checkpoint
+		return true
+	}
 	if k.empty() {
 		return ledgers && !k.unread() || (ledgers || k.dirty()) && now.Sub(k.closed) >= interval
-	}
-	if k.more && now.Sub(k.ledgers.changed) >= k.settings.FlushIdle+time.Second { // the rest of a backlog
-		return true
 	}
 	// Rows that come one by one are there at once; of many those that come together are sent together.
 	return now.Sub(k.closed) >= interval && now.Sub(k.batch.began) >= min(interval, k.settings.FlushInterval)/5

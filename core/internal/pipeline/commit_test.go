@@ -266,7 +266,12 @@ func TestBacklogChecksSeldom(t *testing.T) {
 	if d := closeBatch(closing{more: true}); len(d.Streams) != 1 || d.Streams[0].Pos != 40 {
 		t.Errorf("an interval later: %+v", d)
 	}
-	if d := closeBatch(closing{}); len(d.Streams) != 1 || d.Streams[0].Pos != 50 || len(k.changed) != 0 {
+	closeBatch(closing{more: true})
+	k.interval = time.Hour * 24 // nobody reads the rows
+	if now := time.Now(); k.due(now) || !k.due(now.Add(time.Minute)) {
+		t.Error("the checkpoint of the last batch of a backlog waits for a reader")
+	}
+	if d := closeBatch(closing{}); len(d.Streams) != 1 || d.Streams[0].Pos != 60 || len(k.changed) != 0 {
 		t.Errorf("the last: %+v", d)
 	}
 }
