@@ -13,8 +13,8 @@ import (
 
 // The times, participants and facts of conversations, and the setups of runs, are sets, bounds and first or last values: to
 // add a row again changes nothing. As materialized views of messages they were two thirds of the cost of an insert of live
-// traffic, each a plan and a part however few rows there are. So they are derived from the messages that are new: behind an insert, but
-// every few seconds at most while inserts follow each other, and before a reader of the embedded store has its answer. What a
+// traffic, each a plan and a part however few rows there are. So they are derived from the messages that are new: behind an insert, which does
+// not wait for it, but every few seconds at most while inserts follow each other, and before a reader of the embedded store has its answer. What a
 // process that ends does not come to derive, the first pass of the attribution of the next one does (collect.go).
 
 // conversationsEvery is how old what is derived of conversations may become while rows are stored.
@@ -82,13 +82,17 @@ func (c *underived) add(since time.Time, have derivable) {
 	}
 }
 
-// take returns since when there are any, unless they were derived less than that ago.
-func (c *underived) take(every time.Duration) (since time.Time, have derivable) {
+// wait returns how long until the last time is so long ago.
+func (c *underived) wait(every time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.since.IsZero() || time.Since(c.last) < every {
-		return since, have
-	}
+	return max(every-time.Since(c.last), 0)
+}
+
+// take returns since when there are any.
+func (c *underived) take() (since time.Time, have derivable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	since, have = c.since, c.have
 	c.since, c.have = time.Time{}, derivable{}
 	return since, have
@@ -108,13 +112,12 @@ func (c *underived) behind(ago time.Duration) bool {
 	return !c.since.IsZero() && time.Since(c.since) > ago
 }
 
-// deriveConversations brings the tables of conversations up to date, unless that was done less than that ago. Rows whose
-// derivation failed are derived the next time.
-func (x *Exporter) deriveConversations(ctx context.Context, every time.Duration) error {
+// deriveConversations brings the tables of conversations up to date. Rows whose derivation failed are derived the next time.
+func (x *Exporter) deriveConversations(ctx context.Context) error {
 	c := &x.underived
 	c.deriving.Lock()
 	defer c.deriving.Unlock()
-	since, have := c.take(every)
+	since, have := c.take()
 	if since.IsZero() {
 		return nil
 	}
@@ -130,7 +133,7 @@ func (x *Exporter) deriveConversations(ctx context.Context, every time.Duration)
 	return nil
 }
 
-// keepConversations derives what inserts that follow each other leave.
+// keepConversations derives behind inserts.
 func (x *Exporter) keepConversations(ctx context.Context) {
 	for {
 		select {
@@ -138,11 +141,14 @@ func (x *Exporter) keepConversations(ctx context.Context) {
 			return
 		case <-x.underived.some:
 		}
-		if pause(ctx, max(x.settings.ConversationsEvery, time.Second)) != nil {
+		if pause(ctx, x.underived.wait(x.settings.ConversationsEvery)) != nil {
 			return
 		}
-		if err := x.deriveConversations(ctx, 0); err != nil && ctx.Err() == nil {
+		if err := x.deriveConversations(ctx); err != nil && ctx.Err() == nil {
 			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+			if pause(ctx, conversationsEvery) != nil {
+				return
+			}
 		}
 	}
 }

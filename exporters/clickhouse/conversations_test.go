@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -88,11 +89,20 @@ func TestConversationsAreDerived(t *testing.T) {
 	defer c.Close()
 	batches := talks(5)
 	export1(t, x, batches[0])
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { x.keepConversations(ctx); close(ended) }()
+	for x.underived.wait(time.Hour) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
 	sameConversations(t, c, "the first insert")
 	export1(t, x, batches[1])
+	time.Sleep(100 * time.Millisecond)
 	if got := count(t, c, "SELECT count() FROM sessions WHERE session_id = 'talk-b'"); got != "0" {
 		t.Error("the second insert was followed by deriving at once")
 	}
+	stop()
+	<-ended
 	x.Unread(false)
 	sameConversations(t, c, "a reader")
 	export1(t, x, batches[2])
@@ -149,7 +159,7 @@ func TestStoreWithViewsOfConversationsUpgrades(t *testing.T) {
 			}
 		}
 		if i < 2 { // the build of before derived nothing
-			x.underived.last, x.settings.ConversationsEvery = time.Now(), time.Hour
+			x.settings.ConversationsEvery = time.Hour
 		} else {
 			x.settings.ConversationsEvery = 0
 		}

@@ -44,7 +44,7 @@ type Settings struct {
 	// batch has inserts of its own.
 	TempDir string
 	// ConversationsEvery is how old the lists of conversations may become while messages are
-	// stored; 0: they are derived behind each insert.
+	// stored; 0: each insert waits until they are derived.
 	ConversationsEvery time.Duration
 	// Prices are written to model_prices, beside the rows that people insert; the default
 	// ones when nil.
@@ -119,7 +119,7 @@ func (x *Exporter) Unread(unread bool) {
 	if unread {
 		return
 	}
-	if err := x.deriveConversations(context.Background(), 0); err != nil {
+	if err := x.deriveConversations(context.Background()); err != nil {
 		x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
 	}
 	x.keeper.read.ring()
@@ -253,8 +253,10 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 		x.underived.note(x.began)
 		x.began = time.Time{}
 		x.alerting.spent.Store(true)
-		if err := x.deriveConversations(ctx, x.settings.ConversationsEvery); err != nil { // the rows are stored
-			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+		if x.settings.ConversationsEvery == 0 {
+			if err := x.deriveConversations(ctx); err != nil { // the rows are stored
+				x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+			}
 		}
 	}
 	return err
@@ -333,7 +335,7 @@ func (x *Exporter) Close(ctx context.Context) error {
 		x.underived.note(x.began)
 	}
 	if x.isReady() {
-		if err := x.deriveConversations(ctx, 0); err != nil {
+		if err := x.deriveConversations(ctx); err != nil {
 			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind until the next start", "error", err)
 		}
 	}

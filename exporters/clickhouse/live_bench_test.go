@@ -102,7 +102,7 @@ func BenchmarkLiveFlush(b *testing.B) {
 // derive brings the tables of conversations up to date.
 func derive(b *testing.B, x *Exporter) {
 	b.Helper()
-	if err := x.deriveConversations(b.Context(), 0); err != nil {
+	if err := x.deriveConversations(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }
