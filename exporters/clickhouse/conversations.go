@@ -123,7 +123,7 @@ func (x *Exporter) deriveConversations(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.settings.Timeout)
 	defer cancel()
-	if err := attributorOf(x).conversations(ctx, fmt.Sprintf("now64(3) - toIntervalMillisecond(%d)", (time.Since(since)+clockSlack).Milliseconds()), have); err != nil {
+	if err := x.deriveSince(ctx, since, have); err != nil {
 		c.putBack(since, have)
 		return err
 	}
@@ -131,6 +131,16 @@ func (x *Exporter) deriveConversations(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.last = time.Now()
 	return nil
+}
+
+// deriveSince derives from the messages that inserts since then have stored. The server has dated them: its clock is read before the time
+// that has passed by ours, so that no statement that waits misses a row.
+func (x *Exporter) deriveSince(ctx context.Context, began time.Time, have derivable) error {
+	var clock int64
+	if err := x.conn.db.QueryRow(ctx, "SELECT toUnixTimestamp64Milli(now64(3))").Scan(&clock); err != nil {
+		return fmt.Errorf("clickhouse: conversations: %w", err)
+	}
+	return attributorOf(x).conversations(ctx, millis(time.UnixMilli(clock).Add(-time.Since(began)-clockSlack)), have)
 }
 
 // keepConversations derives behind inserts.
