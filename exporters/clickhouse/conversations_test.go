@@ -134,7 +134,7 @@ func TestConversationsAreDerived(t *testing.T) {
 	}
 }
 
-// TestStoreWithViewsOfConversationsUpgrades: a store of the build before migration 86, whose conversations views have written.
+// TestStoreWithViewsOfConversationsUpgrades: a store of the build before migration 87, whose conversations views have written.
 func TestStoreWithViewsOfConversationsUpgrades(t *testing.T) {
 	x, c := exporter(t, nil)
 	names := []string{"sessions_mv", "session_facts_mv", "run_setups_mv"}
@@ -147,7 +147,7 @@ func TestStoreWithViewsOfConversationsUpgrades(t *testing.T) {
 	for _, v := range views {
 		exec(v)
 	}
-	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version = 86 SETTINGS mutations_sync = 2")
+	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version = 87 SETTINGS mutations_sync = 2")
 	batches := talks(4)
 	for i, b := range batches {
 		if i == 2 {

@@ -149,7 +149,7 @@ func BenchmarkLivePass(b *testing.B) {
 }
 
 // BenchmarkViewsOfConversations is the engine's processor time of a whole flush of live traffic, with the materialized
-// views that filled the tables of conversations before migration 86, and with deriving them every fifth time, in turn.
+// views that filled the tables of conversations before migration 87, and with deriving them every fifth time, in turn.
 func BenchmarkViewsOfConversations(b *testing.B) {
 	const rounds, flushes = 8, 10
 	x, c := exporter(b, func(s *Settings) { s.ConversationsEvery = time.Hour })
