@@ -22,6 +22,9 @@ type attributor struct {
 	s      Schema
 	settle time.Duration // see roller
 	sleep  func(context.Context, time.Duration) error
+	// derived, if set, reports whether the conversations of all rows that were stored since the process began are derived,
+	// but those of the last settle.
+	derived func() bool
 }
 
 // appliedRules is the latest row of attribution_rules.
@@ -90,6 +93,11 @@ func (p attributor) apply(ctx context.Context, r appliedRules, since, begin time
 	note := until.Sub(since) >= unnoted
 	if latest := now.Add(-time.Since(begin) - clockSlack); !begin.IsZero() && !note && latest.After(since) {
 		since, collected = latest, latest
+	}
+	if begin.IsZero() || note && (p.derived == nil || !p.derived()) { // rows that another process may not have come to derive
+		if err := p.conversations(ctx, millis(collected), derivable{true, true}); err != nil {
+			return 0, err
+		}
 	}
 	if err := p.collect(ctx, collected); err != nil {
 		return 0, err

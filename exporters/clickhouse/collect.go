@@ -14,7 +14,7 @@ import (
 // insert of live traffic a plan and a part of a table; so the attribution collects them from the rows that are new.
 
 // collectedFacts is the name in rollup_hours of the time up to which the rows of every sidecar are collected.
-const collectedFacts = "all facts and hosts"
+const collectedFacts = "all facts and conversations"
 
 // collected returns the server's time, and up to when the facts of all rows are collected.
 func (p attributor) collected(ctx context.Context) (now, until time.Time, err error) {
@@ -33,10 +33,6 @@ func (p attributor) noteCollected(ctx context.Context, until, at time.Time) erro
 // collect copies the facts of the rows that were stored since a time. To copy one again changes nothing: the
 // version, or the first value, decides.
 func (p attributor) collect(ctx context.Context, since time.Time) error {
-	settings := " SETTINGS insert_deduplicate = 0, max_threads = 1, max_insert_threads = 1, optimize_on_insert = 0"
-	if p.s.Cluster != "" { // the attribution reads them at once
-		settings += ", distributed_foreground_insert = 1"
-	}
 	for _, sql := range []string{
 		fmt.Sprintf(`INSERT INTO %s (tenant, session_id, trace_id, began, source, format, agent_name, project, branch, agent_version, host, user, caller_trace, seen, ver)
 SELECT tenant, session_id, lower(hex(s.trace_id)), ts, source, format, agent_name, project, branch, agent_version, host, user,
@@ -55,11 +51,20 @@ ARRAY JOIN arrayFilter(k -> match(k, %s) AND attributes[k] != '', mapKeys(attrib
 WHERE ingest_ts >= %s AND is_deleted = 0 AND kind IN ('user', 'status', 'system')
 GROUP BY tenant, session_id, name`, p.s.name("session_attributes"), p.s.name("messages"), quoteText(attribution.KeptAttributes), millis(since)),
 	} {
-		if err := p.c.derive(ctx, sql+settings); err != nil {
+		if err := p.c.derive(ctx, sql+p.deriving()); err != nil {
 			return fmt.Errorf("clickhouse: facts of turns: %w", err)
 		}
 	}
 	return nil
+}
+
+// deriving are the settings of an insert that derives.
+func (p attributor) deriving() string {
+	settings := " SETTINGS insert_deduplicate = 0, max_threads = 1, max_insert_threads = 1, optimize_on_insert = 0"
+	if p.s.Cluster != "" { // they are read at once
+		settings += ", distributed_foreground_insert = 1"
+	}
+	return settings
 }
 
 // arrivals is since when rows were stored that no pass has attributed.

@@ -224,7 +224,7 @@ func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Export
 	}
 	x, err := New(ctx, Settings{
 		Conn: c.Conn(env.Logger), Cluster: schema.Cluster, TTL: schema.TTL, Sync: schema.Sync, StoragePolicy: schema.StoragePolicy, CreateSchema: c.CreateSchema, Timeout: time.Duration(c.Timeout),
-		Prices: env.Prices, Dimensions: env.Dimensions, Budgets: env.Budgets, SilentAfter: env.SilentAfter, Profile: env.Profile, MaxSize: size, Quorum: c.InsertQuorum, TempDir: env.TempDir, Logger: env.Logger,
+		Prices: env.Prices, Dimensions: env.Dimensions, Budgets: env.Budgets, SilentAfter: env.SilentAfter, Profile: env.Profile, MaxSize: size, ConversationsEvery: conversationsEvery, Quorum: c.InsertQuorum, TempDir: env.TempDir, Logger: env.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -43,6 +43,9 @@ type Settings struct {
 	// TempDir is where the rows of several batches are gathered for one insert; empty: each
 	// batch has inserts of its own.
 	TempDir string
+	// ConversationsEvery is how old the lists of conversations may become while messages are
+	// stored; 0: each insert waits until they are derived.
+	ConversationsEvery time.Duration
 	// Prices are written to model_prices, beside the rows that people insert; the default
 	// ones when nil.
 	Prices *price.Table
@@ -60,19 +63,20 @@ type Settings struct {
 
 // Exporter stores batches in ClickHouse.
 type Exporter struct {
-	settings Settings
-	schema   Schema
-	conn     *Conn
-	mu       sync.Mutex // of preparing
-	ready    bool
-	writers  *writers
-	wire     *wire
-	batch    string              // the last one that was offered
-	accepted map[string]struct{} // tokens of its parts that are stored
-	gathered gathered
-	keeper   keeper
-	began    time.Time // of the first attempt to store rows since the last that succeeded; zero: there was none
-	alerting alerting
+	settings  Settings
+	schema    Schema
+	conn      *Conn
+	mu        sync.Mutex // of preparing
+	ready     bool
+	writers   *writers
+	wire      *wire
+	batch     string              // the last one that was offered
+	accepted  map[string]struct{} // tokens of its parts that are stored
+	gathered  gathered
+	keeper    keeper
+	underived underived
+	began     time.Time // of the first attempt to store rows since the last that succeeded; zero: there was none
+	alerting  alerting
 }
 
 var _ export.Exporter = (*Exporter)(nil)
@@ -105,16 +109,20 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
 	schema.days = conn.embedded && s.CreateSchema
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}}, nil
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}, underived: underived{some: make(chan struct{}, 1)}}, nil
 }
 
 // Unread notes whether the rows have no reader at present: what is derived from them for readers waits then, for minutes at
 // most. Budgets are a reader.
 func (x *Exporter) Unread(unread bool) {
 	x.keeper.unread.Store(unread && len(x.settings.Budgets) == 0)
-	if !unread {
-		x.keeper.read.ring()
+	if unread {
+		return
 	}
+	if err := x.deriveConversations(context.Background()); err != nil {
+		x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+	}
+	x.keeper.read.ring()
 }
 
 // Prepare implements export.Preparer: it connects and makes sure that the tables are there and fit.
@@ -238,11 +246,18 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if fresh && x.began.IsZero() {
 		x.began = time.Now()
 	}
+	x.underived.see(b)
 	err := export(ctx, b)
 	if err == nil && fresh {
 		x.keeper.note(x.began)
+		x.underived.note(x.began)
 		x.began = time.Time{}
 		x.alerting.spent.Store(true)
+		if x.settings.ConversationsEvery == 0 {
+			if err := x.deriveConversations(ctx); err != nil { // the rows are stored
+				x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+			}
+		}
 	}
 	return err
 }
@@ -304,7 +319,11 @@ var errTimeout = errors.New("insert timed out")
 
 // attributor applies the rules of the dimensions.
 func attributorOf(x *Exporter) attributor {
-	return attributor{c: x.conn, s: x.schema, settle: max(5*time.Minute, 4*x.settings.Timeout), sleep: pause}
+	p := attributor{c: x.conn, s: x.schema, settle: max(5*time.Minute, 4*x.settings.Timeout), sleep: pause}
+	if x.conn.embedded { // nobody else stores rows
+		p.derived = func() bool { return !x.underived.behind(p.settle) }
+	}
+	return p
 }
 
 // Close ends the connections. The last work is attributed before.
@@ -313,6 +332,12 @@ func (x *Exporter) Close(ctx context.Context) error {
 	x.gathered.close()
 	if !x.began.IsZero() { // an insert whose answer was lost
 		x.keeper.note(x.began)
+		x.underived.note(x.began)
+	}
+	if x.isReady() {
+		if err := x.deriveConversations(ctx); err != nil {
+			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind until the next start", "error", err)
+		}
 	}
 	if since, some := x.keeper.stored.left(); some && x.isReady() {
 		if _, err := attributorOf(x).pass(ctx, since); err != nil {

@@ -54,7 +54,11 @@ func (x *Exporter) Gather(b *export.Batch) bool {
 	if !x.isReady() || g.dir == "" || len(b.Rows) > 0 || g.size >= int64(x.settings.MaxInsertBytes) {
 		return false
 	}
-	return x.gather(b)
+	if !x.gather(b) {
+		return false
+	}
+	x.underived.see(b)
+	return true
 }
 
 // gather adds a batch. Without room for its partitions, or on the disk, nothing is added.

@@ -34,7 +34,7 @@ func (x *Exporter) insert(ctx context.Context, i insertion) error {
 	settings := chgo.Settings{
 		"async_insert":               0, // an answer means that the rows are stored
 		"insert_deduplication_token": i.token,
-		// A retry must not count twice in the tables of materialized views either.
+		// A retry must not count twice in the tables of materialized views that people add either.
 		"deduplicate_blocks_in_dependent_materialized_views": 1,
 		// The indexes of a small part are thrown away by the first merge, which builds its
 		// own. Building the full-text one here as well doubled the cost of an insert, and the

@@ -57,84 +57,53 @@ func (l *liveRows) flush(rows int) *export.Batch {
 }
 
 // BenchmarkLiveFlush is the engine's processor time of each part of a flush of live traffic, its merges
-// included: inserts of 160 rows, with all materialized views, without one of them, and without any. Compare
-// within a run: the cases are run in turn.
+// included: inserts of 160 rows, and what is derived of conversations every fifth time. The cases are run in turn.
 func BenchmarkLiveFlush(b *testing.B) {
 	const rounds, times = 6, 20
-	x, c := exporter(b, nil)
+	x, c := exporter(b, func(s *Settings) { s.ConversationsEvery = time.Hour })
 	x.keeper.stop()
 	if storeProcess == 0 {
 		b.Skip("measures the embedded store's process")
 	}
-	exec := func(sql string) {
-		b.Helper()
-		if err := c.Exec(b.Context(), sql); err != nil {
-			b.Fatal(err)
-		}
-	}
-	rows, err := c.db.Query(b.Context(), "SELECT name, create_table_query, toString(dependencies) FROM (SELECT v.name AS name, v.create_table_query AS create_table_query, any(t.name) AS dependencies FROM system.tables AS t ARRAY JOIN dependencies_table AS d JOIN system.tables AS v ON v.name = d AND v.database = t.database WHERE v.engine = 'MaterializedView' AND v.database = currentDatabase() GROUP BY ALL) ORDER BY name")
-	if err != nil {
-		b.Fatal(err)
-	}
-	type view struct{ name, create, of string }
-	var views []view
-	for rows.Next() {
-		var v view
-		if err := rows.Scan(&v.name, &v.create, &v.of); err != nil {
-			b.Fatal(err)
-		}
-		views = append(views, v)
-	}
-	_ = rows.Close()
 	var live liveRows
-	type of struct {
-		name    string
-		without []view
-		batch   func(*export.Batch) *export.Batch
-	}
-	messages := func(b *export.Batch) *export.Batch { return &export.Batch{ID: b.ID, Messages: b.Messages} }
-	spans := func(b *export.Batch) *export.Batch { return &export.Batch{ID: b.ID, Spans: b.Spans} }
-	cases := []of{
-		{"messages", nil, messages},
-		{"spans", nil, spans},
-		{"streams", nil, func(b *export.Batch) *export.Batch { return &export.Batch{ID: b.ID, Streams: b.Streams} }},
-		{"ledger", nil, func(b *export.Batch) *export.Batch { return &export.Batch{ID: b.ID, Ledger: b.Ledger} }},
-	}
-	for _, table := range []string{"messages", "spans"} {
-		pick := messages
-		if table == "spans" {
-			pick = spans
-		}
-		all := slices.DeleteFunc(slices.Clone(views), func(v view) bool { return v.of != table })
-		for _, v := range all {
-			cases = append(cases, of{table + " without " + v.name, []view{v}, pick})
-		}
-		cases = append(cases, of{table + " without views", all, pick})
+	cases := []struct {
+		name  string
+		batch func(*export.Batch) *export.Batch
+	}{
+		{"messages", func(b *export.Batch) *export.Batch { return &export.Batch{ID: b.ID, Messages: b.Messages} }},
+		{"spans", func(b *export.Batch) *export.Batch { return &export.Batch{ID: b.ID, Spans: b.Spans} }},
+		{"streams", func(b *export.Batch) *export.Batch { return &export.Batch{ID: b.ID, Streams: b.Streams} }},
+		{"ledger", func(b *export.Batch) *export.Batch { return &export.Batch{ID: b.ID, Ledger: b.Ledger} }},
 	}
 	cpu := make([][]time.Duration, len(cases))
 	for range rounds {
 		for i, k := range cases {
-			for _, v := range k.without {
-				exec("DETACH TABLE " + v.name + " SYNC")
-			}
 			began, _ := proc.Of(storeProcess)
-			for range times {
+			for n := range times {
 				export1(b, x, k.batch(live.flush(160)))
+				if k.name == "messages" && n%5 == 4 {
+					derive(b, x)
+				}
 			}
 			for count(b, c, "SELECT count() FROM system.merges") != "0" {
 				time.Sleep(20 * time.Millisecond)
 			}
 			ended, _ := proc.Of(storeProcess)
 			cpu[i] = append(cpu[i], (ended-began)/times)
-			for _, v := range k.without {
-				exec("ATTACH TABLE " + v.name)
-			}
 		}
 	}
 	for i, k := range cases {
 		slices.Sort(cpu[i])
-		b.ReportMetric(float64(cpu[i][rounds/2].Microseconds())/1000, strings.ReplaceAll(k.name, " ", "-")+"-ms")
+		b.ReportMetric(float64(cpu[i][rounds/2].Microseconds())/1000, k.name+"-ms")
 		b.Logf("%-40s %v", k.name, cpu[i])
+	}
+}
+
+// derive brings the tables of conversations up to date.
+func derive(b *testing.B, x *Exporter) {
+	b.Helper()
+	if err := x.deriveConversations(b.Context()); err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -179,11 +148,11 @@ func BenchmarkLivePass(b *testing.B) {
 	b.ReportMetric(float64(last[rounds/2].Milliseconds()), "last-ms")
 }
 
-// BenchmarkViewsOfFacts is the engine's processor time of a whole flush of live traffic, with the materialized
-// views that collected the facts of turns before migration 72, and without, in turn.
-func BenchmarkViewsOfFacts(b *testing.B) {
+// BenchmarkViewsOfConversations is the engine's processor time of a whole flush of live traffic, with the materialized
+// views that filled the tables of conversations before migration 87, and with deriving them every fifth time, in turn.
+func BenchmarkViewsOfConversations(b *testing.B) {
 	const rounds, flushes = 8, 10
-	x, c := exporter(b, nil)
+	x, c := exporter(b, func(s *Settings) { s.ConversationsEvery = time.Hour })
 	x.keeper.stop()
 	if storeProcess == 0 {
 		b.Skip("measures the embedded store's process")
@@ -192,23 +161,20 @@ func BenchmarkViewsOfFacts(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	exec := func(sql string) {
-		b.Helper()
-		if err := c.Exec(b.Context(), sql); err != nil {
-			b.Fatal(err)
-		}
-	}
-	statements := func(version int, prefix string) {
+	views := []string{"sessions_mv", "session_facts_mv", "run_setups_mv"}
+	statements := func(prefix string) {
 		for _, m := range migrations {
 			for _, st := range m.Statements {
-				if m.Version == version && strings.HasPrefix(st.SQL, prefix) {
-					exec(st.SQL)
+				if strings.HasPrefix(st.SQL, prefix) && slices.ContainsFunc(views, func(v string) bool { return strings.Contains(st.SQL, quoteName(v)) }) {
+					if err := c.Exec(b.Context(), st.SQL); err != nil {
+						b.Fatal(err)
+					}
 				}
 			}
 		}
 	}
 	var live liveRows
-	measured := func() time.Duration {
+	measured := func(derived bool) time.Duration {
 		began, _ := proc.Of(storeProcess)
 		for i := range flushes {
 			f := live.flush(160)
@@ -216,21 +182,27 @@ func BenchmarkViewsOfFacts(b *testing.B) {
 				f.Ledger = nil
 			}
 			export1(b, x, f)
+			if derived && i%5 == 4 {
+				derive(b, x)
+			}
+		}
+		for count(b, c, "SELECT count() FROM system.merges") != "0" {
+			time.Sleep(20 * time.Millisecond)
 		}
 		ended, _ := proc.Of(storeProcess)
 		return (ended - began) / flushes
 	}
 	var with, without []time.Duration
 	for range rounds {
-		without = append(without, measured())
-		statements(66, "CREATE MATERIALIZED VIEW")
-		with = append(with, measured())
-		statements(72, "DROP VIEW")
+		without = append(without, measured(true))
+		statements("CREATE MATERIALIZED VIEW")
+		with = append(with, measured(false))
+		statements("DROP VIEW")
 	}
 	slices.Sort(with)
 	slices.Sort(without)
-	b.Logf("with views %v, without %v", with, without)
-	b.ReportMetric(float64(with[rounds/2].Microseconds())/1000, "with-ms")
-	b.ReportMetric(float64(without[rounds/2].Microseconds())/1000, "without-ms")
+	b.Logf("with views %v, derived %v", with, without)
+	b.ReportMetric(float64(with[rounds/2].Microseconds())/1000, "views-ms")
+	b.ReportMetric(float64(without[rounds/2].Microseconds())/1000, "derived-ms")
 	b.ReportMetric(without[rounds/2].Seconds()/with[rounds/2].Seconds(), "ratio")
 }

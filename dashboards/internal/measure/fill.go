@@ -3,15 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
 // copied are the tables that grow with the traffic, each with the replacements that make
 // the rows of copy k distinct, earlier by a whole number of seconds. Messages are the
-// last: a copy that has them has everything. The tables of materialized views
-// follow by themselves.
+// last: a copy that has them has everything. The tables of conversations are derived
+// from all of them at the end.
 var copied = []struct{ table, replace string }{
 	{"spans", join(earlier("ts", "last_seen", "alive_at", "ingest_ts"), numbered("session_id", "run_id", "parent_run_id", "child_run_id", "tool_call_id", "response_id"),
 		binary(32, "trace_id"), binary(16, "span_id", "parent_span_id"),
@@ -105,5 +108,5 @@ func (s *settings) fill(ctx context.Context, db *database) (n uint64, err error)
 		fmt.Fprintf(os.Stderr, "\r%.1f M messages, %s ", float64((k+1)*seed)/1e6, time.Since(began).Round(time.Second))
 	}
 	fmt.Fprintln(os.Stderr)
-	return n, nil
+	return n, clickhouse.DeriveConversations(ctx, clickhouse.ConnSettings{DSN: "http+unix://default@" + url.PathEscape(db.socket) + "/earshot"})
 }

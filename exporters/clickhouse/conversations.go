@@ -1,0 +1,222 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// The times, participants and facts of conversations, and the setups of runs, are sets, bounds and first or last values: to
+// add a row again changes nothing. As materialized views of messages they were two thirds of the cost of an insert of live
+// traffic, each a plan and a part however few rows there are. So they are derived from the messages that are new: behind an insert, which does
+// not wait for it, but every few seconds at most while inserts follow each other, and before a reader of the embedded store has its answer. What a
+// process that ends does not come to derive, the first pass of the attribution of the next one does (collect.go).
+
+// conversationsEvery is how old what is derived of conversations may become while rows are stored.
+const conversationsEvery = 5 * time.Second
+
+// underived is which messages are not in the tables that are derived from them.
+type underived struct {
+	deriving sync.Mutex // held while they are
+
+	mu    sync.Mutex
+	next  derivable     // what those may have that are to be stored
+	since time.Time     // the begin of the first insert of those that are; zero: there are none
+	have  derivable     // what these may have
+	last  time.Time     // when they were derived last
+	some  chan struct{} // holds a value when there are
+}
+
+// derivable is what some message may have, beside being one of a conversation.
+type derivable struct{ fact, setup bool }
+
+func (d derivable) or(e derivable) derivable { return derivable{d.fact || e.fact, d.setup || e.setup} }
+
+// see notes what the messages of a batch may have, which is to be stored.
+func (c *underived) see(b *export.Batch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(b.Rows) > 0 { // encoded
+		c.next = derivable{true, true}
+	}
+	for i := range b.Messages {
+		if c.next.fact && c.next.setup {
+			return
+		}
+		m := &b.Messages[i]
+		c.next.setup = c.next.setup || m.Kind == msg.System || m.Kind == msg.Status
+		c.next.fact = c.next.fact || m.Title != "" || m.Client != (msg.Client{}) || slices.ContainsFunc(m.Attrs, func(a msg.Attr) bool { return isFact(a.Key) })
+	}
+}
+
+func isFact(attribute string) bool {
+	switch attribute {
+	case "project", "branch", "session_title", "agent_version", "host", "user", "user.email", "user.id", "user_id":
+		return true
+	}
+	return false
+}
+
+// note reports that messages were stored by an insert that began then.
+func (c *underived) note(began time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(began, c.next)
+	c.next = derivable{}
+}
+
+// add is called with mu held.
+func (c *underived) add(since time.Time, have derivable) {
+	if c.since.IsZero() || since.Before(c.since) {
+		c.since = since
+	}
+	c.have = c.have.or(have)
+	select {
+	case c.some <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns how long until the last time is so long ago.
+func (c *underived) wait(every time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(every-time.Since(c.last), 0)
+}
+
+// take returns since when there are any.
+func (c *underived) take() (since time.Time, have derivable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, have = c.since, c.have
+	c.since, c.have = time.Time{}, derivable{}
+	return since, have
+}
+
+// putBack notes what was taken and not derived.
+func (c *underived) putBack(since time.Time, have derivable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(since, have)
+}
+
+// behind reports whether messages are not derived that were stored longer ago than that.
+func (c *underived) behind(ago time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.since.IsZero() && time.Since(c.since) > ago
+}
+
+// deriveConversations brings the tables of conversations up to date. Rows whose derivation failed are derived the next time.
+func (x *Exporter) deriveConversations(ctx context.Context) error {
+	c := &x.underived
+	c.deriving.Lock()
+	defer c.deriving.Unlock()
+	since, have := c.take()
+	if since.IsZero() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, x.settings.Timeout)
+	defer cancel()
+	if err := x.deriveSince(ctx, since, have); err != nil {
+		c.putBack(since, have)
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+	return nil
+}
+
+// deriveSince derives from the messages that inserts since then have stored. The server has dated them: its clock is read before the time
+// that has passed by ours, so that no statement that waits misses a row.
+func (x *Exporter) deriveSince(ctx context.Context, began time.Time, have derivable) error {
+	var clock int64
+	if err := x.conn.db.QueryRow(ctx, "SELECT toUnixTimestamp64Milli(now64(3))").Scan(&clock); err != nil {
+		return fmt.Errorf("clickhouse: conversations: %w", err)
+	}
+	return attributorOf(x).conversations(ctx, millis(time.UnixMilli(clock).Add(-time.Since(began)-clockSlack)), have)
+}
+
+// keepConversations derives behind inserts.
+func (x *Exporter) keepConversations(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.underived.some:
+		}
+		if pause(ctx, x.underived.wait(x.settings.ConversationsEvery)) != nil {
+			return
+		}
+		if err := x.deriveConversations(ctx); err != nil && ctx.Err() == nil {
+			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+			if pause(ctx, conversationsEvery) != nil {
+				return
+			}
+		}
+	}
+}
+
+// conversations derives from the messages that were stored since a time, an expression.
+func (p attributor) conversations(ctx context.Context, since string, have derivable) error {
+	const account = "coalesce(nullIf(attributes['user'], ''), nullIf(attributes['user.email'], ''), nullIf(attributes['user.id'], ''), attributes['user_id'])"
+	statements := []string{fmt.Sprintf(`INSERT INTO %s (tenant, session_id, began, latest, asked, first_at, last_at, sources, formats, agents, models, seen)
+SELECT tenant, session_id, min(ts), max(ts), maxIf(ts, kind = 'user'), minOrNullIf(ts, NOT hidden AND NOT inferred), maxOrNullIf(ts, NOT hidden AND NOT inferred),
+    groupUniqArray(toString(source)), groupUniqArray(toString(format)), groupUniqArrayIf(toString(agent_name), kind != 'user'), groupUniqArrayIf(toString(model), model != ''), max(ingest_ts)
+FROM %s
+WHERE ingest_ts >= %s AND is_deleted = 0
+GROUP BY tenant, session_id`, p.s.name("sessions"), p.s.name("messages"), since)}
+	if have.fact {
+		statements = append(statements, fmt.Sprintf(`INSERT INTO %s (tenant, session_id, began, project, branch, title, agent_version, host, user, seen)
+SELECT tenant, session_id, min(x.ts), argMinIfState(x.project, (x.ts, x.seq), toUInt8(x.project != '')), argMaxIfState(x.branch, (x.ts, x.seq), toUInt8(x.branch != '')),
+    argMaxIfState(x.title, (x.ts, x.seq), toUInt8(x.title != '')), argMaxIfState(x.agent_version, (x.ts, x.seq), toUInt8(x.agent_version != '')),
+    argMinIfState(x.host, (x.ts, x.seq), toUInt8(x.host != '')), argMaxIfState(x.user, (x.ts, x.seq), toUInt8(x.user != '')), max(x.ingest_ts)
+FROM
+(
+    SELECT tenant, session_id, ts, seq, ingest_ts, attributes['project'] AS project, attributes['branch'] AS branch, attributes['session_title'] AS title,
+        attributes['agent_version'] AS agent_version, attributes['host'] AS host, %s AS user
+    FROM %s
+    WHERE ingest_ts >= %s AND is_deleted = 0 AND (kind IN ('user', 'status', 'system') OR mapContains(attributes, 'project') OR mapContains(attributes, 'agent_version'))
+) AS x
+WHERE concat(x.project, x.branch, x.title, x.agent_version, x.host, x.user) != ''
+GROUP BY tenant, session_id`, p.s.name("session_facts"), account, p.s.name("messages"), since))
+	}
+	if have.setup {
+		statements = append(statements, fmt.Sprintf(`INSERT INTO %s (tenant, session_id, run_id, began, prompt, tools, effort, seen)
+SELECT tenant, session_id, run_id, min(x.ts), argMinIfState(x.prompt, (x.ts, x.seq), toUInt8(x.prompt != '')), argMinIfState(x.tools, (x.ts, x.seq), toUInt8(x.tools != '')),
+    argMaxIfState(x.effort, (x.ts, x.seq), toUInt8(x.effort != '')), max(x.ingest_ts)
+FROM
+(
+    SELECT tenant, session_id, run_id, ts, seq, ingest_ts,
+        if(kind = 'system' AND role = 'system' AND content != '', lower(hex(sipHash64(replaceRegexpAll(content, '[0-9]+', '0')))), '') AS prompt,
+        if(kind = 'status' AND attributes['type'] = 'tool_definitions' AND content != '', lower(hex(sipHash64(content))), '') AS tools,
+        coalesce(nullIf(attributes['request.reasoning'], ''), nullIf(attributes['effort'], ''), attributes['reasoning_effort']) AS effort
+    FROM %s
+    WHERE ingest_ts >= %s AND is_deleted = 0 AND kind IN ('system', 'status')
+) AS x
+WHERE concat(x.prompt, x.tools, x.effort) != ''
+GROUP BY tenant, session_id, run_id`, p.s.name("run_setups"), p.s.name("messages"), since))
+	}
+	for _, sql := range statements {
+		if err := p.c.derive(ctx, sql+p.deriving()); err != nil {
+			return fmt.Errorf("clickhouse: conversations: %w", err)
+		}
+	}
+	return nil
+}
+
+// DeriveConversations derives the tables of conversations from all messages, for a program that copies rows.
+func DeriveConversations(ctx context.Context, s ConnSettings) error {
+	c, err := open(s, false)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return attributor{c: c, s: Schema{Database: c.database}}.conversations(ctx, "toDateTime64(0, 3, 'UTC')", derivable{true, true})
+}

@@ -1,0 +1,172 @@
+package clickhouse
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// derivedOf are the tables of conversations beside what the rows say.
+var derivedOf = map[string][2]string{
+	"conversations": {
+		"SELECT tenant, session_id, min(s.began) AS began, max(s.latest) AS latest, max(s.asked) AS asked, min(s.first_at) AS first_at, max(s.last_at) AS last_at, arraySort(groupUniqArrayArray(s.sources)) AS sources, " +
+			"arraySort(groupUniqArrayArray(s.formats)) AS formats, arraySort(groupUniqArrayArray(s.agents)) AS agents, arraySort(groupUniqArrayArray(s.models)) AS models FROM sessions AS s GROUP BY tenant, session_id ORDER BY ALL",
+		"SELECT tenant, session_id, min(ts) AS began, max(ts) AS latest, maxIf(ts, kind = 'user') AS asked, minOrNullIf(ts, NOT hidden AND NOT inferred) AS first_at, maxOrNullIf(ts, NOT hidden AND NOT inferred) AS last_at, " +
+			"arraySort(groupUniqArray(toString(source))) AS sources, arraySort(groupUniqArray(toString(format))) AS formats, arraySort(groupUniqArrayIf(toString(agent_name), kind != 'user')) AS agents, " +
+			"arraySort(groupUniqArrayIf(toString(model), model != '')) AS models FROM messages FINAL GROUP BY tenant, session_id ORDER BY ALL",
+	},
+	"facts": {
+		"SELECT tenant, session_id, argMaxIfMerge(f.title) AS title, argMinIfMerge(f.project) AS project, argMaxIfMerge(f.user) AS user FROM session_facts AS f GROUP BY tenant, session_id HAVING concat(title, project, user) != '' ORDER BY ALL",
+		"SELECT tenant, session_id, argMaxIf(attributes['session_title'], (ts, seq), attributes['session_title'] != '') AS title, argMinIf(attributes['project'], (ts, seq), attributes['project'] != '') AS project, " +
+			"argMaxIf(attributes['user'], (ts, seq), attributes['user'] != '') AS user FROM messages FINAL WHERE kind IN ('user', 'status', 'system') OR mapContains(attributes, 'project') GROUP BY tenant, session_id HAVING concat(title, project, user) != '' ORDER BY ALL",
+	},
+	"setups": {
+		"SELECT tenant, session_id, run_id, argMinIfMerge(x.prompt) AS prompt FROM run_setups AS x GROUP BY tenant, session_id, run_id HAVING prompt != '' ORDER BY ALL",
+		"SELECT tenant, session_id, run_id, argMin(lower(hex(sipHash64(replaceRegexpAll(content, '[0-9]+', '0')))), (ts, seq)) AS prompt FROM messages FINAL WHERE kind = 'system' AND role = 'system' AND content != '' GROUP BY tenant, session_id, run_id ORDER BY ALL",
+	},
+}
+
+func sameConversations(t *testing.T, c *Conn, when string) {
+	t.Helper()
+	for what, pair := range derivedOf {
+		got, want := rows(t, c, pair[0]), rows(t, c, pair[1])
+		if len(want) == 0 {
+			t.Fatalf("%s: there are no %s", when, what)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("%s: %s (-rows +derived):\n%s", when, what, d)
+		}
+	}
+}
+
+// talks are batches of conversations that have facts and setups.
+func talks(batches int) []*export.Batch {
+	out := newForest(12, 30).pieces(batches)
+	for i, b := range out {
+		for n := range sampleMessages(4) {
+			m := sampleMessages(4)[n]
+			m.Session, m.Run = "talk-"+string(rune('a'+i)), "talk/run"
+			m.Host.Seq, m.Host.ID[0], m.Host.ID[1] = uint64(n), byte(i), byte(0x80+n)
+			m.Client.Project, m.Title = "/srv/"+m.Session, "Title of "+m.Session
+			if n == 3 {
+				m.Kind, m.Role = msg.System, msg.RoleSystem
+			}
+			b.Messages = append(b.Messages, m)
+		}
+	}
+	return out
+}
+
+// TestConversationsAreDerived: behind an insert, but not behind each of those that follow each other; then before a reader has its
+// answer, at the end, and by the next process.
+func TestConversationsAreDerived(t *testing.T) {
+	_, conn := database(t)
+	begin := func() *Exporter {
+		t.Helper()
+		x, err := New(t.Context(), Settings{Conn: conn, CreateSchema: true, ConversationsEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		x.keeper.stop()
+		return x
+	}
+	x := begin()
+	c, err := Open(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	batches := talks(5)
+	export1(t, x, batches[0])
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { x.keepConversations(ctx); close(ended) }()
+	for x.underived.wait(time.Hour) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	sameConversations(t, c, "the first insert")
+	export1(t, x, batches[1])
+	time.Sleep(100 * time.Millisecond)
+	if got := count(t, c, "SELECT count() FROM sessions WHERE session_id = 'talk-b'"); got != "0" {
+		t.Error("the second insert was followed by deriving at once")
+	}
+	stop()
+	<-ended
+	x.Unread(false)
+	sameConversations(t, c, "a reader")
+	export1(t, x, batches[2])
+	if err := x.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sameConversations(t, c, "the end")
+	x = begin()
+	p := attributorOf(x)
+	if _, err := p.write(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.pass(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	export1(t, x, batches[3])
+	export1(t, x, batches[4])
+	x.underived = underived{} // as if the process had been killed
+	if err := x.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	x = begin()
+	if _, err := attributorOf(x).pass(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	sameConversations(t, c, "the process after one that was killed")
+	if err := x.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStoreWithViewsOfConversationsUpgrades: a store of the build before migration 87, whose conversations views have written.
+func TestStoreWithViewsOfConversationsUpgrades(t *testing.T) {
+	x, c := exporter(t, nil)
+	names := []string{"sessions_mv", "session_facts_mv", "run_setups_mv"}
+	exec, views := former(t, x, func(_ Migration, sql string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(sql, quoteName(n)) })
+	})
+	if len(views) != len(names) {
+		t.Fatalf("%d views", len(views))
+	}
+	for _, v := range views {
+		exec(v)
+	}
+	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version = 87 SETTINGS mutations_sync = 2")
+	batches := talks(4)
+	for i, b := range batches {
+		if i == 2 {
+			if _, err := x.schema.Apply(t.Context(), x.conn); err != nil {
+				t.Fatal(err)
+			}
+			if got := count(t, c, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND engine = 'MaterializedView'"); got != "0" {
+				t.Errorf("%s views are left", got)
+			}
+		}
+		if i < 2 { // the build of before derived nothing
+			x.settings.ConversationsEvery = time.Hour
+		} else {
+			x.settings.ConversationsEvery = 0
+		}
+		export1(t, x, b)
+		if i == 1 {
+			x.underived = underived{}
+		}
+	}
+	sameConversations(t, c, "upgraded")
+}
