@@ -88,7 +88,7 @@ func notices(t *testing.T, w *world, b *tab, trace string) {
 		{"a panel has moved", "/boards/delegations", ".grid { display: flex; flex-direction: column-reverse }", true},
 		{"a column is hidden", trace, ".trace .row .n:last-child { display: none }", true},
 		{"the critical path is hidden", trace, "#map { display: none }", true},
-		{"other fonts", "/boards/delegations", "body, button, select, input { font-family: serif; letter-spacing: .1px }", false},
+		{"other fonts", "/boards/delegations", "body, button, select, input { font-family: \"DejaVu Serif\", serif; letter-spacing: .1px }", false},
 		{"larger letters", trace, "body { font-size: 14.4px }", false},
 	} {
 		b.setAppearance(t, "light", 1440, 900)
