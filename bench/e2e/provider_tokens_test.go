@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -16,13 +17,22 @@ type counts struct{ in, out int }
 
 // usage has the fields of the three providers' interfaces.
 type usage struct {
-	Input      int `json:"input_tokens"`
-	Output     int `json:"output_tokens"`
-	CacheRead  int `json:"cache_read_input_tokens"`
-	CacheWrite int `json:"cache_creation_input_tokens"`
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
+	Input      count `json:"input_tokens"`
+	Output     count `json:"output_tokens"`
+	CacheRead  count `json:"cache_read_input_tokens"`
+	CacheWrite count `json:"cache_creation_input_tokens"`
+	Prompt     count `json:"prompt_tokens"`
+	Completion count `json:"completion_tokens"`
+	Total      count `json:"total_tokens"`
+}
+
+// count is a number, which some gateways write as a text.
+type count int
+
+func (c *count) UnmarshalJSON(b []byte) error {
+	n, err := strconv.Atoi(strings.Trim(string(b), `"`))
+	*c = count(n)
+	return err
 }
 
 // envelope has the places of the usage in a frame: at its top, in the message that begins, in
@@ -65,8 +75,8 @@ func TestTokensAreTheProvidersOwn(t *testing.T) {
 				for _, u := range []*usage{e.Usage, e.Message.Usage, e.Response.Usage, e.Groq.Usage} {
 					if u != nil {
 						// Each is of all until then, the input corrected; of a gateway that counts reasoning apart, only the total has it.
-						last.in = cmp.Or(u.Input+u.CacheRead+u.CacheWrite+u.Prompt, last.in)
-						last.out = max(last.out, u.Output+u.Completion, u.Total-u.Input-u.Prompt)
+						last.in = cmp.Or(int(u.Input+u.CacheRead+u.CacheWrite+u.Prompt), last.in)
+						last.out = max(last.out, int(u.Output+u.Completion), int(u.Total-u.Input-u.Prompt))
 					}
 				}
 			})

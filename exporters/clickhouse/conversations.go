@@ -112,18 +112,17 @@ func (c *underived) behind(ago time.Duration) bool {
 	return !c.since.IsZero() && time.Since(c.since) > ago
 }
 
-// deriveConversations brings the tables of conversations up to date. Rows whose derivation failed are derived the next time.
-func (x *Exporter) deriveConversations(ctx context.Context) error {
-	c := &x.underived
+// derive brings the tables of conversations up to date, within a time. Rows whose derivation failed are derived the next time.
+func (c *underived) derive(ctx context.Context, p attributor, within time.Duration) error {
 	c.deriving.Lock()
 	defer c.deriving.Unlock()
 	since, have := c.take()
 	if since.IsZero() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, x.settings.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if err := x.deriveSince(ctx, since, have); err != nil {
+	if err := p.conversationsOf(ctx, since, have); err != nil {
 		c.putBack(since, have)
 		return err
 	}
@@ -133,29 +132,29 @@ func (x *Exporter) deriveConversations(ctx context.Context) error {
 	return nil
 }
 
-// deriveSince derives from the messages that inserts since then have stored. The server has dated them: its clock is read before the time
+// conversationsOf derives from the messages that inserts since then have stored. The server has dated them: its clock is read before the time
 // that has passed by ours, so that no statement that waits misses a row.
-func (x *Exporter) deriveSince(ctx context.Context, began time.Time, have derivable) error {
+func (p attributor) conversationsOf(ctx context.Context, began time.Time, have derivable) error {
 	var clock int64
-	if err := x.conn.db.QueryRow(ctx, "SELECT toUnixTimestamp64Milli(now64(3))").Scan(&clock); err != nil {
+	if err := p.c.db.QueryRow(ctx, "SELECT toUnixTimestamp64Milli(now64(3))").Scan(&clock); err != nil {
 		return fmt.Errorf("clickhouse: conversations: %w", err)
 	}
-	return attributorOf(x).conversations(ctx, millis(time.UnixMilli(clock).Add(-time.Since(began)-clockSlack)), have)
+	return p.conversations(ctx, millis(time.UnixMilli(clock).Add(-time.Since(began)-clockSlack)), have)
 }
 
-// keepConversations derives behind inserts.
-func (x *Exporter) keepConversations(ctx context.Context) {
+// keep derives behind inserts, until ctx ends.
+func (c *underived) keep(ctx context.Context, p attributor, s *Settings) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-x.underived.some:
+		case <-c.some:
 		}
-		if pause(ctx, x.underived.wait(x.settings.ConversationsEvery)) != nil {
+		if pause(ctx, c.wait(s.ConversationsEvery)) != nil {
 			return
 		}
-		if err := x.deriveConversations(ctx); err != nil && ctx.Err() == nil {
-			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+		if err := c.derive(ctx, p, s.Timeout); err != nil && ctx.Err() == nil {
+			s.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
 			if pause(ctx, conversationsEvery) != nil {
 				return
 			}
