@@ -5,7 +5,7 @@
 //
 //   - The server sends its JSON as binary messages. A member names the kind of a message, so
 //     that the direction need not be known; usageMetadata is beside it, or alone after it.
-//   - Nothing has an id but calls. The session is named by what was said first, or by the handle
+//   - Nothing has an id but calls. The session is named by its first words, or by the handle
 //     that it goes on from; that changes with each sessionResumptionUpdate.
 //   - The words of a person follow their voice as inputTranscription, whose order to the answer
 //     is not fixed. When the person stopped speaking is known to the server alone.
@@ -51,7 +51,7 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
-// The limits of what waits for an answer.
+// The limits of inputs that wait for an answer.
 const (
 	maxFiles = 256
 	maxTypes = 8 // of media
@@ -164,7 +164,7 @@ func member(v jsonv.Value) (name string, p jsonv.Value) {
 	return "", p
 }
 
-// setup keeps what the session was begun with until its first prompt, with which it is emitted: the session has no
+// setup keeps the session's configuration until its first prompt, with which it is emitted: the session has no
 // name before.
 func (d *session) setup(p jsonv.Value) {
 	_, model, ok := strings.Cut(p.Get("model").PeekStr(), "models/")
@@ -179,14 +179,14 @@ func (d *session) setup(p jsonv.Value) {
 	p.MarkRead()
 }
 
-// name names a session by the first that is said, unless it has a name.
+// name names a session by its first words, unless it has a name.
 func (d *session) name(said string) {
 	if d.X.Session == "" {
 		d.X.Session, d.From = "conversation:"+msg.HashKey(d.Source, d.Model, said), "content"
 	}
 }
 
-// client decodes what the client adds to the conversation. Before a turn of the model it is one that was held before.
+// client decodes turns that the client adds to the conversation. Before a turn of the model they are of an earlier conversation.
 //
 //	{turns: [content], turnComplete}
 func (d *session) client(p jsonv.Value) {
@@ -213,7 +213,7 @@ func (d *session) client(p jsonv.Value) {
 	}
 }
 
-// realtime decodes what the client sends as it is made: voice, pictures, or a text, which is a prompt.
+// realtime decodes input that the client streams: voice, pictures, or a text, which is a prompt.
 func (d *session) realtime(p jsonv.Value) {
 	for _, name := range [...]string{"audio", "video", "mediaChunks", "media_chunks"} {
 		for blob := range jsonv.Each(p.Get(name)) {
@@ -246,7 +246,7 @@ func heap(to []msg.Attachment, blob jsonv.Value) []msg.Attachment {
 	return append(to, msg.Attachment{MediaType: typ, Size: size})
 }
 
-// say adds words of the client, which wait for an answer.
+// say adds words of the client, which wait for an answer of the model.
 func (d *session) say(text msg.Text, between string) {
 	if len(d.Said) > 0 {
 		d.Said = append(d.Said, between...)
@@ -257,7 +257,7 @@ func (d *session) say(text msg.Text, between string) {
 // open reports whether the model generates.
 func (d *session) open() bool { return d.X.ID != "" && !d.X.Over }
 
-// ask begins a run with what was said.
+// ask begins a run with the words that wait.
 func (d *session) ask() {
 	if d.open() {
 		d.Broken = &generation{d.X.Run, d.X.ID}
@@ -331,7 +331,7 @@ func (d *session) answer() {
 	x.Begin("response:"+msg.HashKey(x.Run, strconv.Itoa(d.Heard)), d.Model)
 }
 
-// server decodes what the model generates.
+// server decodes content that the model generates.
 //
 //	{modelTurn: content, inputTranscription, outputTranscription, generationComplete, interrupted, turnComplete, …}
 func (d *session) server(p, usage jsonv.Value) {

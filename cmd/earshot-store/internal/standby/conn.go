@@ -17,13 +17,13 @@ import (
 // Conns are the connections of an HTTP server whose program becomes another one. A server that shuts down
 // drops the requests that arrive meanwhile: it closes the connections that idle and those whose
 // request it has just read. So a connection is taken from it before, where no byte of a next request was
-// read, and the next program answers what is sent on it.
+// read, and the next program answers the requests on it.
 type Conns struct {
 	mu   sync.Mutex
 	open map[*conn]struct{}
 }
 
-// Follow has a server, which serves Listener, report what becomes of its connections.
+// Follow has a server, which serves Listener, report the state of its connections.
 func (s *Conns) Follow(server *http.Server) {
 	server.ConnState = func(c net.Conn, state http.ConnState) {
 		c.(*conn).is(state)
@@ -35,7 +35,7 @@ func (s *Conns) Follow(server *http.Server) {
 	}
 }
 
-// Listener accepts what l accepts.
+// Listener accepts the connections of l.
 func (s *Conns) Listener(l net.Listener) net.Listener { return &followed{l, s} }
 
 type followed struct {
@@ -94,7 +94,7 @@ type conn struct {
 	deadline time.Time
 }
 
-// is notes what the server reports.
+// is notes a state that the server reports.
 func (c *conn) is(state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +172,7 @@ func (c *conn) gone() bool {
 	return c.taken && !c.begun
 }
 
-// again notes what was read, and reports whether nothing was because take interrupted a request that had begun.
+// again notes a read, and reports whether nothing was because take interrupted a request that had begun.
 func (c *conn) again(n int, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +192,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// CloseWrite ends what is written, which a server does before it closes a connection whose request it has not read.
+// CloseWrite closes the writing side, as a server does before it closes a connection whose request it has not read.
 func (c *conn) CloseWrite() error {
 	if u, ok := c.Conn.(*net.UnixConn); ok {
 		return u.CloseWrite()

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTake: connections without a request are taken with what is sent on them later, and one on which a request has begun,
-// however slowly it comes, is answered first.
+// TestTake: connections without a request are taken with the requests that follow on them, and one on which a request has begun,
+// however slowly it arrives, is answered first.
 func TestTake(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {

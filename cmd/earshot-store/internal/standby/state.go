@@ -22,7 +22,7 @@ import (
 // variable has the state in the environment of the program that this one becomes.
 const variable = "EARSHOT_STORE_STATE"
 
-// State is what a program leaves to the one that it becomes. The numbers are descriptors.
+// State is handed over by a program to the one that it becomes. The numbers are descriptors.
 type State struct {
 	Waits       bool     `json:"waits"` // there is no engine until a statement arrives
 	Lock        int      `json:"lock"`

@@ -45,7 +45,7 @@ type waiting struct {
 	accepted sync.WaitGroup
 }
 
-// Wait answers what needs no engine until a statement arrives or ctx ends, on l and on connections that were accepted
+// Wait answers requests that need no engine until a statement arrives or ctx ends, on l and on connections that were accepted
 // before. The state that it returns then has the connections, the statement's among them; they are open until the process
 // becomes another program. lost reports that the data folder is not the one that was opened.
 func Wait(ctx context.Context, l *net.UnixListener, accepted []net.Conn, lost func() bool) (*State, error) {
@@ -228,7 +228,7 @@ func peek(c *net.UnixConn) (string, error) {
 	return string(b[:n]), nil
 }
 
-// serve answers what needs no engine.
+// serve answers a request that needs no engine.
 func (w *waiting) serve(out http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case Path:
