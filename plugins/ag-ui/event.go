@@ -2,6 +2,7 @@ package agui
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -168,7 +169,9 @@ func (d *stream) piece() bool {
 	if parent := d.id("parentMessageId", "parent_message_id"); kind == msg.ToolCall && parent != "" {
 		p.Key = d.unique(parent)
 	}
-	d.Parts.Append(p, d.Root.Get("delta").Text(), conversation.MaxBytes)
+	if delta := d.Root.Get("delta"); delta.Is(jsonv.String) { // anything else is kept as unread
+		d.Parts.Append(p, delta.Text(), conversation.MaxBytes)
+	}
 	for c := range d.Root.Path("rawEvent", "data", "chunk", "tool_call_chunks").Elems() {
 		if action == "START" && callID != "" && c.Get("id").Equal(callID) {
 			d.Parts.Append(p, c.Get("args").Text(), conversation.MaxBytes)
@@ -205,7 +208,7 @@ func (d *stream) finish(p *conversation.Part) {
 func (d *stream) emit(p *conversation.Part, complete msg.Completeness) *msg.Message {
 	if p.Kind == msg.ToolCall {
 		if added, _ := d.Calls.Add(&conversation.Call{ID: p.CallID, Name: p.Tool}); !added {
-			return nil
+			return d.again(p)
 		}
 		d.Asked = bounded.Push(d.Asked, asked{strings.TrimPrefix(p.CallID, d.Run.ID+"/"), sumOf(p)}, maxSeen)
 	} else {
@@ -233,6 +236,17 @@ func (d *stream) emit(p *conversation.Part, complete msg.Completeness) *msg.Mess
 	if p.Cut {
 		m.SetAttr("truncated", "true")
 	}
+	return m
+}
+
+// again emits, hidden, the arguments of a call that is sent again with others: the call was emitted before.
+func (d *stream) again(p *conversation.Part) *msg.Message {
+	sum := sumOf(p)
+	if len(p.Text) == 0 || slices.ContainsFunc(d.Asked, func(a asked) bool { return a.Sum == sum }) {
+		return nil
+	}
+	m := record.Hide(d.add(msg.Status, "again:"+p.CallID+"/"+msg.HashKey(string(p.Text))), "call_again")
+	m.Content = msg.Plain(string(p.Text))
 	return m
 }
 

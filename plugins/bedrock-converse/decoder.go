@@ -174,7 +174,7 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		v.Skip("texts", "id", "response_type")
 	case v.Get("inputTokens").Is(jsonv.Number): // of CountTokens
 	case v.Get("assessments").Is(jsonv.Array): // of ApplyGuardrail, without a model
-		v.MarkRead()
+		v.Skip("action", "actionReason", "assessments", "output")
 	default:
 		return native(x, v, out)
 	}

@@ -180,7 +180,7 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		case "tool_execution_end":
 			d.hold(v)
 		}
-		for _, name := range [...]string{"entry", "message", "toolResults", "assistantMessageEvent", "usage", "toolCallId", "toolName", "args", "partialResult", "result", "isError"} {
+		for _, name := range [...]string{"entry", "message", "toolResults", "assistantMessageEvent", "usage", "toolCallId", "toolName", "args", "partialResult", "result"} {
 			v.Get(name).MarkRead() // message_end has the message
 		}
 	default:
