@@ -129,7 +129,7 @@ func (g *group) encode() ([]byte, error) { return json.Marshal(g) }
 func (g *group) waiting(pending bool) map[string]bool {
 	waits := make(map[string]bool)
 	for _, c := range g.Open {
-		if pending && !c.pending() {
+		if pending && (!c.pending() || g.delegateEnded(c)) {
 			continue
 		}
 		for id := c.Run; id != "" && !waits[id]; {

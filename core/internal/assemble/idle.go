@@ -163,7 +163,7 @@ func (g *group) idle(now int64, s *Settings) (next int64) {
 	}
 	alive, waits := g.lastAlive(g.Alive), g.waiting(true)
 	for _, c := range g.Open {
-		if c.pending() && due(alive[c.Run], s.IdleCall) {
+		if c.pending() && due(alive[c.Run], s.limit(!g.delegateEnded(c))) {
 			g.lose(c)
 		}
 	}
@@ -175,7 +175,20 @@ func (g *group) idle(now int64, s *Settings) (next int64) {
 	return next
 }
 
-// limit is the longest silence of a run, which may wait for a call.
+// delegateEnded reports whether the work of a call in the background has ended, so that at most a notice of it is to come.
+func (g *group) delegateEnded(c *call) bool {
+	if !c.Async || c.Worked == 0 {
+		return false
+	}
+	for _, r := range g.Runs {
+		if (r.Call == c.ID || r.ID == c.Child) && r.Ended == running {
+			return false
+		}
+	}
+	return true
+}
+
+// limit is the longest silence of a run, which may wait for a call, and of a call, which may wait for work.
 func (s *Settings) limit(waits bool) time.Duration {
 	if waits {
 		return s.IdleCall

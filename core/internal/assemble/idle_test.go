@@ -165,6 +165,28 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 			t.Errorf("open: %d", len(w.open))
 		}
 	})
+	t.Run("work in the background that has ended", func(t *testing.T) {
+		begin := delegated("a", "d", "scout", 1)
+		begin.Delegation.Async, begin.Delegation.ChildRun, begin.Delegation.Link = true, "x", msg.ByNativeID
+		child := user("x", 2)
+		child.ParentRun, child.ParentCall = "a", "d"
+		for _, c := range []struct {
+			name  string
+			after []msg.Message
+			ended bool
+		}{{"its notice does not come", []msg.Message{said("x", "q", 4), stop("x", 5)}, true}, {"it goes on", []msg.Message{called("x", "c", "Sleep", 4)}, false}} {
+			w := newHarness(t)
+			put(w, at(0), at(0), append([]msg.Message{user("a", 0), begin, child}, c.after...)...)
+			w.commit()
+			for range 2 { // the run ends behind the call that it waited for
+				w.idle(at(40*time.Minute), 0)
+			}
+			w.commit()
+			if n := len(w.open); (n == 0) != c.ended {
+				t.Errorf("%s: %d spans are open after the silence of a run", c.name, n)
+			}
+		}
+	})
 	t.Run("clocks", func(t *testing.T) {
 		for name, clock := range map[string]time.Duration{"behind": -8 * time.Hour, "ahead": 8 * time.Hour} {
 			w := newHarness(t)
