@@ -112,17 +112,17 @@ func (c *underived) behind(ago time.Duration) bool {
 	return !c.since.IsZero() && time.Since(c.since) > ago
 }
 
-// derive brings the tables of conversations up to date, within a time. Rows whose derivation failed are derived the next time.
-func (c *underived) derive(ctx context.Context, p attributor, within time.Duration) error {
+// derive brings the tables of conversations of an exporter up to date. Rows whose derivation failed are derived the next time.
+func (c *underived) derive(ctx context.Context, x *Exporter) error {
 	c.deriving.Lock()
 	defer c.deriving.Unlock()
 	since, have := c.take()
 	if since.IsZero() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, x.settings.Timeout)
 	defer cancel()
-	if err := p.conversationsOf(ctx, since, have); err != nil {
+	if err := attributorOf(x).conversationsOf(ctx, since, have); err != nil {
 		c.putBack(since, have)
 		return err
 	}
@@ -143,18 +143,18 @@ func (p attributor) conversationsOf(ctx context.Context, began time.Time, have d
 }
 
 // keep derives behind inserts, until ctx ends.
-func (c *underived) keep(ctx context.Context, p attributor, s *Settings) {
+func (c *underived) keep(ctx context.Context, x *Exporter) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.some:
 		}
-		if pause(ctx, c.wait(s.ConversationsEvery)) != nil {
+		if pause(ctx, c.wait(x.settings.ConversationsEvery)) != nil {
 			return
 		}
-		if err := c.derive(ctx, p, s.Timeout); err != nil && ctx.Err() == nil {
-			s.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+		if err := c.derive(ctx, x); err != nil && ctx.Err() == nil {
+			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
 			if pause(ctx, conversationsEvery) != nil {
 				return
 			}

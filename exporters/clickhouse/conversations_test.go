@@ -91,7 +91,7 @@ func TestConversationsAreDerived(t *testing.T) {
 	export1(t, x, batches[0])
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { x.underived.keep(ctx, attributorOf(x), &x.settings); close(ended) }()
+	go func() { x.underived.keep(ctx, x); close(ended) }()
 	for x.underived.wait(time.Hour) == 0 {
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -119,7 +119,7 @@ func (x *Exporter) Unread(unread bool) {
 	if unread {
 		return
 	}
-	if err := x.underived.derive(context.Background(), attributorOf(x), x.settings.Timeout); err != nil {
+	if err := x.underived.derive(context.Background(), x); err != nil {
 		x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
 	}
 	x.keeper.read.ring()
@@ -254,7 +254,7 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 		x.began = time.Time{}
 		x.alerting.spent.Store(true)
 		if x.settings.ConversationsEvery == 0 {
-			if err := x.underived.derive(ctx, attributorOf(x), x.settings.Timeout); err != nil { // the rows are stored
+			if err := x.underived.derive(ctx, x); err != nil { // the rows are stored
 				x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
 			}
 		}
@@ -335,7 +335,7 @@ func (x *Exporter) Close(ctx context.Context) error {
 		x.underived.note(x.began)
 	}
 	if x.isReady() {
-		if err := x.underived.derive(ctx, attributorOf(x), x.settings.Timeout); err != nil {
+		if err := x.underived.derive(ctx, x); err != nil {
 			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind until the next start", "error", err)
 		}
 	}

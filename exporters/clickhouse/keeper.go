@@ -78,7 +78,7 @@ func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 		k.stored.attributed()
 	}
 	if x.settings.ConversationsEvery > 0 {
-		k.done.Go(func() { x.underived.keep(ctx, attributorOf(x), &x.settings) })
+		k.done.Go(func() { x.underived.keep(ctx, x) })
 	}
 	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, first, log) })
 	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k, fresh, log) })

@@ -102,7 +102,7 @@ func BenchmarkLiveFlush(b *testing.B) {
 // derive brings the tables of conversations up to date.
 func derive(b *testing.B, x *Exporter) {
 	b.Helper()
-	if err := x.underived.derive(b.Context(), attributorOf(x), x.settings.Timeout); err != nil {
+	if err := x.underived.derive(b.Context(), x); err != nil {
 		b.Fatal(err)
 	}
 }
