@@ -15,7 +15,13 @@ import (
 // code.
 func (h *home) runIn(dir string, args ...string) (out string, code int) {
 	h.Helper()
-	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), args...)
+	return h.runAt(filepath.Join(bin, "earshot"), dir, args...)
+}
+
+// runAt is runIn of another program.
+func (h *home) runAt(program, dir string, args ...string) (out string, code int) {
+	h.Helper()
+	c := exec.CommandContext(h.Context(), program, args...)
 	c.Dir = dir
 	b, err := c.CombinedOutput()
 	if c.ProcessState == nil {
@@ -136,8 +142,11 @@ func TestNewPlugin(t *testing.T) {
 	h := newHome(t)
 	here, err := filepath.Abs("../..")
 	h.must(err)
+	b, err := os.ReadFile(filepath.Join(bin, "earshot"))
+	h.must(err)
+	h.must(os.WriteFile(h.path("earshot"), b, 0o755)) // bin may be in the checkout
 	for name, args := range map[string][]string{"checkout": {"--replace", here}, "release": nil} {
-		out, code := h.runIn(h.dir, append([]string{"plugin", "new", name}, args...)...)
+		out, code := h.runAt(h.path("earshot"), h.dir, append([]string{"plugin", "new", name}, args...)...)
 		if code != 0 || !strings.HasSuffix(out, "\nNext:\n  cd "+name+" && go test\n") {
 			t.Fatalf("%s: exit %d\n%s", name, code, out)
 		}

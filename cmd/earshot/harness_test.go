@@ -142,7 +142,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// export stores a batch.
+// export stores a batch, and derives what a reader sees of it as before its first question to a sidecar's store.
 func (h *home) export(b export.Batch) {
 	h.Helper()
 	h.n++
@@ -150,6 +150,7 @@ func (h *home) export(b export.Batch) {
 	if err := h.x.Export(h.Context(), &b); err != nil {
 		h.Fatal(err)
 	}
+	h.x.Unread(false)
 }
 
 // run runs earshot on the home.

@@ -172,7 +172,7 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		messages.Event(x, v, out)
 	case v.First("embedding", "embeddings").Exists(): // it has no conversation
 		v.Skip("texts", "id", "response_type")
-	case v.Get("inputTokens").Is(jsonv.Number): // of CountTokens
+	case v.Get("inputTokens").IsCount(): // of CountTokens
 	case v.Get("assessments").Is(jsonv.Array): // of ApplyGuardrail, without a model
 		v.Skip("action", "actionReason", "assessments", "output")
 	default:

@@ -66,7 +66,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		interaction(x, v, out)
 	case v.Get("candidates").Is(jsonv.Array), v.Get("usageMetadata").Is(jsonv.Object), v.Get("promptFeedback").Is(jsonv.Object):
 		chunk(x, v, out)
-	case v.Get("totalTokens").Is(jsonv.Number): // the answer of countTokens
+	case v.Get("totalTokens").IsCount(): // the answer of countTokens
 	default:
 		x.Unknown(out, "none", v.Raw())
 	}

@@ -228,7 +228,7 @@ func (d *stream) done() {
 func (d *stream) usage(v jsonv.Value) {
 	v.Get("message_type").Equal("usage_statistics")
 	prompt, completion := v.Get("prompt_tokens"), v.Get("completion_tokens")
-	if !prompt.Is(jsonv.Number) && !completion.Is(jsonv.Number) {
+	if !prompt.IsCount() && !completion.IsCount() {
 		d.unknown(v, "usage_statistics")
 		return
 	}
@@ -240,7 +240,7 @@ func (d *stream) usage(v jsonv.Value) {
 		r.close(&d.writer)
 	}
 	class := func(name, within, nested string) jsonv.Value {
-		if n := v.Get(name); n.Is(jsonv.Number) {
+		if n := v.Get(name); n.IsCount() {
 			return n
 		}
 		return v.Path(within, nested)
@@ -252,7 +252,7 @@ func (d *stream) usage(v jsonv.Value) {
 	names := [...]string{"input", "output", "cache_read", "cache_write", "reasoning"}
 	for i, n := range [...]jsonv.Value{prompt, completion, read, write, reasoning} {
 		counts = append(counts, string(n.Peek()))
-		if !n.Is(jsonv.Number) {
+		if !n.IsCount() {
 			unreported = append(unreported, names[i])
 		}
 	}

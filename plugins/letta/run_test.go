@@ -52,8 +52,8 @@ func TestTokens(t *testing.T) {
 			msg.Tokens{Input: 40, Output: 25, CacheRead: 60, Reasoning: 15}, "cache_write"},
 		{`"prompt_tokens":10,"completion_tokens":4,"cached_input_tokens":60,"cache_write_tokens":10,"reasoning_tokens":15`, // more than there is
 			msg.Tokens{CacheRead: 10, Reasoning: 4}, ""},
-		{`"prompt_tokens":10,"completion_tokens":"4"`,
-			msg.Tokens{Input: 10}, "output cache_read cache_write reasoning"},
+		{`"prompt_tokens":10,"completion_tokens":"4"`, // a text is a count too
+			msg.Tokens{Input: 10, Output: 4}, "cache_read cache_write reasoning"},
 	} {
 		got, _ := play(t, open(t, ""), events(`{"message_type":"usage_statistics",`+c.counts+`}`))
 		c.want.Provenance = msg.Provider

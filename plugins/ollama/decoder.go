@@ -119,7 +119,7 @@ func call(x *exchange.Exchange, c jsonv.Value, out *decoder.Output) {
 func done(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	x.Stop = ident.Of(v.Get("done_reason"))
 	in, n := v.Get("prompt_eval_count"), v.Get("eval_count")
-	if in.Is(jsonv.Number) || n.Is(jsonv.Number) {
+	if in.IsCount() || n.IsCount() {
 		c := conversation.Counts{Input: in.Uint(), Output: n.Uint()}
 		c.CacheRead = min(c.Input, v.Get("prompt_eval_cached_count").Uint())
 		c.Input -= c.CacheRead

@@ -132,7 +132,7 @@ func (d *stream) metadata(v jsonv.Value) {
 	d.begin("", "metadata")
 	model := v.First("model", "modelId")
 	u := v.First("totalUsage", "usage")
-	if u.Get("inputTokens").Is(jsonv.Number) {
+	if u.Get("inputTokens").IsCount() {
 		d.Count.Model = cmp.Or(ident.Peek(model), d.Count.Model)
 		d.Count.Counts, d.Count.Provenance = counts(u), msg.Provider
 	}
@@ -272,7 +272,7 @@ func (d *stream) piece(v jsonv.Value) bool {
 		d.Step++
 		return true
 	case "step-finish", "message-finish":
-		if u := v.Get("usage"); u.Get("inputTokens").Is(jsonv.Number) && d.typ == "step-finish" {
+		if u := v.Get("usage"); u.Get("inputTokens").IsCount() && d.typ == "step-finish" {
 			r := conversation.Response{ID: d.response(), Run: d.Run.ID}
 			r.Count(counts(u), msg.Provider)
 			m := r.Usage(d.Out, msg.Complete)

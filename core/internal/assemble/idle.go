@@ -176,11 +176,11 @@ func (g *group) idle(now int64, s *Settings) (next int64) {
 }
 
 // delegateEnded reports whether the work of a call in the background has ended, so that at most a notice of it is to come.
-func (g *group) delegateEnded(c *call) bool {
+func (rs *runs) delegateEnded(c *call) bool {
 	if !c.Async || c.Worked == 0 {
 		return false
 	}
-	for _, r := range g.Runs {
+	for _, r := range rs.Runs {
 		if (r.Call == c.ID || r.ID == c.Child) && r.Ended == running {
 			return false
 		}

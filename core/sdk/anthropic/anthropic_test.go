@@ -24,7 +24,7 @@ func TestUsage(t *testing.T) {
 		`{"input_tokens":1,"output_tokens":9,"cache_read_input_tokens":3,"cache_creation_input_tokens":4,"output_tokens_details":{"thinking_tokens":5}}`: {Input: 1, Output: 9, CacheRead: 3, CacheWrite: 4, Reasoning: 5},
 		`{"cache_creation":{"ephemeral_5m_input_tokens":2,"ephemeral_1h_input_tokens":5}}`:                                                               {CacheWrite: 7, CacheWrite1h: 5},
 		`{"cache_creation_input_tokens":8,"cache_creation":{"ephemeral_1h_input_tokens":5}}`:                                                             {CacheWrite: 8, CacheWrite1h: 5},
-		`{"input_tokens":-1,"output_tokens":"9"}`:                                                                                                        {},
+		`{"input_tokens":-1,"output_tokens":"9"}`:                                                                                                        {Output: 9},
 		`null`: {}, `[]`: {},
 	} {
 		if got := Usage(parse(t, in)); got != want {

@@ -123,7 +123,7 @@ func (v Value) HasPrefix(prefix string) bool {
 // Equal reports whether the value is the string s, without copying it. It counts as
 // read if it is: then all of it is known.
 func (v Value) Equal(s string) bool {
-	if !v.equal(s) {
+	if !equal(v, s) {
 		return false
 	}
 	v.MarkRead()
@@ -140,7 +140,8 @@ func (v Value) In(words ...string) bool {
 	return false
 }
 
-func (v Value) equal(s string) bool {
+// equal is Equal of a value or a key, without the mark.
+func equal(v Value, s string) bool {
 	n := v.node()
 	if n.kind != String {
 		return false
@@ -183,6 +184,15 @@ func (v Value) Uint() uint64 {
 		return 0
 	}
 	return uint64(max(v.Int(), 0))
+}
+
+// IsCount reports whether Uint has a count to return: a number, or a string of digits.
+func (v Value) IsCount() bool {
+	if v.Kind() != String {
+		return v.Kind() == Number
+	}
+	_, err := strconv.ParseUint(v.PeekStr(), 10, 63)
+	return err == nil
 }
 
 // Digits returns a number as it is written, for an attribute; "" for any other kind and for a
@@ -295,7 +305,7 @@ func (v Value) Elems() iter.Seq[Value] {
 type Key struct{ v Value }
 
 // Is reports whether the key is s.
-func (k Key) Is(s string) bool { return k.v.equal(s) }
+func (k Key) Is(s string) bool { return equal(k.v, s) }
 
 // Bytes returns the key for a switch; it aliases the input where it can.
 func (k Key) Bytes() []byte {
