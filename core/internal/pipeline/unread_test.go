@@ -38,8 +38,8 @@ func TestRowsWaitWhileNobodyReads(t *testing.T) {
 	w.settings.Heartbeat = time.Nanosecond
 	w.during = func(p *pipeline.Pipeline) {
 		w.table.wait(t, 3)
+		eventually(t, p.Drained) // before: an account that is to be written waits for the interval too
 		p.SetFlushInterval(time.Hour)
-		eventually(t, p.Drained)
 		w.table.mu.Lock()
 		calls := w.table.calls
 		w.table.mu.Unlock()
