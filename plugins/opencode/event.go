@@ -22,10 +22,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	s.Whole = s.Whole || strings.HasPrefix(typ, "message.")
 	switch typ {
 	case "message.updated":
-		had := d.known(ident.Peek(info.Get("id"))) != nil
-		if rec := d.message(info); !d.row || had || info.Get("error").Exists() {
-			d.end(rec, info)
-		}
+		d.end(d.message(info), info)
 	case "message.part.updated":
 		p.Get("delta").MarkRead() // the part has it
 		return d.part(part)
@@ -81,7 +78,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 // session decodes a session, whose record is repeated at each change.
 func (d *stream) session(v jsonv.Value) {
 	s := d.find(ident.First(v.Get("id"), v.Get("sessionID")))
-	parent, title := ident.Of(v.Get("parentID")), ident.Of(v.Get("title"))
+	parent, title := ident.First(v.Get("parentID"), v.Get("parent_id")), ident.Of(v.Get("title"))
 	d.below(s, parent)
 	key := "session:" + msg.HashKey(s.ID, title)
 	if !d.Seen.Add(key, maxSeen) {
@@ -96,7 +93,7 @@ func (d *stream) session(v jsonv.Value) {
 	}
 	m.SetAttr("session_id", s.ID)
 	m.SetAttr("parent_id", parent)
-	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID")
+	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID", "projectID=project_id", "workspaceID=workspace_id")
 	conversation.Attrs(m, v.Get("share"), "url")
 	conversation.Attrs(m, v.Get("model"), "id", "providerID")
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))
@@ -117,7 +114,7 @@ func (s *session) turn(user string, continues bool) string {
 // message decodes the record of a message, and returns its memory; nil if it has
 // no id or none is new.
 func (d *stream) message(v jsonv.Value) *message {
-	id, s := ident.Of(v.Get("id")), d.find(ident.Of(v.Get("sessionID")))
+	id, s := d.id(v, "id", "id"), d.find(d.id(v, "sessionID", "session_id"))
 	rec := d.known(id)
 	if rec != nil && rec.Ended {
 		v.MarkRead()
@@ -225,7 +222,7 @@ func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 			w = before
 		}
 	} else {
-		w.Call = unique(tool.Get("messageID"), tool.Get("callID"))
+		w.Call = unique(ident.Of(tool.Get("messageID")), tool.Get("callID"))
 		d.Waits = bounded.Push(d.Waits, w, maxWaits)
 	}
 	if !d.Seen.Add(key+id, maxSeen) {

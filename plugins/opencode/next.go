@@ -225,7 +225,7 @@ func (d steps) piece(rec *message, group, action string, e jsonv.Value) {
 
 // act decodes a call: its arguments as they are written, its beginning, and its end.
 func (d steps) act(rec *message, action string, e jsonv.Value) {
-	id := unique(e.Get("assistantMessageID"), e.First("callID", "id"))
+	id := unique(rec.ID, e.First("callID", "id"))
 	if id == "" {
 		d.unknown("tool."+action, d.Root)
 		return

@@ -15,7 +15,7 @@ import (
 
 // part decodes a part of a message; false if its type is not known.
 func (d *stream) part(v jsonv.Value) bool {
-	id, typ := ident.Of(v.Get("id")), ident.Of(v.Get("type"))
+	id, typ := d.id(v, "id", "id"), ident.Of(v.Get("type"))
 	rec := d.messageOf(v, typ)
 	if id == "" || rec.ID == "" || d.Seen.Has(id) {
 		v.MarkRead()
@@ -40,7 +40,7 @@ func (d *stream) part(v jsonv.Value) bool {
 		m.SetAttr("part_id", id)
 		m.SetAttr("cost", v.Get("cost").Digits())
 		conversation.Attrs(m, v, "snapshot")
-		if !d.single && (d.row || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
+		if !d.single && (d.row.Exists() || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
 	case "file":
@@ -72,12 +72,12 @@ func (d *stream) part(v jsonv.Value) bool {
 // messageOf returns the message of a part. One that is not known is a prompt if it has a text
 // without times, which only texts of the model have.
 func (d *stream) messageOf(v jsonv.Value, typ string) *message {
-	id := ident.Of(v.Get("messageID"))
+	id := d.id(v, "messageID", "message_id")
 	if rec := d.known(id); rec != nil {
 		ident.Is(v.Get("sessionID"), rec.Session)
 		return rec
 	}
-	s := d.find(ident.Of(v.Get("sessionID")))
+	s := d.find(d.id(v, "sessionID", "session_id"))
 	rec := &message{ID: id, Session: s.ID, Response: conversation.Response{ID: id}}
 	rec.User = typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)
 	if !rec.User && !d.single { // a file of the storage has no run
@@ -157,10 +157,10 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 
 // unique returns the id of a call as one that is unique in the session: some providers number
 // the calls of each response.
-func unique(message, id jsonv.Value) string {
+func unique(message string, id jsonv.Value) string {
 	s := ident.Of(id)
 	if s != "" && (len(s) < shortID || strings.Contains(s, ":")) {
-		return ident.Of(message) + "/" + s
+		return message + "/" + s
 	}
 	return s
 }
@@ -180,7 +180,7 @@ func (c *call) on(m *msg.Message) {
 func (d calls) tool(rec *message, id string, v jsonv.Value) {
 	state := v.Get("state")
 	status, input, extra := state.Get("status"), state.Get("input"), state.Get("metadata")
-	callID := cmp.Or(unique(v.Get("messageID"), v.Get("callID")), id)
+	callID := cmp.Or(unique(rec.ID, v.Get("callID")), id)
 	began := conversation.TimeOf(state.Path("time", "start"))
 	rec.Tools = true
 	c := d.of(rec, callID, v.Get("tool"))
