@@ -171,12 +171,10 @@ func (d *stream) record(v jsonv.Value) bool {
 		}
 	case info.Get("role").Exists():
 		d.whole(v)
-	case isNext(v.Get("type").PeekStr(), v):
-		steps{calls{d}}.next(v.Get("type").Str(), v)
-	case v.Get("properties").Is(jsonv.Object):
-		return d.event(ident.Of(v.Get("type")), v)
 	case v.Get("type").Equal("sync"):
 		v.MarkRead() // a copy
+	case v.First("properties", "data").Is(jsonv.Object):
+		return d.event(ident.Of(v.Get("type")), v)
 	case part.Get("messageID").Exists(): // run --format json
 		v.Get("type").In("step_start", "tool_use", "text", "reasoning", "step_finish")
 		v.Get("sessionID").Equal(ident.Peek(part.Get("sessionID")))
@@ -189,8 +187,6 @@ func (d *stream) record(v jsonv.Value) bool {
 		d.end(d.message(v), v)
 	case v.Get("id").HasPrefix("ses_"):
 		d.session(v)
-	case v.Get("data").Is(jsonv.Object):
-		return d.event(ident.Of(v.Get("type")), v)
 	default:
 		return false
 	}

@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -11,7 +12,11 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// event decodes an event of the server: {id?, type, properties}.
+// aside are the groups of events that are of the server and of no conversation.
+var aside = strings.Fields(`server installation lsp file tui pty vcs project mcp ide agent command config skill integration reference form shell worktree workspace
+	global storage account plugin catalog models-dev`)
+
+// event decodes an event of the server: {id?, type, properties}, from version 2 on {id, created, type, data}.
 func (d *stream) event(typ string, v jsonv.Value) bool {
 	p := v.First("properties", "data")
 	info, part, status := p.Get("info"), p.Get("part"), p.Get("status")
@@ -31,11 +36,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		if id == "" || !p.Get("field").Equal("text") || d.Seen.Has(id) {
 			return id != ""
 		}
-		open := d.Parts.Part(id)
-		if open == nil { // it began before the recording
-			open = d.open(id, rec, msg.Assistant)
-		}
-		d.Parts.Append(open, p.Get("delta").Text(), conversation.MaxBytes)
+		d.piece(rec, msg.Assistant, id, p.Get("delta")) // if it began before the recording, its kind is not known
 	case "message.removed", "message.part.removed", "command.executed":
 		d.Parts.Drop(d.Parts.Part(ident.Peek(p.Get("partID"))))
 		m := d.status(s, "", typ+":"+msg.HashKey(string(p.First("partID", "messageID").Peek()), string(p.Get("name").Peek())), typ)
@@ -65,12 +66,15 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		m := d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek())))
 		m.Content = p.Get("todos").JSON()
 	default:
-		switch group, _, _ := strings.Cut(typ, "."); group {
-		case "server", "installation", "lsp", "file", "tui", "pty", "vcs", "project", "mcp", "ide", "agent", "command", "config", "skill", "integration", "reference", "form", "shell", "worktree", "workspace", "global", "storage", "account", "plugin", "catalog", "models-dev":
-			p.MarkRead() // of no conversation
-		default:
+		group, _, _ := strings.Cut(typ, ".")
+		if strings.HasPrefix(typ, "session.next.") || group == "session" && v.Path("data", "sessionID").Exists() {
+			steps{calls{d}}.next(s, typ, v, p)
+			return true
+		}
+		if !slices.Contains(aside, group) {
 			return false
 		}
+		p.MarkRead()
 	}
 	return true
 }
@@ -169,13 +173,9 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 		d.tokens(rec, counts(v.Get("tokens")), msg.Summary, finish)
 	}
 	if fault.Exists() {
-		d.failed(d.find(rec.Session), fault)
-		finish = "error"
+		finish = d.failed(d.find(rec.Session), fault)
 	}
-	if finish == "" || fault.Get("name").Equal("MessageAbortedError") {
-		finish = "interrupted"
-	}
-	d.finished(rec, finish)
+	d.finished(rec, cmp.Or(finish, "interrupted"))
 }
 
 // finished ends the run of a response that ends a turn.
@@ -191,21 +191,31 @@ func (d *stream) stop(s *session, reason string) {
 	s.Run.Finish(d.add(s, s.Run.ID, msg.Stop, "stop:"+cmp.Or(s.Last, s.Run.ID)), reason, reason == "error" || reason == "interrupted")
 }
 
-// failed decodes an error: {name, data: {message}}, which an event and a message have.
-func (d *stream) failed(s *session, v jsonv.Value) {
-	text := v.Path("data", "message")
-	key := "error:" + msg.HashKey(s.ID, s.Last, string(v.Get("name").Peek()), string(text.Peek()))
+// failed decodes an error once, which an event, a message, a step and an execution have: {name, data: {message}}, in the newer family
+// {type, message}. It returns the reason for which the work ends.
+func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
+	typ, text := ident.Of(v.First("name", "type")), v.Path("data", "message")
+	if !text.Exists() {
+		text = v.Get("message")
+	}
+	reason = "error"
+	if typ == aborted || typ == "MessageAbortedError" {
+		reason = "interrupted"
+	}
+	key := "error:" + msg.HashKey(s.ID, s.Last, cmp.Or(string(v.Get("name").Peek()), typ), string(text.Peek()))
 	if !d.Seen.Add(key, maxSeen) {
-		conversation.Attrs(new(msg.Message), v.Get("data"), "message", "providerID", "responseBody")
-		return
+		v.Skip("message")
+		v.Get("data").Skip("message", "providerID", "responseBody")
+		return reason
 	}
 	m := d.add(s, s.Run.Going(), msg.Error, key)
-	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), ident.Of(v.Get("name"))
-	if m.Tool.ErrorType == "MessageAbortedError" { // a person stopped it
-		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
+	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), typ
+	if reason == "interrupted" {
+		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, reason
 	}
 	m.SetAttr("statusCode", v.Path("data", "statusCode").Digits())
 	conversation.Attrs(m, v.Get("data"), "providerID", "responseBody")
+	return reason
 }
 
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
