@@ -111,14 +111,10 @@ type message struct {
 
 // call is a tool call.
 type call struct {
-	conversation.Call
-	Message  string
-	Complete bool             `json:",omitempty"` // its arguments were emitted
-	Input    conversation.Sum `json:",omitempty"` // of them
-	To       string           `json:",omitempty"` // the agent that works
-	Child    string           `json:",omitempty"` // the session of that agent
-	Async    bool             `json:",omitempty"`
-	Task     bool             `json:",omitempty"`
+	conversation.Delegation // whose run is a session
+	Message                 string
+	Complete                bool             `json:",omitempty"` // its arguments were emitted
+	Input                   conversation.Sum `json:",omitempty"` // of them
 }
 
 // wait is a question to a person that has no answer.

@@ -141,7 +141,7 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 		child, rest, _ := strings.Cut(child, `"`)
 		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
-			m := calls{d}.result(c, cmp.Or(d.known(c.Message), rec))
+			m := c.Result(d.partOf(cmp.Or(d.known(c.Message), rec), msg.ToolResult, "result:"+c.ID))
 			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`)
 			m.SetAttr("part_id", id)
 			return
@@ -159,17 +159,6 @@ func unique(message string, id jsonv.Value) string {
 		return message + "/" + s
 	}
 	return s
-}
-
-// on writes the call into a message.
-func (c *call) on(m *msg.Message) {
-	c.On(m)
-	if rest, ok := strings.CutPrefix(c.ID, c.Message+"/"); ok {
-		m.Tool.ProtocolID = rest
-	}
-	if c.Task {
-		m.Delegation.To, m.Delegation.Async = c.To, c.Async
-	}
 }
 
 // tool decodes a call in its state: pending, running, completed or error.
@@ -206,7 +195,11 @@ func (d calls) of(rec *message, id string, tool jsonv.Value) *call {
 	rec.Tools = true
 	c := d.Calls.Get(id)
 	if c == nil {
-		c = &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(tool), "unknown")}, Message: rec.ID}
+		c = &call{Message: rec.ID}
+		c.ID, c.Name = id, cmp.Or(ident.Of(tool), "unknown")
+		if protocolID, ok := strings.CutPrefix(id, rec.ID+"/"); ok {
+			c.ProtocolID = protocolID
+		}
 		c.Task = c.Name == "task" || c.Name == "subagent"
 		d.Calls.Add(c)
 	}
@@ -216,20 +209,14 @@ func (d calls) of(rec *message, id string, tool jsonv.Value) *call {
 
 // called adds a call, which is complete when its arguments are.
 func (d calls) called(rec *message, c *call, input jsonv.Value, complete bool) *msg.Message {
-	kind := msg.ToolCall
-	c.Complete = complete
-	if c.Task {
-		kind = msg.Delegation
+	if c.Complete, c.Input = complete, conversation.SumOf(input.Peek()); c.Task {
 		c.To, c.Async = ident.Of(input.First("subagent_type", "agent")), input.Get("background").Bool()
 	}
-	m := d.partOf(rec, kind, "call:"+c.ID)
-	if m.Tool.Arguments = input.JSON(); !c.Complete {
+	m := d.partOf(rec, msg.ToolCall, "call:"+c.ID)
+	if c.Called(m, input.JSON(), input.Get("prompt")); !complete {
 		m.Complete = msg.Partial
 	}
-	c.Input, rec.Response.Last = conversation.SumOf(input.Peek()), m.Key
-	if c.on(m); c.Task {
-		m.Delegation.Task = input.Get("prompt").Text()
-	}
+	rec.Response.Last = m.Key
 	return m
 }
 
@@ -240,38 +227,11 @@ func (d calls) link(rec *message, c *call, child string) {
 	}
 	c.Child = child
 	parent := d.find(rec.Session)
-	m := d.beside(rec, "link:"+c.ID, "task", msg.Link)
-	m.ParentKey = "call:" + c.ID
-	c.on(m)
-	m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
+	conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
 	s := d.find(child)
 	d.below(s, parent.ID)
 	s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
 	d.cur = parent
-}
-
-// result adds the result of a call.
-func (d calls) result(c *call, rec *message) *msg.Message {
-	m := d.partOf(rec, msg.ToolResult, "result:"+c.ID)
-	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
-	c.on(m)
-	if c.Task {
-		m.Kind = msg.DelegationResult
-		conversation.Causes(m, c.Child)
-	}
-	return m
-}
-
-// closed adds the result of a call, or, of an agent that goes on in the background, that it has begun.
-func (d calls) closed(rec *message, c *call, failed bool) *msg.Message {
-	if !c.Async || failed {
-		d.Calls.End(c)
-		return d.result(c, rec)
-	}
-	m := d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal)
-	m.ParentKey = "call:" + c.ID
-	c.on(m)
-	return m
 }
 
 // denials are the beginnings of the errors of calls that a person, or a rule of a person, did not allow.
@@ -282,8 +242,14 @@ var denials = []string{"The user rejected permission", "The user has specified a
 //	part   {status, output, attachments, title, error: text, metadata}
 //	event  {content: [{text} | {uri, mime, name}], error: {type, message}}
 func (d calls) ended(rec *message, c *call, v jsonv.Value) {
+	var m *msg.Message
 	fault := v.Get("error")
-	m := d.closed(rec, c, fault.Exists())
+	if c.Async && !fault.Exists() { // it has only begun
+		m = c.About(d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal))
+	} else {
+		d.Calls.End(c)
+		m = c.Result(d.partOf(rec, msg.ToolResult, "result:"+c.ID))
+	}
 	if m.Content = v.Get("output").Text(); v.Get("content").Exists() {
 		var has conversation.Content
 		for b := range v.Get("content").Elems() {
