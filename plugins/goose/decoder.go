@@ -194,12 +194,8 @@ func (d *stream) session(v jsonv.Value) {
 	d.At = conversation.TimeOf(v.Get("created_at"))
 	s.Created = d.At
 	if parent := ident.Of(v.Get("parent_session_id")); v.Get("session_type").In("sub_agent", "subagent") && s.Run.ID == "" {
-		if parent == s.ID {
-			parent = ""
-		}
-		if s.Delegated(parent); parent != "" {
-			d.Sessions.Below(&s.Session, parent)
-		}
+		s.Delegated("") // the parent may not be named
+		d.Sessions.Delegate(&s.Session, parent)
 	}
 	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
 	m.Complete = msg.Summary

@@ -238,15 +238,6 @@ func (d *stream) find(id string) *session {
 	return d.cur
 }
 
-// below makes a session that of a sub-agent.
-func (d *state) below(s *session, parent string) {
-	if parent == "" || s.Parent != "" || parent == s.ID {
-		return
-	}
-	s.Delegated(parent)
-	d.Sessions.Below(&s.Session, parent)
-}
-
 // known returns a message that is remembered, or nil.
 func (d *state) known(id string) *message {
 	return bounded.Find(d.Messages, func(m *message) bool { return m.ID == id })

@@ -83,7 +83,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 func (d *stream) session(v jsonv.Value) {
 	s := d.find(ident.First(v.Get("id"), v.Get("sessionID")))
 	parent, title := ident.First(v.Get("parentID"), v.Get("parent_id")), ident.Of(v.Get("title"))
-	d.below(s, parent)
+	d.Sessions.Delegate(&s.Session, parent)
 	key := "session:" + msg.HashKey(s.ID, title)
 	if !d.Seen.Add(key, maxSeen) {
 		v.MarkRead()

@@ -229,7 +229,7 @@ func (d calls) link(rec *message, c *call, child string) {
 	parent := d.find(rec.Session)
 	conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
 	s := d.find(child)
-	d.below(s, parent.ID)
+	d.Sessions.Delegate(&s.Session, parent.ID)
 	s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
 	d.cur = parent
 }
