@@ -30,8 +30,10 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		v.MarkRead()
 		return
 	}
-	at := cmp.Or(string(e.Get("timestamp").Peek()), string(v.Get("created").Peek()))
-	id := cmp.Or(ident.Of(v.Get("id")), "evt_"+msg.HashKey(s.ID, typ, at)) // of the event
+	id := ident.Of(v.Get("id")) // of the event
+	if id == "" {
+		id = "evt_" + msg.HashKey(s.ID, typ, cmp.Or(string(e.Get("timestamp").Peek()), string(v.Get("created").Peek())))
+	}
 	name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimRight(typ, ".0123456789"), "session."), "next.")
 	group, action, _ := strings.Cut(name, ".")
 	switch {
