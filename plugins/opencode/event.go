@@ -13,8 +13,8 @@ import (
 )
 
 // aside are the groups of events that are of the server and of no conversation.
-var aside = strings.Fields(`server installation lsp file tui pty vcs project mcp ide agent command config skill integration reference form shell worktree workspace
-	global storage account plugin catalog models-dev`)
+var aside = strings.Fields(`server installation lsp file tui pty vcs project mcp ide agent command config skill integration
+	reference form shell worktree workspace global storage account plugin catalog models-dev`)
 
 // event decodes an event of the server: {id?, type, properties}, from version 2 on {id, created, type, data}.
 func (d *stream) event(typ string, v jsonv.Value) bool {
