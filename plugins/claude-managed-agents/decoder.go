@@ -80,7 +80,6 @@ type thread struct {
 // call is a tool call, or a message that hands work to a child thread.
 type call struct {
 	conversation.Call
-	Server string `json:",omitempty"`
 	Thread string `json:",omitempty"` // that made it
 	Run    string
 	Child  string `json:",omitempty"` // thread that works for it
@@ -175,6 +174,6 @@ func (d *stream) part(t *thread, kind msg.Kind, id, key string) *msg.Message {
 func (d *stream) about(c *call, kind msg.Kind, key string) *msg.Message {
 	m := d.add(d.thread(c.Thread, ""), kind, key)
 	m.ParentKey, m.Run = "call:"+c.ID, c.Run
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
+	c.On(m)
 	return m
 }

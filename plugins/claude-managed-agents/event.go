@@ -147,10 +147,10 @@ func (d *stream) call(t *thread, v jsonv.Value, id string, custom bool) {
 		d.Unknown("tool_use", v)
 		return
 	}
-	c := &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(v.Get("name")), "tool")}, Server: ident.Of(v.Get("mcp_server_name")), Thread: t.ID, Custom: custom}
+	c := &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(v.Get("name")), "tool"), Server: ident.Of(v.Get("mcp_server_name"))}, Thread: t.ID, Custom: custom}
 	m := d.part(t, msg.ToolCall, id, "call:"+id)
 	c.Run = m.Run
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
+	c.On(m)
 	anthropic.Arguments(m, v.Get("input"))
 	m.SetAttr("permission", ident.Of(v.Get("evaluated_permission")))
 	d.Calls.Add(c)

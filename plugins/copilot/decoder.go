@@ -105,15 +105,10 @@ type lane struct {
 
 // call is a tool call.
 type call struct {
-	conversation.Call
-	Lane   string           `json:",omitempty"`
-	Run    string           `json:",omitempty"`
-	Server string           `json:",omitempty"`
-	Input  conversation.Sum `json:",omitempty"`
-	To     string           `json:",omitempty"` // the agent that works
-	Child  string           `json:",omitempty"` // its run
-	Async  bool             `json:",omitempty"`
-	Task   bool             `json:",omitempty"`
+	conversation.Delegation
+	Lane  string           `json:",omitempty"`
+	Run   string           `json:",omitempty"`
+	Input conversation.Sum `json:",omitempty"`
 }
 
 // wait is a question to a person that has no answer.

@@ -293,32 +293,20 @@ func (d *stream) call(id string, name, v jsonv.Value) *msg.Message {
 		}
 		return nil
 	}
-	c := &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(name), "unknown")}, Lane: d.lane.ID, Run: d.lane.Run.ID, Server: ident.Of(v.Get("mcpServerName"))}
-	c.Input, c.Task = conversation.SumOf(input.Peek()), c.Name == "task"
+	c := d.known(id, cmp.Or(ident.Of(name), "unknown"))
+	c.Server, c.Input = ident.Of(v.Get("mcpServerName")), conversation.SumOf(input.Peek())
+	if c.Task = c.Name == "task"; c.Task {
+		c.To, c.Async = ident.Of(input.Get("agent_type")), input.Get("mode").Equal("background")
+	}
 	d.Calls.Add(c)
-	kind := msg.ToolCall
-	if c.Task {
-		kind, c.To, c.Async = msg.Delegation, ident.Of(input.Get("agent_type")), input.Get("mode").Equal("background")
-	}
-	m := d.add(kind, "call:"+id)
-	m.Role, m.Tool.Arguments = msg.RoleAssistant, input.Text()
-	c.on(m)
-	if c.Task {
-		m.Delegation.Task = input.Get("prompt").Text()
-	}
+	m := d.add(msg.ToolCall, "call:"+id)
+	m.Role = msg.RoleAssistant
+	c.Called(m, input.Text(), input.Get("prompt"))
 	if d.typ == "tool.user_requested" {
 		m.Agent = msg.Agent{Kind: msg.KindHuman}
 	}
 	conversation.Attrs(m, v, "intentionSummary", "toolTitle", "mcpToolName")
 	return m
-}
-
-// on writes the call into a message.
-func (c *call) on(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
-	if c.Task {
-		m.Delegation.To, m.Delegation.Async = c.To, c.Async
-	}
 }
 
 // about adds a message that concerns a call, to the run that made it.
@@ -327,9 +315,7 @@ func (d *stream) about(c *call, kind msg.Kind, key string) *msg.Message {
 	if m.Run != c.Run && m.Signal != msg.RunStart {
 		m.Run = c.Run
 	}
-	m.ParentKey = "call:" + c.ID
-	c.on(m)
-	return m
+	return c.About(m)
 }
 
 // known returns a call, or one that began before the recording.
@@ -337,7 +323,9 @@ func (d *stream) known(id, name string) *call {
 	if c := d.Calls.Get(id); c != nil {
 		return c
 	}
-	return &call{Call: conversation.Call{ID: id, Name: name}, Lane: d.lane.ID, Run: d.lane.Run.ID}
+	c := &call{Lane: d.lane.ID, Run: d.lane.Run.ID}
+	c.ID, c.Name = id, name
+	return c
 }
 
 // result decodes the end of a call. That of an agent in the background is only its beginning.
@@ -383,13 +371,7 @@ func (d *stream) result() {
 // ended adds the result of a call.
 func (d *stream) ended(c *call) *msg.Message {
 	d.Calls.End(c)
-	m := d.about(c, msg.ToolResult, "result:"+c.ID)
-	m.Role = msg.RoleTool
-	if c.Task {
-		m.Kind = msg.DelegationResult
-		conversation.Causes(m, c.Child)
-	}
-	return m
+	return c.Result(d.about(c, msg.ToolResult, "result:"+c.ID))
 }
 
 // started decodes the beginning of a sub-agent, in whose lane the record is, or in that of the call.

@@ -196,7 +196,7 @@ func (d *chat) toolCall(r *conversation.Response, v jsonv.Value, id string) {
 		m.SetAttr("display_name", ident.Of(v.Get("displayName")))
 		m.SetAttr("description", conversation.Excerpt(v.Get("description")))
 		r.Mark(m)
-		c := &call{Call: conversation.Call{ID: id, Name: name}}
+		c := made(id, name)
 		c.on(m, args, agent)
 		d.Calls.Add(c)
 	} else {
@@ -270,17 +270,13 @@ func (d *chat) result(id string, fr jsonv.Value, at conversation.Time) {
 
 // resultOf adds the message of a result.
 func (d *chat) resultOf(id, name string, at conversation.Time) *msg.Message {
-	m := d.add(msg.ToolResult, "result:"+id, at)
-	m.Role, m.ParentKey, m.Tool.CallID, m.Tool.Name = msg.RoleTool, "call:"+id, id, name
-	if c := d.Calls.Get(id); c != nil {
-		m.Tool.Name = c.Name
-		if c.Delegation {
-			m.Kind, m.Delegation.To = msg.DelegationResult, c.To
-		}
+	c := d.Calls.Get(id)
+	if c == nil {
+		c = made(id, name)
+	} else {
 		d.Calls.End(c)
 	}
-	m.Tool.Server = server(m.Tool.Name)
-	return m
+	return c.Result(d.add(msg.ToolResult, "result:"+id, at))
 }
 
 // server returns the MCP server in the name of a tool: mcp_<server>_<tool>, of Qwen Code

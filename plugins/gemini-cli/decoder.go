@@ -51,7 +51,7 @@ func New() decoder.Factory {
 			Documents:     []string{"session-*.json"},
 		},
 		LeavesOut: leavesOut,
-		State:     1,
+		State:     2,
 		Open: func(r *record.Current, s *state) record.Reader {
 			return &chat{Current: r, state: s, file: originOf(r.Origin)}
 		},
@@ -82,10 +82,11 @@ type state struct {
 }
 
 // call is a call of Qwen Code, whose result is a record of its own.
-type call struct {
-	conversation.Call
-	Delegation bool   `json:",omitempty"`
-	To         string `json:",omitempty"`
+type call struct{ conversation.Delegation }
+
+// made is a call of a tool.
+func made(id, name string) *call {
+	return &call{conversation.Delegation{Call: conversation.Call{ID: id, Name: name, Server: server(name)}}}
 }
 
 // Read decodes one line, or a whole document.
@@ -119,18 +120,11 @@ func (c *call) on(m *msg.Message, args jsonv.Value, agent string) {
 	switch c.Name {
 	case "invoke_agent", "delegate_to_agent", "agent", "task":
 		c.To = ident.Of(args.First("agent_name", "subagent_type", "agent"))
-		c.Delegation = agent != "" || c.To != ""
-	default:
-		c.Delegation = agent != ""
 	}
-	c.To = cmp.Or(c.To, c.Name)
-	m.Role, m.Tool.Arguments = msg.RoleAssistant, args.JSON()
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, server(c.Name)
-	if c.Delegation {
-		m.Kind, m.Delegation.To = msg.Delegation, c.To
-		m.Delegation.Task = args.First("prompt", "objective", "task", "query").Text()
-		conversation.Causes(m, agent)
-	}
+	c.Task, c.To = agent != "" || c.To != "", cmp.Or(c.To, c.Name)
+	m.Role = msg.RoleAssistant
+	c.Called(m, args.JSON(), args.First("prompt", "objective", "task", "query"))
+	conversation.Causes(m, agent)
 }
 
 // fails makes a result that of a call which was stopped, or failed by its status or by itself.

@@ -109,7 +109,7 @@ func (p printed) tell() {
 // call decodes a call of a tool.
 func (p printed) call(v jsonv.Value) {
 	key := p.key("call")
-	c := &call{Call: conversation.Call{ID: cmp.Or(ident.Of(v.Get("tool_id")), key), Name: cmp.Or(ident.Of(v.Get("tool_name")), "unknown")}}
+	c := made(cmp.Or(ident.Of(v.Get("tool_id")), key), cmp.Or(ident.Of(v.Get("tool_name")), "unknown"))
 	p.t.Asked = cmp.Or(p.t.Asked, key)
 	p.Run.Wake(p.t.Asked)
 	p.Calls.Add(c)

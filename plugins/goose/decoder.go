@@ -88,11 +88,8 @@ type session struct {
 
 // call is a tool call.
 type call struct {
-	conversation.Call
-	Run   string `json:",omitempty"`
-	Task  bool   `json:",omitempty"`
-	To    string `json:",omitempty"`
-	Child string `json:",omitempty"` // the session of the agent that works
+	conversation.Delegation        // whose run is a session
+	Run                     string `json:",omitempty"`
 }
 
 // Read decodes one row: {table, row}.
@@ -197,12 +194,8 @@ func (d *stream) session(v jsonv.Value) {
 	d.At = conversation.TimeOf(v.Get("created_at"))
 	s.Created = d.At
 	if parent := ident.Of(v.Get("parent_session_id")); v.Get("session_type").In("sub_agent", "subagent") && s.Run.ID == "" {
-		if parent == s.ID {
-			parent = ""
-		}
-		if s.Delegated(parent); parent != "" {
-			d.Sessions.Below(&s.Session, parent)
-		}
+		s.Delegated("") // the parent may not be named
+		d.Sessions.Delegate(&s.Session, parent)
 	}
 	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
 	m.Complete = msg.Summary
@@ -371,18 +364,13 @@ func (d *stream) piece(c jsonv.Value, key string, user, hidden bool, r *conversa
 func (d *stream) call(v jsonv.Value, r *conversation.Response) {
 	id, value := ident.Of(v.Get("id")), v.Path("toolCall", "value")
 	name := cmp.Or(ident.Of(value.Get("name")), "unknown")
-	c := &call{Call: conversation.Call{ID: cmp.Or(id, r.ID), Name: name}, Run: d.s.Run.ID}
-	kind := msg.ToolCall
+	c := d.s.made(cmp.Or(id, r.ID), name)
 	if c.Task = name == "delegate" || name == "subagent" || name == "summon__delegate"; c.Task {
-		kind, c.To = msg.Delegation, ident.First(value.Path("arguments", "source"), value.Path("arguments", "subrecipe"))
+		c.To = ident.First(value.Path("arguments", "source"), value.Path("arguments", "subrecipe"))
 	}
 	d.s.Calls.Add(c)
-	m := d.add(kind, "call:"+c.ID)
-	m.Role, m.Tool.Arguments = msg.RoleAssistant, value.Get("arguments").JSON()
-	c.on(m)
-	if c.Task {
-		m.Delegation.Task = value.Path("arguments", "instructions").Text()
-	}
+	m := d.add(msg.ToolCall, "call:"+c.ID)
+	c.Called(m, value.Get("arguments").JSON(), value.Path("arguments", "instructions"))
 	r.Next(m)
 	if fault := v.Path("toolCall", "error"); fault.Exists() { // the model wrote no valid call
 		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), "invalid_arguments"
@@ -390,12 +378,11 @@ func (d *stream) call(v jsonv.Value, r *conversation.Response) {
 	v.Path("toolCall", "status").In("success", "error")
 }
 
-// on writes the call into a message.
-func (c *call) on(m *msg.Message) {
-	c.On(m)
-	if c.Task {
-		m.Delegation.To = c.To
-	}
+// made is a call of the session's run.
+func (s *session) made(id, name string) *call {
+	c := &call{Run: s.Run.ID}
+	c.ID, c.Name = id, name
+	return c
 }
 
 // result decodes the end of a call: {id, toolResult: {status, value: {content, isError}, error}}.
@@ -403,15 +390,13 @@ func (d *stream) result(v jsonv.Value, key string) {
 	id, result := ident.Of(v.Get("id")), v.Get("toolResult")
 	c := d.s.Calls.Get(id)
 	if c == nil {
-		c = &call{Call: conversation.Call{ID: cmp.Or(id, key)}, Run: d.s.Run.ID}
+		c = d.s.made(cmp.Or(id, key), "")
 	}
 	d.s.Calls.End(c)
-	m := d.add(msg.ToolResult, "result:"+c.ID)
-	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
+	m := c.Result(d.add(msg.ToolResult, "result:"+c.ID))
 	if c.Run != "" && m.Signal != msg.RunStart {
 		m.Run = c.Run
 	}
-	c.on(m)
 	value := result.Get("value")
 	content := value
 	if value.Is(jsonv.Object) {
@@ -425,9 +410,7 @@ func (d *stream) result(v jsonv.Value, key string) {
 	}
 	if child := ident.First(value.Path("_meta", "subagent_session_id"), value.Path("structuredContent", "subagent_session_id")); child != "" {
 		m.Kind, m.Delegation.ChildRun, m.Delegation.Link = msg.DelegationResult, child, msg.ByNativeID
-	} else if c.Task {
-		if m.Kind, m.Delegation.ChildRun = msg.DelegationResult, c.Child; c.Child != "" {
-			m.Delegation.Link, m.Delegation.Confidence = msg.ByOrder, 70
-		}
+	} else if c.Task && c.Child != "" {
+		m.Delegation.Link, m.Delegation.Confidence = msg.ByOrder, 70
 	}
 }

@@ -21,6 +21,7 @@ package opencode
 import (
 	"cmp"
 	_ "embed"
+	"encoding/json"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -40,11 +41,14 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   6,
+			Revision:   7,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
-			Tables:     tables,
+			Tables: json.RawMessage(`{"tables":[
+			{"table":"session","order":"time_created","json":["permission","model"]},
+			{"table":"message","order":"time_created","json":["data"]},
+			{"table":"part","order":"time_created","json":["data"]}]}`),
 		},
 		LeavesOut: leavesOut,
 		State:     1,
@@ -65,8 +69,8 @@ type stream struct {
 	*record.Current
 	*state
 
-	single bool // the frame is a document of its own, without the messages around it
-	row    bool // of the database, in which a message precedes its parts
+	single bool        // the frame is a document of its own, without the messages around it
+	row    jsonv.Value // of the database, in which a message precedes its parts; it has the ids of the message or part in data
 	cur    *session
 }
 
@@ -107,14 +111,10 @@ type message struct {
 
 // call is a tool call.
 type call struct {
-	conversation.Call
-	Message  string
-	Complete bool             `json:",omitempty"` // its arguments were emitted
-	Input    conversation.Sum `json:",omitempty"` // of them
-	To       string           `json:",omitempty"` // the agent that works
-	Child    string           `json:",omitempty"` // the session of that agent
-	Async    bool             `json:",omitempty"`
-	Task     bool             `json:",omitempty"`
+	conversation.Delegation // whose run is a session
+	Message                 string
+	Complete                bool             `json:",omitempty"` // its arguments were emitted
+	Input                   conversation.Sum `json:",omitempty"` // of them
 }
 
 // wait is a question to a person that has no answer.
@@ -122,13 +122,7 @@ type wait struct{ ID, Run, Call string }
 
 // Read decodes one event, one record or one document.
 func (d *stream) Read() {
-	d.cur, d.single, d.row = nil, d.Frame.Kind == frame.Body, false
-	if b := event(d.Root); b != nil {
-		d.Root.MarkRead()
-		if _, d.row = d.Parse(b); !d.row {
-			return
-		}
-	}
+	d.cur, d.single, d.row = nil, d.Frame.Kind == frame.Body, d.Root.Get("row")
 	if !d.record(d.Root) {
 		d.unknown(ident.Peek(d.Root.Get("type")), d.Root)
 	}
@@ -164,6 +158,8 @@ func (d *stream) record(v jsonv.Value) bool {
 	d.At = conversation.TimeOf(v.Get("timestamp"))
 	info, part := v.Get("info"), v.Get("part")
 	switch {
+	case d.row.Is(jsonv.Object):
+		return d.inTable(ident.Of(v.Get("table")), d.row.Get("data"))
 	case info.Is(jsonv.Object) && v.Get("messages").Is(jsonv.Array): // export
 		d.session(info)
 		for m := range v.Get("messages").Elems() {
@@ -171,12 +167,10 @@ func (d *stream) record(v jsonv.Value) bool {
 		}
 	case info.Get("role").Exists():
 		d.whole(v)
-	case isNext(v.Get("type").PeekStr(), v):
-		steps{calls{d}}.next(v.Get("type").Str(), v)
-	case v.Get("properties").Is(jsonv.Object):
-		return d.event(ident.Of(v.Get("type")), v)
 	case v.Get("type").Equal("sync"):
 		v.MarkRead() // a copy
+	case v.First("properties", "data").Is(jsonv.Object):
+		return d.event(ident.Of(v.Get("type")), v)
 	case part.Get("messageID").Exists(): // run --format json
 		v.Get("type").In("step_start", "tool_use", "text", "reasoning", "step_finish")
 		v.Get("sessionID").Equal(ident.Peek(part.Get("sessionID")))
@@ -189,10 +183,28 @@ func (d *stream) record(v jsonv.Value) bool {
 		d.end(d.message(v), v)
 	case v.Get("id").HasPrefix("ses_"):
 		d.session(v)
-	case v.Get("data").Is(jsonv.Object):
-		return d.event(ident.Of(v.Get("type")), v)
 	default:
 		return false
+	}
+	return true
+}
+
+// inTable decodes a row of the database: of a session, or of a message or a part, which is the JSON in data without its ids.
+func (d *stream) inTable(table string, data jsonv.Value) bool {
+	if table == "session" && d.row.Get("id").Is(jsonv.String) {
+		d.session(d.row)
+		return true
+	}
+	if table != "message" && table != "part" || !data.Is(jsonv.Object) {
+		return false
+	}
+	d.find(ident.Of(d.row.Get("session_id")))
+	if table == "part" {
+		return d.part(data)
+	}
+	had := d.known(ident.Peek(d.row.Get("id"))) != nil
+	if rec := d.message(data); had || data.Get("error").Exists() { // else its parts are to come
+		d.end(rec, data)
 	}
 	return true
 }
@@ -215,19 +227,15 @@ func (d *stream) whole(v jsonv.Value) {
 	d.end(rec, v.Get("info"))
 }
 
+// id reads an id of a message or a part: its member, or the column of its row.
+func (d *stream) id(v jsonv.Value, member, column string) string {
+	return ident.First(v.Get(member), d.row.Get(column))
+}
+
 // find returns a session, or remembers it.
 func (d *stream) find(id string) *session {
 	d.cur = d.Sessions.Enter(cmp.Or(id, d.Origin, "unknown"), maxSessions, func(s conversation.Session) *session { return &session{Session: s} })
 	return d.cur
-}
-
-// below makes a session that of a sub-agent.
-func (d *state) below(s *session, parent string) {
-	if parent == "" || s.Parent != "" || parent == s.ID {
-		return
-	}
-	s.Delegated(parent)
-	d.Sessions.Below(&s.Session, parent)
 }
 
 // known returns a message that is remembered, or nil.

@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -11,7 +12,11 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// event decodes an event of the server: {id?, type, properties}.
+// aside are the groups of events that are of the server and of no conversation.
+var aside = strings.Fields(`server installation lsp file tui pty vcs project mcp ide agent command config skill integration
+	reference form shell worktree workspace global storage account plugin catalog models-dev`)
+
+// event decodes an event of the server: {id?, type, properties}, from version 2 on {id, created, type, data}.
 func (d *stream) event(typ string, v jsonv.Value) bool {
 	p := v.First("properties", "data")
 	info, part, status := p.Get("info"), p.Get("part"), p.Get("status")
@@ -22,10 +27,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	s.Whole = s.Whole || strings.HasPrefix(typ, "message.")
 	switch typ {
 	case "message.updated":
-		had := d.known(ident.Peek(info.Get("id"))) != nil
-		if rec := d.message(info); !d.row || had || info.Get("error").Exists() {
-			d.end(rec, info)
-		}
+		d.end(d.message(info), info)
 	case "message.part.updated":
 		p.Get("delta").MarkRead() // the part has it
 		return d.part(part)
@@ -34,11 +36,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		if id == "" || !p.Get("field").Equal("text") || d.Seen.Has(id) {
 			return id != ""
 		}
-		open := d.Parts.Part(id)
-		if open == nil { // it began before the recording
-			open = d.open(id, rec, msg.Assistant)
-		}
-		d.Parts.Append(open, p.Get("delta").Text(), conversation.MaxBytes)
+		d.piece(rec, msg.Assistant, id, p.Get("delta")) // if it began before the recording, its kind is not known
 	case "message.removed", "message.part.removed", "command.executed":
 		d.Parts.Drop(d.Parts.Part(ident.Peek(p.Get("partID"))))
 		m := d.status(s, "", typ+":"+msg.HashKey(string(p.First("partID", "messageID").Peek()), string(p.Get("name").Peek())), typ)
@@ -68,12 +66,15 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		m := d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek())))
 		m.Content = p.Get("todos").JSON()
 	default:
-		switch group, _, _ := strings.Cut(typ, "."); group {
-		case "server", "installation", "lsp", "file", "tui", "pty", "vcs", "project", "mcp", "ide", "agent", "command", "config", "skill", "integration", "reference", "form", "shell", "worktree", "workspace", "global", "storage", "account", "plugin", "catalog", "models-dev":
-			p.MarkRead() // of no conversation
-		default:
+		group, _, _ := strings.Cut(typ, ".")
+		if strings.HasPrefix(typ, "session.next.") || group == "session" && v.Path("data", "sessionID").Exists() {
+			steps{calls{d}}.next(s, typ, v, p)
+			return true
+		}
+		if !slices.Contains(aside, group) {
 			return false
 		}
+		p.MarkRead()
 	}
 	return true
 }
@@ -81,8 +82,8 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 // session decodes a session, whose record is repeated at each change.
 func (d *stream) session(v jsonv.Value) {
 	s := d.find(ident.First(v.Get("id"), v.Get("sessionID")))
-	parent, title := ident.Of(v.Get("parentID")), ident.Of(v.Get("title"))
-	d.below(s, parent)
+	parent, title := ident.First(v.Get("parentID"), v.Get("parent_id")), ident.Of(v.Get("title"))
+	d.Sessions.Delegate(&s.Session, parent)
 	key := "session:" + msg.HashKey(s.ID, title)
 	if !d.Seen.Add(key, maxSeen) {
 		v.MarkRead()
@@ -96,7 +97,7 @@ func (d *stream) session(v jsonv.Value) {
 	}
 	m.SetAttr("session_id", s.ID)
 	m.SetAttr("parent_id", parent)
-	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID")
+	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID", "projectID=project_id", "workspaceID=workspace_id")
 	conversation.Attrs(m, v.Get("share"), "url")
 	conversation.Attrs(m, v.Get("model"), "id", "providerID")
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))
@@ -117,7 +118,7 @@ func (s *session) turn(user string, continues bool) string {
 // message decodes the record of a message, and returns its memory; nil if it has
 // no id or none is new.
 func (d *stream) message(v jsonv.Value) *message {
-	id, s := ident.Of(v.Get("id")), d.find(ident.Of(v.Get("sessionID")))
+	id, s := d.id(v, "id", "id"), d.find(d.id(v, "sessionID", "session_id"))
 	rec := d.known(id)
 	if rec != nil && rec.Ended {
 		v.MarkRead()
@@ -172,13 +173,9 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 		d.tokens(rec, counts(v.Get("tokens")), msg.Summary, finish)
 	}
 	if fault.Exists() {
-		d.failed(d.find(rec.Session), fault)
-		finish = "error"
+		finish = d.failed(d.find(rec.Session), fault)
 	}
-	if finish == "" || fault.Get("name").Equal("MessageAbortedError") {
-		finish = "interrupted"
-	}
-	d.finished(rec, finish)
+	d.finished(rec, cmp.Or(finish, "interrupted"))
 }
 
 // finished ends the run of a response that ends a turn.
@@ -194,21 +191,31 @@ func (d *stream) stop(s *session, reason string) {
 	s.Run.Finish(d.add(s, s.Run.ID, msg.Stop, "stop:"+cmp.Or(s.Last, s.Run.ID)), reason, reason == "error" || reason == "interrupted")
 }
 
-// failed decodes an error: {name, data: {message}}, which an event and a message have.
-func (d *stream) failed(s *session, v jsonv.Value) {
-	text := v.Path("data", "message")
-	key := "error:" + msg.HashKey(s.ID, s.Last, string(v.Get("name").Peek()), string(text.Peek()))
+// failed decodes an error once, which an event, a message, a step and an execution have: {name, data: {message}}, in the newer family
+// {type, message}. It returns the reason for which the work ends.
+func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
+	typ, text := ident.Of(v.First("name", "type")), v.Path("data", "message")
+	if !text.Exists() {
+		text = v.Get("message")
+	}
+	reason = "error"
+	if typ == aborted || typ == "MessageAbortedError" {
+		reason = "interrupted"
+	}
+	key := "error:" + msg.HashKey(s.ID, s.Last, cmp.Or(string(v.Get("name").Peek()), typ), string(text.Peek()))
 	if !d.Seen.Add(key, maxSeen) {
-		conversation.Attrs(new(msg.Message), v.Get("data"), "message", "providerID", "responseBody")
-		return
+		v.Skip("message")
+		v.Get("data").Skip("message", "providerID", "responseBody")
+		return reason
 	}
 	m := d.add(s, s.Run.Going(), msg.Error, key)
-	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), ident.Of(v.Get("name"))
-	if m.Tool.ErrorType == "MessageAbortedError" { // a person stopped it
-		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
+	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), typ
+	if reason == "interrupted" {
+		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, reason
 	}
 	m.SetAttr("statusCode", v.Path("data", "statusCode").Digits())
 	conversation.Attrs(m, v.Get("data"), "providerID", "responseBody")
+	return reason
 }
 
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
@@ -225,7 +232,7 @@ func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 			w = before
 		}
 	} else {
-		w.Call = unique(tool.Get("messageID"), tool.Get("callID"))
+		w.Call = unique(ident.Of(tool.Get("messageID")), tool.Get("callID"))
 		d.Waits = bounded.Push(d.Waits, w, maxWaits)
 	}
 	if !d.Seen.Add(key+id, maxSeen) {

@@ -9,7 +9,6 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
 // maxHeld and maxQueue bound the prompts that wait, and the bytes of one.
@@ -24,31 +23,17 @@ type held struct{ ID, Text string }
 // steps decodes the newer family of events, which has a step of the work where the older one has the whole message or part.
 type steps struct{ calls }
 
-// isNext reports whether an event is of the newer family: session.next.* of version 1, and from version 2 on session.*
-// with data in the place of properties, except those that the older family has too.
-func isNext(typ string, v jsonv.Value) bool {
-	switch typ {
-	case "session.created", "session.updated", "session.deleted", "session.status", "session.idle", "session.error", "session.compacted", "session.diff":
-		return false
-	}
-	return strings.HasPrefix(typ, "session.next.") || strings.HasPrefix(typ, "session.") && v.Path("data", "sessionID").Exists()
-}
-
-// next decodes an event. In a session that has both families it is a copy.
-func (d steps) next(typ string, v jsonv.Value) {
-	e := v.First("properties", "data")
-	s := d.find(ident.Of(e.Get("sessionID")))
+// next decodes an event of the newer family: session.next.* of version 1, and from version 2 on session.* with data in the place of
+// properties, except those that the older family has too. In a session that has both families it is a copy.
+func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 	if s.Whole {
 		v.MarkRead()
 		return
 	}
-	at := e.Get("timestamp")
-	if !at.Exists() {
-		at = v.Get("created")
+	id := ident.Of(v.Get("id")) // of the event
+	if id == "" {
+		id = "evt_" + msg.HashKey(s.ID, typ, cmp.Or(string(e.Get("timestamp").Peek()), string(v.Get("created").Peek())))
 	}
-	d.At = conversation.TimeOf(at)
-	v.Skip("durable", "location")
-	id := cmp.Or(ident.Of(v.Get("id")), "evt_"+msg.HashKey(s.ID, typ, string(at.Peek()))) // of the event
 	name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimRight(typ, ".0123456789"), "session."), "next.")
 	group, action, _ := strings.Cut(name, ".")
 	switch {
@@ -57,7 +42,16 @@ func (d steps) next(typ string, v jsonv.Value) {
 		if action == "started" && group == "step" && !e.Get("assistantMessageID").Exists() {
 			message = "msg_" + strings.TrimPrefix(id, "evt_")
 		}
-		d.step(s, d.answer(s, message), group, action, id, e)
+		rec := d.answer(s, message)
+		rec.Response.At = d.At.Or(rec.Response.At)
+		switch group {
+		case "step":
+			d.step(s, rec, action, id, e)
+		case "tool":
+			d.act(rec, action, e)
+		default:
+			d.text(rec, group, action, e)
+		}
 	case name == "prompted", name == "prompt.admitted", name == "input.admitted", name == "inbox.enqueued", name == "synthetic":
 		d.admitted(s, name, id, e)
 	case name == "input.promoted", name == "inbox.delivered":
@@ -119,9 +113,7 @@ func (d steps) admitted(s *session, name, event string, e jsonv.Value) {
 		m := d.begins(s, id, !queued)
 		m.Content = text.Text()
 		for f := range prompt.Get("files").Elems() {
-			a := media.Of(f.Get("data"), f.First("uri", "url"), ident.Of(f.Get("mime")))
-			a.Name = ident.First(f.Get("name"), f.Get("filename"))
-			m.Attachments = append(m.Attachments, a)
+			m.Attachments = append(m.Attachments, file(f))
 		}
 	}
 }
@@ -135,38 +127,18 @@ func (d steps) begins(s *session, id string, steers bool) *msg.Message {
 // executed decodes the end of the work on a prompt.
 func (d steps) executed(s *session, action string, e jsonv.Value) {
 	reason := map[string]string{"failed": "error", "interrupted": "interrupted"}[action]
-	d.fault(s, e.Get("error"))
+	if fault := e.Get("error"); fault.Is(jsonv.Object) {
+		d.failed(s, fault)
+	}
 	if e.Get("reason").In("user", "shutdown", "superseded"); s.Run.Active() {
 		d.stop(s, cmp.Or(reason, "stop"))
 	}
 }
 
-// fault decodes an error {type, message} once: of a step and of the execution. It reports whether there is one.
-func (d steps) fault(s *session, v jsonv.Value) bool {
-	if !v.Is(jsonv.Object) {
-		return false
-	}
-	typ, text := ident.Of(v.Get("type")), v.Get("message")
-	key := "error:" + msg.HashKey(s.ID, s.Last, typ, string(text.Peek()))
-	if !d.Seen.Add(key, maxSeen) {
-		v.MarkRead()
-		return true
-	}
-	m := d.add(s, s.Run.Going(), msg.Error, key)
-	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), typ
-	if typ == aborted {
-		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
-	}
-	return true
-}
-
-// step decodes what a response of the model does: its beginning and its end, its texts, its thoughts, its calls.
-func (d steps) step(s *session, rec *message, group, action, event string, e jsonv.Value) {
-	if d.At.Nanos != 0 {
-		rec.Response.At = d.At
-	}
-	switch group + " " + action {
-	case "step started":
+// step decodes the beginning or the end of a response of the model.
+func (d steps) step(s *session, rec *message, action, event string, e jsonv.Value) {
+	switch action {
+	case "started":
 		rec.Done, rec.Ended, rec.Agent = false, false, ident.Of(e.Get("agent"))
 		s.Agent, s.Last = rec.Agent, rec.ID
 		rec.Response.Model, rec.Response.Provider = ident.Of(e.Path("model", "id")), ident.Of(e.Path("model", "providerID"))
@@ -174,30 +146,25 @@ func (d steps) step(s *session, rec *message, group, action, event string, e jso
 		m.ParentKey = "message:" + s.User
 		conversation.Attrs(m, e, "agent", "snapshot")
 		conversation.Attrs(m, e.Get("model"), "variant")
-	case "step ended", "step failed":
+	case "ended", "failed":
 		finish := ident.Of(e.Get("finish"))
 		if t := e.Get("tokens"); t.Is(jsonv.Object) && d.Seen.Add("end:"+event, maxSeen) {
 			m := d.tokens(rec, apart(t), msg.Complete, finish)
 			m.SetAttr("cost", e.Get("cost").Digits())
 			conversation.Attrs(m, e, "snapshot")
 		}
-		if d.fault(s, e.Get("error")) {
-			if finish = "error"; e.Path("error", "type").Equal(aborted) {
-				finish = "interrupted"
-			}
+		if fault := e.Get("error"); fault.Is(jsonv.Object) {
+			finish = d.failed(s, fault)
 		}
 		d.finished(rec, cmp.Or(finish, "stop"))
-	case "text started", "reasoning started", "text delta", "reasoning delta", "text ended", "reasoning ended":
-		d.piece(rec, group, action, e)
 	default:
-		d.act(rec, action, e)
+		d.unknown("step."+action, d.Root)
 	}
 }
 
-// piece decodes the beginning, a piece or the end of a text. Early servers name neither it nor its response: it is the
+// text decodes the beginning, a piece or the end of a text. Early servers name neither it nor its response: it is the
 // last one then.
-func (d steps) piece(rec *message, group, action string, e jsonv.Value) {
-	kind := map[string]msg.Kind{"text": msg.Assistant, "reasoning": msg.Reasoning}[group]
+func (d steps) text(rec *message, group, action string, e jsonv.Value) {
 	name := cmp.Or(ident.First(e.Get("textID"), e.Get("reasoningID")), e.Get("ordinal").Digits())
 	if name == "" {
 		if action == "started" {
@@ -206,57 +173,43 @@ func (d steps) piece(rec *message, group, action string, e jsonv.Value) {
 		name = conversation.NonZero(rec.Response.Texts)
 	}
 	id := rec.ID + "/" + group + "/" + name
-	p := d.Parts.Part(id)
 	switch {
 	case d.Seen.Has(id):
 		e.MarkRead()
 	case action == "ended":
-		d.Parts.Drop(p)
-		if d.Seen.Add(id, maxSeen); len(e.Get("text").Escaped()) > 0 {
-			rec.Response.Said(d.partOf(rec, kind, id), e.Get("text").Text())
-		}
+		d.said(rec, kinds[group], id, e.Get("text"))
 	default:
-		if p == nil {
-			p = d.open(id, rec, kind)
-		}
-		d.Parts.Append(p, e.Get("delta").Text(), conversation.MaxBytes)
+		d.piece(rec, kinds[group], id, e.Get("delta"))
 	}
 }
 
 // act decodes a call: its arguments as they are written, its beginning, and its end.
 func (d steps) act(rec *message, action string, e jsonv.Value) {
-	id := unique(e.Get("assistantMessageID"), e.First("callID", "id"))
+	id := unique(rec.ID, e.First("callID", "id"))
 	if id == "" {
 		d.unknown("tool."+action, d.Root)
 		return
 	}
-	rec.Tools = true
-	c := d.of(rec, id, e.First("tool", "name"))
-	extra := e.First("metadata", "structured")
+	c, extra := d.of(rec, id, e.First("tool", "name")), e.First("metadata", "structured")
 	switch input := e.Get("input"); action {
 	case "input.started":
-		d.called(rec, c, input).Tool.Arguments = msg.Plain("{}")
+		d.called(rec, c, input, false).Tool.Arguments = msg.Plain("{}")
 	case "input.delta":
 		e.Get("delta").MarkRead() // the end has it
 	case "input.ended":
-		d.called(rec, c, input).Tool.Arguments = e.Get("text").Text()
-	case "called":
-		e.Get("tool").Equal(c.Name)
-		c.Complete = true
-		d.called(rec, c, input)
-	case "progress", "success", "failed":
+		d.called(rec, c, input, false).Tool.Arguments = e.Get("text").Text()
+	case "called", "progress", "success", "failed":
 		if !c.Complete {
-			c.Complete = true
-			d.called(rec, c, input)
+			d.called(rec, c, input, true)
 		}
-		if child := ident.Of(extra.First("sessionID", "sessionId")); c.Task && child != "" && c.Child == "" {
-			d.link(rec, c, child)
+		if c.Task {
+			d.link(rec, c, ident.Of(extra.First("sessionID", "sessionId")))
 		}
-		if action == "progress" {
+		if action == "called" || action == "progress" {
 			e.Get("content").MarkRead() // the end has it
 			return
 		}
 		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
-		d.ended(rec, c, e, false)
+		d.ended(rec, c, e)
 	}
 }

@@ -13,9 +13,12 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
+// kinds are those of the texts of the model.
+var kinds = map[string]msg.Kind{"text": msg.Assistant, "reasoning": msg.Reasoning}
+
 // part decodes a part of a message; false if its type is not known.
 func (d *stream) part(v jsonv.Value) bool {
-	id, typ := ident.Of(v.Get("id")), ident.Of(v.Get("type"))
+	id, typ := d.id(v, "id", "id"), ident.Of(v.Get("type"))
 	rec := d.messageOf(v, typ)
 	if id == "" || rec.ID == "" || d.Seen.Has(id) {
 		v.MarkRead()
@@ -28,8 +31,18 @@ func (d *stream) part(v jsonv.Value) bool {
 	}
 	switch typ {
 	case "text", "reasoning":
-		d.text(rec, id, typ, v)
-		return true
+		switch text := v.Get("text"); {
+		case rec.User && (v.Get("synthetic").Bool() || v.Get("ignored").Bool()):
+			d.injected(rec, id, text)
+		case rec.User:
+			d.prompt(rec, id).Content = text.Text()
+		case rec.Done || v.Path("time", "end").Exists():
+			d.said(rec, kinds[typ], id, text)
+		default:
+			d.Parts.Drop(d.Parts.Part(id))
+			d.piece(rec, kinds[typ], id, text)
+			return true
+		}
 	case "tool":
 		calls{d}.tool(rec, id, v)
 		return true
@@ -40,7 +53,7 @@ func (d *stream) part(v jsonv.Value) bool {
 		m.SetAttr("part_id", id)
 		m.SetAttr("cost", v.Get("cost").Digits())
 		conversation.Attrs(m, v, "snapshot")
-		if !d.single && (d.row || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
+		if !d.single && (d.row.Exists() || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
 	case "file":
@@ -72,12 +85,12 @@ func (d *stream) part(v jsonv.Value) bool {
 // messageOf returns the message of a part. One that is not known is a prompt if it has a text
 // without times, which only texts of the model have.
 func (d *stream) messageOf(v jsonv.Value, typ string) *message {
-	id := ident.Of(v.Get("messageID"))
+	id := d.id(v, "messageID", "message_id")
 	if rec := d.known(id); rec != nil {
 		ident.Is(v.Get("sessionID"), rec.Session)
 		return rec
 	}
-	s := d.find(ident.Of(v.Get("sessionID")))
+	s := d.find(d.id(v, "sessionID", "session_id"))
 	rec := &message{ID: id, Session: s.ID, Response: conversation.Response{ID: id}}
 	rec.User = typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)
 	if !rec.User && !d.single { // a file of the storage has no run
@@ -101,40 +114,23 @@ func (d *stream) prompt(rec *message, id string) *msg.Message {
 	return m
 }
 
-// text decodes a text of a prompt, or a text or a thought of the model, which is complete when
-// it has an end.
-func (d *stream) text(rec *message, id, typ string, v jsonv.Value) {
-	text := v.Get("text")
-	if rec.User {
-		if d.Seen.Add(id, maxSeen); v.Get("synthetic").Bool() || v.Get("ignored").Bool() {
-			d.injected(rec, id, text)
-		} else {
-			d.prompt(rec, id).Content = text.Text()
+// piece appends to a text of the model, which it begins if need be.
+func (d *state) piece(rec *message, kind msg.Kind, id string, text jsonv.Value) {
+	p := d.Parts.Part(id)
+	if p == nil {
+		if p = d.Parts.Open(id, kind); p != nil {
+			p.Key = rec.ID
 		}
-		return
 	}
-	kind := map[string]msg.Kind{"text": msg.Assistant, "reasoning": msg.Reasoning}[typ]
-	d.Parts.Drop(d.Parts.Part(id))
-	if !rec.Done && !v.Path("time", "end").Exists() {
-		d.Parts.Append(d.open(id, rec, kind), text.Text(), conversation.MaxBytes)
-		return
-	}
-	d.Seen.Add(id, maxSeen)
-	if len(text.Escaped()) == 0 { // its provider hides it
-		return
-	}
-	m := d.partOf(rec, kind, id)
-	m.Content = text.Text()
-	rec.Response.Last = id
+	d.Parts.Append(p, text.Text(), conversation.MaxBytes)
 }
 
-// open begins a text that is not complete; nil when there are too many.
-func (d *state) open(id string, rec *message, kind msg.Kind) *conversation.Part {
-	p := d.Parts.Open(id, kind)
-	if p != nil {
-		p.Key = rec.ID
+// said adds a text of the model that is complete. One without characters is hidden by its provider.
+func (d *stream) said(rec *message, kind msg.Kind, id string, text jsonv.Value) {
+	d.Parts.Drop(d.Parts.Part(id))
+	if d.Seen.Add(id, maxSeen); len(text.Escaped()) > 0 {
+		rec.Response.Said(d.partOf(rec, kind, id), text.Text())
 	}
-	return p
 }
 
 // injected decodes a text that OpenCode put into the context: the answer of an agent in the
@@ -145,7 +141,7 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 		child, rest, _ := strings.Cut(child, `"`)
 		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
-			m := calls{d}.result(c, cmp.Or(d.known(c.Message), rec))
+			m := c.Result(d.partOf(cmp.Or(d.known(c.Message), rec), msg.ToolResult, "result:"+c.ID))
 			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`)
 			m.SetAttr("part_id", id)
 			return
@@ -157,37 +153,22 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 
 // unique returns the id of a call as one that is unique in the session: some providers number
 // the calls of each response.
-func unique(message, id jsonv.Value) string {
+func unique(message string, id jsonv.Value) string {
 	s := ident.Of(id)
 	if s != "" && (len(s) < shortID || strings.Contains(s, ":")) {
-		return ident.Of(message) + "/" + s
+		return message + "/" + s
 	}
 	return s
-}
-
-// on writes the call into a message.
-func (c *call) on(m *msg.Message) {
-	c.On(m)
-	if rest, ok := strings.CutPrefix(c.ID, c.Message+"/"); ok {
-		m.Tool.ProtocolID = rest
-	}
-	if c.Task {
-		m.Delegation.To, m.Delegation.Async = c.To, c.Async
-	}
 }
 
 // tool decodes a call in its state: pending, running, completed or error.
 func (d calls) tool(rec *message, id string, v jsonv.Value) {
 	state := v.Get("state")
-	status, input, extra := state.Get("status"), state.Get("input"), state.Get("metadata")
-	callID := cmp.Or(unique(v.Get("messageID"), v.Get("callID")), id)
-	began := conversation.TimeOf(state.Path("time", "start"))
-	rec.Tools = true
-	c := d.of(rec, callID, v.Get("tool"))
-	v.Get("tool").Equal(c.Name)
+	status, input := state.Get("status"), state.Get("input")
+	c := d.of(rec, cmp.Or(unique(rec.ID, v.Get("callID")), id), v.Get("tool"))
+	d.At = conversation.TimeOf(state.Path("time", "start")).Or(d.At)
 	if !c.Complete {
-		d.At, c.Complete = began.Or(d.At), !status.Equal("pending")
-		m := d.called(rec, c, input)
+		m := d.called(rec, c, input, !status.Equal("pending"))
 		if raw := state.Get("raw"); !c.Complete && len(raw.Escaped()) > 0 {
 			m.Tool.Arguments = raw.Text()
 		}
@@ -195,14 +176,11 @@ func (d calls) tool(rec *message, id string, v jsonv.Value) {
 	} else if c.Input == conversation.SumOf(input.Peek()) {
 		input.MarkRead()
 	}
-	if child := ident.Of(extra.Get("sessionId")); child != "" && c.Child == "" {
-		d.At = began.Or(d.At)
-		d.link(rec, c, child)
-	}
+	d.link(rec, c, ident.Of(state.Path("metadata", "sessionId")))
 	if status.In("completed", "error") {
 		d.Seen.Add(id, maxSeen)
 		d.At = conversation.TimeOf(state.Path("time", "end")).Or(d.At)
-		d.ended(rec, c, state, true)
+		d.ended(rec, c, state)
 	} else if c.Complete {
 		status.Equal("running")
 		state.Get("title").MarkRead()
@@ -214,78 +192,64 @@ type calls struct{ *stream }
 
 // of returns the call of that id, which it adds if need be.
 func (d calls) of(rec *message, id string, tool jsonv.Value) *call {
+	rec.Tools = true
 	c := d.Calls.Get(id)
 	if c == nil {
-		c = &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(tool), "unknown")}, Message: rec.ID}
+		c = &call{Message: rec.ID}
+		c.ID, c.Name = id, cmp.Or(ident.Of(tool), "unknown")
+		if protocolID, ok := strings.CutPrefix(id, rec.ID+"/"); ok {
+			c.ProtocolID = protocolID
+		}
 		c.Task = c.Name == "task" || c.Name == "subagent"
 		d.Calls.Add(c)
 	}
+	tool.Equal(c.Name)
 	return c
 }
 
 // called adds a call, which is complete when its arguments are.
-func (d calls) called(rec *message, c *call, input jsonv.Value) *msg.Message {
-	kind := msg.ToolCall
-	if c.Task {
-		kind = msg.Delegation
+func (d calls) called(rec *message, c *call, input jsonv.Value, complete bool) *msg.Message {
+	if c.Complete, c.Input = complete, conversation.SumOf(input.Peek()); c.Task {
 		c.To, c.Async = ident.Of(input.First("subagent_type", "agent")), input.Get("background").Bool()
 	}
-	m := d.partOf(rec, kind, "call:"+c.ID)
-	if m.Tool.Arguments = input.JSON(); !c.Complete {
+	m := d.partOf(rec, msg.ToolCall, "call:"+c.ID)
+	if c.Called(m, input.JSON(), input.Get("prompt")); !complete {
 		m.Complete = msg.Partial
 	}
-	c.Input, rec.Response.Last = conversation.SumOf(input.Peek()), m.Key
-	if c.on(m); c.Task {
-		m.Delegation.Task = input.Get("prompt").Text()
-	}
+	rec.Response.Last = m.Key
 	return m
 }
 
-// link emits the session in which the agent of a call works.
+// link emits the session in which the agent of a call works, once it is known.
 func (d calls) link(rec *message, c *call, child string) {
+	if child == "" || c.Child != "" {
+		return
+	}
 	c.Child = child
 	parent := d.find(rec.Session)
-	m := d.beside(rec, "link:"+c.ID, "task", msg.Link)
-	m.ParentKey = "call:" + c.ID
-	c.on(m)
-	m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
+	conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
 	s := d.find(child)
-	d.below(s, parent.ID)
+	d.Sessions.Delegate(&s.Session, parent.ID)
 	s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
 	d.cur = parent
 }
 
-// result adds the result of a call.
-func (d calls) result(c *call, rec *message) *msg.Message {
-	m := d.partOf(rec, msg.ToolResult, "result:"+c.ID)
-	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
-	c.on(m)
-	if c.Task {
-		m.Kind = msg.DelegationResult
-		conversation.Causes(m, c.Child)
-	}
-	return m
-}
-
-// closed adds the result of a call, or, of an agent that goes on in the background, that it has begun.
-func (d calls) closed(rec *message, c *call, failed bool) *msg.Message {
-	if !c.Async || failed {
-		d.Calls.End(c)
-		return d.result(c, rec)
-	}
-	m := d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal)
-	m.ParentKey = "call:" + c.ID
-	c.on(m)
-	return m
-}
+// denials are the beginnings of the errors of calls that a person, or a rule of a person, did not allow.
+var denials = []string{"The user rejected permission", "The user has specified a rule which prevents", "The user dismissed this question"}
 
 // ended decodes the end of a call, in the state of a part or in an event of the newer family.
 //
 //	part   {status, output, attachments, title, error: text, metadata}
 //	event  {content: [{text} | {uri, mime, name}], error: {type, message}}
-func (d calls) ended(rec *message, c *call, v jsonv.Value, part bool) {
+func (d calls) ended(rec *message, c *call, v jsonv.Value) {
+	var m *msg.Message
 	fault := v.Get("error")
-	m := d.closed(rec, c, fault.Exists())
+	if c.Async && !fault.Exists() { // it has only begun
+		m = c.About(d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal))
+	} else {
+		d.Calls.End(c)
+		m = c.Result(d.partOf(rec, msg.ToolResult, "result:"+c.ID))
+	}
 	if m.Content = v.Get("output").Text(); v.Get("content").Exists() {
 		var has conversation.Content
 		for b := range v.Get("content").Elems() {
@@ -301,30 +265,27 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value, part bool) {
 		m.Attachments = append(m.Attachments, file(a))
 	}
 	conversation.Attrs(m, v, "title")
-	failed, text, typ := fault.Exists(), fault.Get("message"), fault.Get("type")
-	if part {
-		failed, text = v.Get("status").Equal("error"), fault
-	}
-	if !failed {
+	if !fault.Exists() && !v.Get("status").Equal("error") {
 		return
+	}
+	text, typ := fault, fault.Get("type")
+	if t := fault.Get("message"); t.Exists() {
+		text = t
 	}
 	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), "tool_error"
 	switch {
-	case !part && typ.Equal(aborted), part && v.Path("metadata", "interrupted").Bool(), fault.Equal("Tool execution aborted"):
+	case typ.Equal(aborted), v.Path("metadata", "interrupted").Bool(), text.Equal("Tool execution aborted"):
 		m.Tool.ErrorType = "interrupted"
-	case !part && typ.HasPrefix("permission."), fault.HasPrefix("The user rejected permission"),
-		fault.HasPrefix("The user has specified a rule which prevents"), fault.HasPrefix("The user dismissed this question"):
+	case typ.HasPrefix("permission."), slices.ContainsFunc(denials, text.HasPrefix):
 		m.Tool.ErrorType = "denied"
 	}
-	if !part {
-		conversation.Attrs(m, fault, "type")
-	}
+	conversation.Attrs(m, fault, "type")
 }
 
-// file decodes a file by its URL.
+// file decodes a file: {url | uri | data, mime, filename | name}.
 func file(v jsonv.Value) msg.Attachment {
-	a := media.URL(v.First("url", "uri"))
-	a.Name, a.MediaType = ident.First(v.Get("filename"), v.Get("name")), cmp.Or(ident.Of(v.Get("mime")), a.MediaType)
+	a := media.Of(v.Get("data"), v.First("url", "uri"), ident.Of(v.Get("mime")))
+	a.Name = ident.First(v.Get("filename"), v.Get("name"))
 	return a
 }
 

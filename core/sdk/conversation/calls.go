@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -17,15 +18,17 @@ const (
 // Call identifies a tool call. A decoder embeds it in the type that has the other
 // facts of its format.
 type Call struct {
-	ID   string // empty where the protocol has none
-	Name string `json:",omitempty"`
+	ID         string // empty where the protocol has none
+	Name       string `json:",omitempty"`
+	Server     string `json:",omitempty"` // MCP server, where the name has none
+	ProtocolID string `json:",omitempty"` // the protocol's id, where ID is another (msg.Tool)
 }
 
 func (c *Call) call() *Call { return c }
 
 // On writes the call into a message.
 func (c *Call) On(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, ToolServer(c.Name)
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server, m.Tool.ProtocolID = c.ID, c.Name, cmp.Or(c.Server, ToolServer(c.Name)), c.ProtocolID
 }
 
 // Entry is a pointer to a type that embeds Call.

@@ -270,7 +270,7 @@ func TestEarlyResult(t *testing.T) {
 
 func TestCallsWithoutIDs(t *testing.T) {
 	var calls Calls[*call]
-	for _, c := range []call{{Call{"", "read"}, "1"}, {Call{"", "write"}, "2"}, {Call{"x", "read"}, "3"}, {Call{"", "read"}, "4"}} {
+	for _, c := range []call{{Call{ID: "", Name: "read"}, "1"}, {Call{ID: "", Name: "write"}, "2"}, {Call{ID: "x", Name: "read"}, "3"}, {Call{ID: "", Name: "read"}, "4"}} {
 		calls.Add(&c)
 	}
 	var got []string
@@ -289,8 +289,8 @@ func TestCallsWithoutIDs(t *testing.T) {
 
 func TestCallsAreTheirJSON(t *testing.T) {
 	var calls, restored Calls[*call]
-	calls.Add(&call{Call{"a", "read"}, "x"})
-	calls.End(&call{Call{"b", "write"}, "y"})
+	calls.Add(&call{Call{ID: "a", Name: "read"}, "x"})
+	calls.End(&call{Call{ID: "b", Name: "write"}, "y"})
 	b, err := json.Marshal(calls)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@
 //   - Run is one invocation of an agent: where it begins, which input wakes it after its
 //     end, which call caused it.
 //   - Response is one response of the model: the keys of its parts and its tokens.
-//   - Calls is the bounded table of tool calls.
+//   - Calls is the bounded table of tool calls, Delegation a call that may hand work over.
 //   - Deltas assembles parts from their pieces, and drops a part when the whole arrives.
 //   - LastText recognizes the record that repeats the last text of a run.
 //   - Numbers, Emitted and Written reconcile a form of the conversation with the messages of
@@ -36,6 +36,7 @@
 //     MaxEmitted are kept (TestEmittedAreBounded).
 //   - Of a record that repeats the whole text of a run, the rest is new: the parts and the rest
 //     are the text, however the parts were cut (TestRestIsWhatIsNew).
+//   - The messages about a call that hands work over name the same agent; its result names the run (TestDelegation).
 //   - A table of calls keeps at most MaxCalls open calls and counts the evicted ones
 //     (TestCallsAreBounded); a repeated call is one call (TestCallOnce); a result may
 //     precede its call (TestEarlyResult); calls without ids are matched to results by name and

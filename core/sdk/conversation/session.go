@@ -78,6 +78,14 @@ func (t *Sessions[S]) Enter(id string, limit int, add func(Session) S) S {
 	return s
 }
 
+// Delegate makes a session that of a sub-agent of another one, unless it has a parent or the other is itself or none.
+func (t Sessions[S]) Delegate(s *Session, parent string) {
+	if s.Parent == "" && parent != "" && parent != s.ID {
+		s.Delegated(parent)
+		t.Below(s, parent)
+	}
+}
+
 // Below puts a session below another one, which may not be known.
 func (t Sessions[S]) Below(s *Session, parent string) {
 	s.Root = parent

@@ -48,8 +48,12 @@ func TestBelow(t *testing.T) {
 		all.Enter(id, 8, newKept)
 	}
 	agent, inner := all.Find("agent"), all.Find("inner")
-	agent.Delegated("top")
-	all.Below(&agent.Session, "top")
+	all.Delegate(&agent.Session, "agent")
+	all.Delegate(&agent.Session, "top")
+	all.Delegate(&agent.Session, "other")
+	if agent.Parent != "top" || agent.Root != "top" || !agent.Run.Child {
+		t.Errorf("the agent of the session at the top is %+v", agent)
+	}
 	inner.Delegated("agent")
 	if all.Below(&inner.Session, "agent"); inner.Root != "top" || inner.Parent != "agent" || !inner.Run.Child {
 		t.Errorf("%+v", inner)
