@@ -30,6 +30,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -139,11 +140,10 @@ func (d *connection) message(root jsonv.Value) (keep bool) {
 		d.tokens(p.Get("tokenUsage"), key)
 	case "error":
 		d.fault(p)
-	default:
-		if !known(method) {
-			d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
-			break
-		}
+	case "initialize", "initialized", "thread/start", "thread/resume", "thread/fork", "turn/start", "turn/steer", "turn/interrupt",
+		"warning", "thread/status/changed", "thread/name/updated", "thread/closed", "turn/diff/updated", "turn/plan/updated",
+		"mcpServer/startupStatus/updated", "account/updated", "account/rateLimits/updated", "hook/started", "hook/completed",
+		"item/reasoning/summaryPartAdded", "item/fileChange/outputDelta":
 		m := d.Status(key, method)
 		m.Content = p.First("message", "threadName").Text()
 		if flags := p.Path("status", "activeFlags"); flags.Len() > 0 { // the thread waits for these
@@ -152,28 +152,16 @@ func (d *connection) message(root jsonv.Value) (keep bool) {
 		if method == "turn/start" || method == "turn/steer" {
 			input(m, p.Get("input"))
 		}
+	default:
+		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
 	}
 	return true
 }
 
-// known reports whether a message is kept as a status.
-func known(method string) bool {
-	switch method {
-	case "initialize", "initialized", "thread/start", "thread/resume", "thread/fork", "turn/start", "turn/steer", "turn/interrupt",
-		"warning", "thread/status/changed", "thread/name/updated", "thread/closed", "turn/diff/updated", "turn/plan/updated",
-		"mcpServer/startupStatus/updated", "account/updated", "account/rateLimits/updated", "hook/started", "hook/completed",
-		"item/reasoning/summaryPartAdded", "item/fileChange/outputDelta":
-		return true
-	}
-	return false
-}
-
 // find returns the thread of that id, or remembers it.
 func (d *connection) find(id string) *thread {
-	for _, t := range d.Threads {
-		if t.ID == id {
-			return t
-		}
+	if t := bounded.Find(d.Threads, func(t *thread) bool { return t.ID == id }); t != nil {
+		return t
 	}
 	if len(d.Threads) == maxThreads {
 		d.Threads = slices.Delete(d.Threads, 0, 1)

@@ -1,9 +1,8 @@
 package codexappserver
 
 import (
-	"slices"
-
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -153,26 +152,17 @@ func (d *connection) activity(it codex.Item) {
 // asks decodes a request to a person, who allows a call or answers it.
 func (d *connection) asks(request, p jsonv.Value) {
 	w := wait{Request: ident.Bounded(string(request.Peek())), Thread: d.ID, Item: ident.Of(p.Get("itemId"))}
-	if len(d.Waits) == maxWaits {
-		d.Waits = slices.Delete(d.Waits, 0, 1)
-	}
-	d.Waits = append(d.Waits, w)
+	d.Waits = bounded.Push(d.Waits, w, maxWaits)
 	m := d.waits(w, msg.WaitStart)
 	m.Content = p.Get("reason").Text()
-	for _, name := range [...]string{"command", "cwd"} { // the item has them
-		p.Get(name).MarkRead()
-	}
+	p.Skip("command", "cwd") // the item has them
 }
 
 // answered ends a wait.
 func (d *connection) answered(request string) {
-	for i, w := range d.Waits {
-		if w.Request == ident.Bounded(request) {
-			d.Waits = slices.Delete(d.Waits, i, i+1)
-			d.enter(w.Thread)
-			d.waits(w, msg.WaitEnd)
-			return
-		}
+	if w, ok := bounded.Take(&d.Waits, func(w wait) bool { return w.Request == ident.Bounded(request) }); ok {
+		d.enter(w.Thread)
+		d.waits(w, msg.WaitEnd)
 	}
 }
 
