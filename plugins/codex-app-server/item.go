@@ -1,6 +1,8 @@
 package codexappserver
 
 import (
+	"cmp"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
@@ -74,20 +76,11 @@ func (d *connection) known(it codex.Item) {
 
 // piece keeps a piece of an item. The completed item has the whole; it counts only if the
 // turn ends before.
-func (d *connection) piece(method string, p, root jsonv.Value) {
+func (d *connection) piece(kind msg.Kind, method string, p, root jsonv.Value) {
 	id, delta := ident.Of(p.Get("itemId")), p.Get("delta")
 	if id == "" || !delta.Is(jsonv.String) {
 		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
 		return
-	}
-	kind := msg.Assistant
-	switch method {
-	case "item/plan/delta":
-		kind = msg.Plan
-	case "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
-		kind = msg.Reasoning
-	case "item/commandExecution/outputDelta":
-		kind = msg.ToolResult
 	}
 	part := d.th.Part(id)
 	if part == nil {
@@ -143,9 +136,7 @@ func (d *connection) activity(it codex.Item) {
 	d.Calls.Add(c)
 	d.Link(c, child, path, "ack:"+c.ID, "spawned")
 	t := d.find(child)
-	if t.Name == "" {
-		t.Name = ident.OfFile(path, "\x00")
-	}
+	t.Name = cmp.Or(t.Name, ident.OfFile(path, "\x00"))
 	d.below(t, d.ID)
 }
 
@@ -153,7 +144,7 @@ func (d *connection) activity(it codex.Item) {
 func (d *connection) asks(request, p jsonv.Value) {
 	w := wait{Request: ident.Bounded(string(request.Peek())), Thread: d.ID, Item: ident.Of(p.Get("itemId"))}
 	d.Waits = bounded.Push(d.Waits, w, maxWaits)
-	m := d.waits(w, msg.WaitStart)
+	m := d.Wait(d.call(w.Item), msg.WaitStart)
 	m.Content = p.Get("reason").Text()
 	p.Skip("command", "cwd") // the item has them
 }
@@ -162,14 +153,14 @@ func (d *connection) asks(request, p jsonv.Value) {
 func (d *connection) answered(request string) {
 	if w, ok := bounded.Take(&d.Waits, func(w wait) bool { return w.Request == ident.Bounded(request) }); ok {
 		d.enter(w.Thread)
-		d.waits(w, msg.WaitEnd)
+		d.Wait(d.call(w.Item), msg.WaitEnd)
 	}
 }
 
-func (d *connection) waits(w wait, signal msg.Signal) *msg.Message {
-	c := d.Calls.GetOpen(w.Item)
-	if c == nil {
-		c = d.NewCall(w.Item, "")
+// call returns the open call of that id, or a new one of a tool that is not known.
+func (d *connection) call(id string) *codex.Call {
+	if c := d.Calls.GetOpen(id); c != nil {
+		return c
 	}
-	return d.Wait(c, signal)
+	return d.NewCall(id, "")
 }
