@@ -130,10 +130,8 @@ func delta(x *exchange.Exchange, index string, v jsonv.Value, out *decoder.Outpu
 	case text.Is(jsonv.String):
 	case thought.Get("text").Is(jsonv.String):
 		kind, text = msg.Reasoning, thought.Get("text")
-	case thought.Is(jsonv.Object): // a signature, or a thought that is encrypted
+	case thought.Is(jsonv.Object), v.Get("citation").Exists(): // no words: a signature, a thought that is encrypted, a citation
 		thought.Get("signature").MarkRead()
-		return true
-	case v.Get("citation").Exists():
 		return true
 	case v.Get("toolResult").Is(jsonv.Array):
 		p := x.Part(index)

@@ -18,9 +18,7 @@ import (
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	model, stream := modelOf(x.Path), strings.Contains(x.Path, "-stream")
 	switch {
-	case strings.HasSuffix(x.Path, "/count-tokens"):
-		x.PassOver(v)
-	case strings.Contains(x.Path, "/guardrail/"):
+	case strings.HasSuffix(x.Path, "/count-tokens"), strings.Contains(x.Path, "/guardrail/"): // it asks no model
 		x.PassOver(v)
 		v.Skip("source", "content")
 	case v.Get("anthropic_version").Exists():
@@ -88,7 +86,7 @@ func contentOf(list jsonv.Value) (c conversation.Content) {
 	return c
 }
 
-// block reads a block: text, json, or {image | document | video: {format, name, source: {bytes | s3Location}}}.
+// block reads a block: text, json, or {image | document | video: {format, name, source: {bytes | s3Location | text}}}.
 func block(b jsonv.Value, to *conversation.Content) {
 	switch {
 	case b.Get("text").Is(jsonv.String):
@@ -99,10 +97,6 @@ func block(b jsonv.Value, to *conversation.Content) {
 		return
 	case b.Get("cachePoint").Exists():
 		return
-	case b.Path("document", "source", "text").Is(jsonv.String):
-		to.Add(b.Path("document", "source", "text").Text())
-		to.Attach(msg.Attachment{Name: ident.Of(b.Path("document", "name")), MediaType: ident.Of(b.Path("document", "format"))})
-		return
 	}
 	for _, kind := range [...]string{"image", "document", "video"} {
 		f := b.Get(kind)
@@ -112,6 +106,9 @@ func block(b jsonv.Value, to *conversation.Content) {
 		source, mediaType := f.Get("source"), ident.Of(f.Get("format"))
 		if kind != "document" {
 			mediaType = kind + "/" + mediaType
+		}
+		if text := source.Get("text"); text.Is(jsonv.String) { // of a document, which may have it in place of the bytes
+			to.Add(text.Text())
 		}
 		a := media.Of(source.Get("bytes"), source.Path("s3Location", "uri"), mediaType)
 		a.Name = ident.Of(f.Get("name"))

@@ -30,6 +30,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -128,8 +129,14 @@ func (d *connection) message(root jsonv.Value) (keep bool) {
 		d.completed(turn)
 	case "item/started", "item/completed":
 		d.item(method, p.Get("item"), root)
-	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/summaryTextDelta", "item/reasoning/textDelta", "item/commandExecution/outputDelta":
-		d.piece(method, p, root)
+	case "item/agentMessage/delta":
+		d.piece(msg.Assistant, method, p, root)
+	case "item/plan/delta":
+		d.piece(msg.Plan, method, p, root)
+	case "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
+		d.piece(msg.Reasoning, method, p, root)
+	case "item/commandExecution/outputDelta":
+		d.piece(msg.ToolResult, method, p, root)
 	case "item/commandExecution/requestApproval", "item/fileChange/requestApproval", "item/tool/requestUserInput":
 		d.asks(root.Get("id"), p)
 	case "serverRequest/resolved":
@@ -139,11 +146,10 @@ func (d *connection) message(root jsonv.Value) (keep bool) {
 		d.tokens(p.Get("tokenUsage"), key)
 	case "error":
 		d.fault(p)
-	default:
-		if !known(method) {
-			d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
-			break
-		}
+	case "initialize", "initialized", "thread/start", "thread/resume", "thread/fork", "turn/start", "turn/steer", "turn/interrupt",
+		"warning", "thread/status/changed", "thread/name/updated", "thread/closed", "turn/diff/updated", "turn/plan/updated",
+		"mcpServer/startupStatus/updated", "account/updated", "account/rateLimits/updated", "hook/started", "hook/completed",
+		"item/reasoning/summaryPartAdded", "item/fileChange/outputDelta":
 		m := d.Status(key, method)
 		m.Content = p.First("message", "threadName").Text()
 		if flags := p.Path("status", "activeFlags"); flags.Len() > 0 { // the thread waits for these
@@ -152,28 +158,16 @@ func (d *connection) message(root jsonv.Value) (keep bool) {
 		if method == "turn/start" || method == "turn/steer" {
 			input(m, p.Get("input"))
 		}
+	default:
+		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
 	}
 	return true
 }
 
-// known reports whether a message is kept as a status.
-func known(method string) bool {
-	switch method {
-	case "initialize", "initialized", "thread/start", "thread/resume", "thread/fork", "turn/start", "turn/steer", "turn/interrupt",
-		"warning", "thread/status/changed", "thread/name/updated", "thread/closed", "turn/diff/updated", "turn/plan/updated",
-		"mcpServer/startupStatus/updated", "account/updated", "account/rateLimits/updated", "hook/started", "hook/completed",
-		"item/reasoning/summaryPartAdded", "item/fileChange/outputDelta":
-		return true
-	}
-	return false
-}
-
 // find returns the thread of that id, or remembers it.
 func (d *connection) find(id string) *thread {
-	for _, t := range d.Threads {
-		if t.ID == id {
-			return t
-		}
+	if t := bounded.Find(d.Threads, func(t *thread) bool { return t.ID == id }); t != nil {
+		return t
 	}
 	if len(d.Threads) == maxThreads {
 		d.Threads = slices.Delete(d.Threads, 0, 1)
@@ -231,9 +225,7 @@ func (d *connection) started(v jsonv.Value, key string) {
 		d.below(t, parent)
 		spawned.Equal(parent)
 	}
-	if name := ident.First(v.Get("agentNickname"), v.Get("agentRole")); name != "" {
-		t.Name = name
-	}
+	t.Name = cmp.Or(ident.First(v.Get("agentNickname"), v.Get("agentRole")), t.Name)
 	t.Provider, t.Dir = ident.Of(v.Get("modelProvider")), ident.Of(v.Get("cwd"))
 	t.Client = msg.Client{Project: t.Dir, Branch: ident.Of(v.Path("gitInfo", "branch")), Version: ident.Of(v.Get("cliVersion"))}
 	t.Manual = v.Get("source").In("cli", "vscode")
@@ -256,12 +248,8 @@ func (d *connection) below(t *thread, parent string) {
 		return
 	}
 	t.Parent, t.Child, t.Run = parent, true, t.ID
-	if t.Session != "" {
-		return
-	}
-	t.Session = parent
-	if p := d.find(parent); p.Session != "" {
-		t.Session = p.Session
+	if t.Session == "" {
+		t.Session = cmp.Or(d.find(parent).Session, parent)
 	}
 }
 
@@ -269,16 +257,15 @@ func (d *connection) below(t *thread, parent string) {
 // Its items repeat the last one.
 func (d *connection) completed(turn jsonv.Value) {
 	id := ident.Of(turn.Get("id"))
-	if d.Run == "" {
-		d.Run = id
-	}
+	d.Run = cmp.Or(d.Run, id)
 	d.At = conversation.TimeOf(turn.Get("completedAt")).Or(d.At)
 	for _, p := range d.th.Parts { // of items that were not completed
 		m := d.unfinished(p)
 		m.Content, m.Complete = msg.Plain(string(p.Text)), msg.Partial
 	}
 	d.th.Deltas, d.th.Response, d.th.Last = conversation.Deltas{}, "", ""
-	for c := d.refused(); c != nil; c = d.refused() { // and no person was asked
+	refused := func(c *codex.Call) bool { return c.Failed } // by item/completed, and no person was asked
+	for c := d.Calls.Oldest(refused); c != nil; c = d.Calls.Oldest(refused) {
 		d.Calls.Remove(c)
 		codex.Fail(d.Result(c), "tool_error")
 	}
@@ -306,15 +293,7 @@ func (d *connection) unfinished(p *conversation.Part) *msg.Message {
 		m.Role = msg.RoleAssistant
 		return m
 	}
-	if c := d.Calls.GetOpen(p.Name); c != nil {
-		return d.Result(c)
-	}
-	return d.Result(d.NewCall(p.Name, ""))
-}
-
-// refused returns an open call of which item/completed has the status failed.
-func (d *connection) refused() *codex.Call {
-	return d.Calls.Oldest(func(c *codex.Call) bool { return c.Failed })
+	return d.Result(d.call(p.Name))
 }
 
 // ended adds the result of the call that began the thread of a sub-agent, if the parent gets
@@ -342,9 +321,7 @@ func (d *connection) tokens(v jsonv.Value, key string) {
 		return
 	}
 	d.Grow(total)
-	if t.Response != "" {
-		key = t.Response
-	} else {
+	if key = t.Response; key == "" {
 		key = msg.HashKey(d.ID, string(v.Get("total").Peek()))
 	}
 	m := d.Add(msg.Usage, "usage:"+key)

@@ -1,9 +1,10 @@
 package codexappserver
 
 import (
-	"slices"
+	"cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -75,20 +76,11 @@ func (d *connection) known(it codex.Item) {
 
 // piece keeps a piece of an item. The completed item has the whole; it counts only if the
 // turn ends before.
-func (d *connection) piece(method string, p, root jsonv.Value) {
+func (d *connection) piece(kind msg.Kind, method string, p, root jsonv.Value) {
 	id, delta := ident.Of(p.Get("itemId")), p.Get("delta")
 	if id == "" || !delta.Is(jsonv.String) {
 		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
 		return
-	}
-	kind := msg.Assistant
-	switch method {
-	case "item/plan/delta":
-		kind = msg.Plan
-	case "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
-		kind = msg.Reasoning
-	case "item/commandExecution/outputDelta":
-		kind = msg.ToolResult
 	}
 	part := d.th.Part(id)
 	if part == nil {
@@ -144,42 +136,31 @@ func (d *connection) activity(it codex.Item) {
 	d.Calls.Add(c)
 	d.Link(c, child, path, "ack:"+c.ID, "spawned")
 	t := d.find(child)
-	if t.Name == "" {
-		t.Name = ident.OfFile(path, "\x00")
-	}
+	t.Name = cmp.Or(t.Name, ident.OfFile(path, "\x00"))
 	d.below(t, d.ID)
 }
 
 // asks decodes a request to a person, who allows a call or answers it.
 func (d *connection) asks(request, p jsonv.Value) {
 	w := wait{Request: ident.Bounded(string(request.Peek())), Thread: d.ID, Item: ident.Of(p.Get("itemId"))}
-	if len(d.Waits) == maxWaits {
-		d.Waits = slices.Delete(d.Waits, 0, 1)
-	}
-	d.Waits = append(d.Waits, w)
-	m := d.waits(w, msg.WaitStart)
+	d.Waits = bounded.Push(d.Waits, w, maxWaits)
+	m := d.Wait(d.call(w.Item), msg.WaitStart)
 	m.Content = p.Get("reason").Text()
-	for _, name := range [...]string{"command", "cwd"} { // the item has them
-		p.Get(name).MarkRead()
-	}
+	p.Skip("command", "cwd") // the item has them
 }
 
 // answered ends a wait.
 func (d *connection) answered(request string) {
-	for i, w := range d.Waits {
-		if w.Request == ident.Bounded(request) {
-			d.Waits = slices.Delete(d.Waits, i, i+1)
-			d.enter(w.Thread)
-			d.waits(w, msg.WaitEnd)
-			return
-		}
+	if w, ok := bounded.Take(&d.Waits, func(w wait) bool { return w.Request == ident.Bounded(request) }); ok {
+		d.enter(w.Thread)
+		d.Wait(d.call(w.Item), msg.WaitEnd)
 	}
 }
 
-func (d *connection) waits(w wait, signal msg.Signal) *msg.Message {
-	c := d.Calls.GetOpen(w.Item)
-	if c == nil {
-		c = d.NewCall(w.Item, "")
+// call returns the open call of that id, or a new one of a tool that is not known.
+func (d *connection) call(id string) *codex.Call {
+	if c := d.Calls.GetOpen(id); c != nil {
+		return c
 	}
-	return d.Wait(c, signal)
+	return d.NewCall(id, "")
 }

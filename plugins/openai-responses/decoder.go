@@ -52,34 +52,18 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	case object.Equal("response.input_tokens"): // of a request that only counts
 		return
 	}
-	typ := v.Get("type").Str()
-	switch typ {
-	case "response.created", "response.in_progress", "response.queued":
+	switch typ := v.Get("type").Str(); {
+	case typ == "response.created", typ == "response.in_progress", typ == "response.queued":
 		begin(x, v.Get("response"), typ == "response.created", out)
-		return
-	case "response.completed", "response.incomplete", "response.failed":
+	case typ == "response.completed", typ == "response.incomplete", typ == "response.failed":
 		whole(x, v.Get("response"), out)
-		return
-	case "error":
+	case typ == "error", typ == "" && v.Get("error").Is(jsonv.Object):
 		fail(x, v, out)
-		return
-	case "":
-		switch fault := v.Get("error"); {
-		case fault.Is(jsonv.Object):
-			fail(x, v, out)
-			return
-		case fault.Is(jsonv.String): // xAI
-			x.Fail(out, ident.Of(v.Get("code")), fault.Text())
-			return
-		}
-		if detail := v.Get("detail"); detail.Exists() { // of a server on FastAPI
-			x.Fail(out, "", detail.Text())
-			return
-		}
-	case "keepalive":
-		return
-	}
-	switch {
+	case typ == "" && v.Get("error").Is(jsonv.String): // xAI
+		x.Fail(out, ident.Of(v.Get("code")), v.Get("error").Text())
+	case typ == "" && v.Get("detail").Exists(): // of a server on FastAPI
+		x.Fail(out, "", v.Get("detail").Text())
+	case typ == "keepalive":
 	case x.ID == "" && strings.HasPrefix(typ, "response."):
 		x.Unknown(out, typ, v.Raw())
 	case typ == "response.output_item.added":

@@ -63,13 +63,11 @@ func inputItem(v jsonv.Value) (it exchange.Item) {
 			return exchange.Item{Who: exchange.Model}
 		}
 		it.Text, it.Attachments = openai.Content(v.Get("content"))
-		switch {
-		case role.In("system", "developer"):
+		it.Who = exchange.Prompt
+		if role.In("system", "developer") {
 			it.Who = exchange.Instructions
-		default:
-			it.Who = exchange.Prompt
 		}
-	case output(typ):
+	case strings.HasSuffix(typ, "_output"):
 		v.Get("type").MarkRead()
 		it.Who, it.CallID = exchange.Result, ident.Of(v.Get("call_id"))
 		if it.Text, it.Attachments = openai.Content(v.Get("output")); typ == "tool_search_output" {
@@ -85,11 +83,6 @@ func inputItem(v jsonv.Value) (it exchange.Item) {
 		it.Who = exchange.Other
 	}
 	return it
-}
-
-func output(typ string) bool {
-	const end = "_output"
-	return len(typ) > len(end) && strings.HasSuffix(typ, end)
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
