@@ -77,13 +77,14 @@ func largeTurn(session string, began time.Time, n int) *turn {
 	return t
 }
 
-// counted counts the rows that are read of the store.
+// counted counts the statements that are asked, and the rows that are read of the store.
 type counted struct {
 	*reader
-	rows *atomic.Int64
+	statements, rows *atomic.Int64
 }
 
 func (c counted) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
+	c.statements.Add(1)
 	return c.reader.Each(ctx, sql, params, func(v []any) error {
 		c.rows.Add(1)
 		return row(v)
@@ -91,8 +92,8 @@ func (c counted) Each(ctx context.Context, sql string, params map[string]string,
 }
 
 // TestLargeTrace: the page of a trace of any size reads each span once, weighs under 300 kB with its first rows, has
-// rows without a script, and reaches every step, by depth, by time, and by failure. A page of rows reads no span again.
-// EARSHOT_LARGE_TRACE=100000 sets the number of steps.
+// rows without a script, and reaches every step, by depth, by time, and by failure. Afterwards rows and steps read no span
+// again, by a statement or two. EARSHOT_LARGE_TRACE=100000 sets the number of steps.
 func TestLargeTrace(t *testing.T) {
 	n := 20_000
 	if os.Getenv("EARSHOT_LARGE_TRACE") != "" {
@@ -107,8 +108,8 @@ func TestLargeTrace(t *testing.T) {
 	for i := 0; i < n; i += 20_000 {
 		h.export(export.Batch{Spans: x.spans[i:min(i+20_000, n)]})
 	}
-	var read atomic.Int64
-	store := counted{h.reader(), &read}
+	var asked, read atomic.Int64
+	store := counted{h.reader(), &asked, &read}
 	pages, err := ui.New(store, store.prices)
 	if err != nil {
 		t.Fatal(err)
@@ -119,10 +120,16 @@ func TestLargeTrace(t *testing.T) {
 	if got := read.Swap(0); got > int64(n)+300 {
 		t.Errorf("the page reads %d rows of %d spans", got, n)
 	}
+	if got := asked.Swap(0); got > 4 {
+		t.Errorf("the page asks %d statements", got)
+	}
 	weight := len(page)
 	rows, next := s.get(path + "/rows?at=0")
 	if got := read.Load(); got > 300 || len(rows) > 120_000 {
 		t.Errorf("a page of rows reads %d rows, and weighs %d bytes", got, len(rows))
+	}
+	if got := asked.Load(); got > 1 {
+		t.Errorf("a page of rows asks %d statements", got)
 	}
 	weight += len(rows)
 	for _, asset := range []string{"style.css", "trace.css", "trace.js", "keys.js", "icon.svg"} {
@@ -170,6 +177,15 @@ func TestLargeTrace(t *testing.T) {
 	s.has(path+"?step="+last, `id="step"`, "this step alone", last)
 	s.has(path+"?zoom=x&depth=-1&only=nothing&row=99999999&step=nope", "Pick a step")
 	s.has(path+"/step/"+last, "In its trace")
+
+	for _, what := range []string{"/rows?at=10000", "/rows?depth=2", "/rows?only=failed", "/step/" + x.spans[n/2].ID.String()} {
+		asked.Store(0)
+		read.Store(0)
+		s.get(path + what)
+		if asked, read := asked.Load(), read.Load(); asked > 2 || read > 300 {
+			t.Errorf("%s: %d statements, %d rows", what, asked, read)
+		}
+	}
 }
 
 // hostile is text as an agent may have written it.

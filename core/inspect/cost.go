@@ -57,7 +57,7 @@ func (s Cost) String() string {
 // addCost computes and stores the cost of n with everything below it. A run's tokens are
 // those of its model turns; where the protocol reports more for the run as a whole than
 // for its turns, the rest is the run's own.
-func (t *Trace) addCost(n *blame.Node, prices *price.Table) (sum Cost) {
+func (t *Trace) addCost(n *blame.Node, prices tariff) (sum Cost) {
 	own := t.works[n.Number()].Tokens
 	if n.Kind != blame.Run && n.Kind != blame.Chat {
 		own = Tokens{}
@@ -69,18 +69,29 @@ func (t *Trace) addCost(n *blame.Node, prices *price.Table) (sum Cost) {
 		sum.add(t.addCost(c, prices))
 	}
 	if own != (Tokens{}) {
-		sum.add(cost(prices, t.works[n.Number()].Model, n.Start, own))
+		sum.add(prices.cost(t.works[n.Number()].Model, n.Start, own))
 	}
 	t.spent[n.Number()] = sum
 	return sum
 }
 
-func cost(prices *price.Table, model string, at int64, t Tokens) Cost {
-	s := Cost{Tokens: t}
-	if p, ok := prices.Of(model, time.Unix(0, at)); ok {
-		s.CostUSD = p.Cost(price.Tokens(t))
+// tariff has the prices of a trace's models: a trace has many responses of few models.
+type tariff struct {
+	prices *price.Table
+	models map[string]price.Prices
+}
+
+func (t tariff) cost(model string, at int64, tokens Tokens) Cost {
+	prices, known := t.models[model]
+	if !known {
+		prices = t.prices.Model(model)
+		t.models[model] = prices
+	}
+	s := Cost{Tokens: tokens}
+	if p, ok := prices.At(time.Unix(0, at)); ok {
+		s.CostUSD = p.Cost(price.Tokens(tokens))
 	} else {
-		s.Unpriced = t.Total()
+		s.Unpriced = tokens.Total()
 	}
 	return s
 }

@@ -225,8 +225,9 @@ func (t *Trace) arrange(prices *price.Table) {
 		}
 	}
 	t.spent = make([]Cost, len(t.works))
+	bill := tariff{prices, make(map[string]price.Prices)}
 	for _, n := range t.Tree.Roots() {
-		t.addCost(n, prices)
+		t.addCost(n, bill)
 	}
 }
 

@@ -200,11 +200,20 @@ func name(model string) string {
 }
 
 // Of returns the price of a model at a time, if it has one.
-func (t *Table) Of(model string, at time.Time) (p Price, ok bool) {
-	for _, d := range t.models[name(model)] {
+func (t *Table) Of(model string, at time.Time) (p Price, ok bool) { return t.Model(model).At(at) }
+
+// Prices are those of a model.
+type Prices []dated
+
+// Model returns the prices of a model, for who asks for many times: to find a model by its name takes longer than to find a time.
+func (t *Table) Model(model string) Prices { return t.models[name(model)] }
+
+// At returns the price at a time, if there is one.
+func (p Prices) At(at time.Time) (price Price, ok bool) {
+	for _, d := range p {
 		if !d.from.After(at) {
-			p, ok = d.Price, true
+			price, ok = d.Price, true
 		}
 	}
-	return p, ok
+	return price, ok
 }
