@@ -104,6 +104,7 @@ func New(q Querier, prices *price.Table) (*UI, error) {
 	u.mux.HandleFunc("GET /trace/{id}/rows", u.traceRows)
 	u.mux.HandleFunc("GET /live/{id...}", u.live)
 	u.mux.HandleFunc("POST /theme", setTheme)
+	u.mux.Handle("GET /favicon.ico", http.RedirectHandler("/assets/icon.svg", http.StatusMovedPermanently)) // a browser asks, of what is no page
 	u.mux.HandleFunc("GET /assets/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("v") == u.version {
 			w.Header().Set("Cache-Control", "max-age=31536000, immutable")
