@@ -63,7 +63,7 @@ func (t *Trace) Messages(ctx context.Context, q Querier, span string, texts int)
 	err := q.Each(ctx, `
 		SELECT ts, toString(kind), toString(agent_name), toString(tool_name), substringUTF8(content, 1, {texts:UInt32}), substringUTF8(tool_arguments, 1, {texts:UInt32}),
 			substringUTF8(delegate_task, 1, {texts:UInt32}), toUInt64(content_bytes), toUInt8(`+Failure+`), hidden, attributes['attachments'],
-			toString(message_id), ifNull((SELECT any(attributes['earshot.seen_by.messages']) FROM spans FINAL WHERE session_id = `+text("session")+` AND span_id = unhex({span:String}) AND `+ofTrace+`), '')
+			toString(message_id), ifNull((SELECT any(attributes['earshot.seen_by.messages']) FROM spans FINAL WHERE session_id = `+text("session")+` AND trace_id = unhex({trace:String}) AND span_id = unhex({span:String}) AND `+ofTrace+`), '')
 		FROM messages FINAL
 		WHERE session_id = `+text("session")+` AND span_id = {span:String} AND `+ofTrace+`
 		ORDER BY ts, seq
