@@ -177,22 +177,25 @@ func (v Value) Int() int64 {
 // Uint returns a count: Int with 0 for a negative number, and the digits of a string, as which protobuf's JSON and some
 // gateways write their counts.
 func (v Value) Uint() uint64 {
-	if v.Kind() == String {
-		if n, err := strconv.ParseUint(v.PeekStr(), 10, 63); err == nil {
-			return n
-		}
-		return 0
-	}
-	return uint64(max(v.Int(), 0))
+	n, _ := count(v)
+	return n
 }
 
 // IsCount reports whether Uint has a count to return: a number, or a string of digits.
 func (v Value) IsCount() bool {
+	_, ok := count(v)
+	return ok
+}
+
+func count(v Value) (n uint64, ok bool) {
 	if v.Kind() != String {
-		return v.Kind() == Number
+		return uint64(max(v.Int(), 0)), v.Kind() == Number
 	}
-	_, err := strconv.ParseUint(v.PeekStr(), 10, 63)
-	return err == nil
+	n, err := strconv.ParseUint(v.PeekStr(), 10, 63)
+	if err != nil { // n may be the highest
+		return 0, false
+	}
+	return n, true
 }
 
 // Digits returns a number as it is written, for an attribute; "" for any other kind and for a
