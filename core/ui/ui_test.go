@@ -126,7 +126,7 @@ func TestPages(t *testing.T) {
 		"/assets/style.css":     {canned{}, 200, []string{"color-scheme: light dark"}},
 		"/assets/keys.js":       {canned{}, 200, []string{"use strict"}},
 		"/assets/":              {canned{}, 404, nil},
-		"/favicon.ico":          {canned{}, 301, nil},
+		"/favicon.ico":          {canned{}, 301, []string{"/assets/icon.svg"}},
 		"/elsewhere":            {canned{}, 404, nil},
 	} {
 		w := get(t, c.q, local, path)

@@ -11,7 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// maxHeld and maxQueue bound the prompts that wait, and the bytes of one.
+// maxHeld and maxQueued bound the prompts that wait, and the bytes of one.
 const maxHeld, maxQueued = 16, 64 << 10
 
 // aborted is the type of the error of a step that a person stopped.
