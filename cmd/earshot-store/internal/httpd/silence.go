@@ -23,13 +23,16 @@ type silence struct {
 // engine that is open in between takes a hundred megabytes.
 const writerKeeps = 10 * time.Second
 
-// newSilence begins as behind a writer's statement. working reports whether the engine has work of its own, which ends first.
+// newSilence begins as behind a writer's statement, whatever the first one is: a sidecar that starts asks several questions
+// of its own with pauses in between, and each would open the engine again. working reports whether the engine has work of its own, which ends first.
 func newSilence(after time.Duration, working func() (bool, error)) *silence {
-	s := &silence{after: after, working: working, reached: make(chan struct{}), until: time.Now()}
+	s := &silence{after: after, working: working, reached: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	first := s.behind(byWriter)
+	s.until = time.Now().Add(first)
 	if after > 0 {
-		s.timer = time.AfterFunc(min(after, writerKeeps), s.look)
+		s.timer = time.AfterFunc(first, s.look)
 	}
 	return s
 }

@@ -14,6 +14,7 @@ func TestSilenceBehindWriter(t *testing.T) {
 			after      time.Duration
 		}{
 			"begin":         {nil, writerKeeps},
+			"first":         {[]by{bySelf}, writerKeeps},
 			"writer":        {[]by{byWriter}, writerKeeps},
 			"question":      {[]by{byWriter, bySelf}, writerKeeps},
 			"reader":        {[]by{byReader}, 2 * time.Minute},
