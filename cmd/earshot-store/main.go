@@ -132,7 +132,9 @@ func run(opt options) error {
 	defer h.release()
 	var next *standby.State
 	if h.inherited.Waits {
-		next, err = standby.Wait(ctx, h.listener, h.inherited.Accepted(), h.lost)
+		if next, err = standby.Wait(ctx, h.listener, h.inherited.Accepted(), h.lost); err == nil {
+			next.Wrote = h.inherited.Wrote
+		}
 	} else {
 		next, err = serve(ctx, opt, h)
 	}
@@ -176,13 +178,13 @@ func serve(ctx context.Context, opt options, h *held) (*standby.State, error) {
 	}
 	select {
 	case <-ctx.Done():
-	case <-served.Silent():
+	case wrote := <-served.Silent():
 		if err := h.keepSocket(); err != nil {
 			return nil, errors.Join(err, shutdown(served, opt.shutdownTimeout))
 		}
 		_ = h.listener.SetDeadline(time.Now()) // ends accepting; who connects waits for the next program
 		<-failed
-		s := &standby.State{Waits: true, Connections: leave(served, opt.shutdownTimeout)}
+		s := &standby.State{Waits: true, Wrote: wrote, Connections: leave(served, opt.shutdownTimeout)}
 		if err := shutdown(served, opt.shutdownTimeout); err != nil {
 			fmt.Fprintln(os.Stderr, "earshot-store: close the engine:", err) // the next one finds the data as after a crash
 		}
@@ -211,8 +213,8 @@ func listen(path string) (*net.UnixListener, error) {
 type backend interface {
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
-	// Silent is closed when the backend should end until there is another statement.
-	Silent() <-chan struct{}
+	// Silent sends the time of the writer's last statement when the backend should end until there is another one.
+	Silent() <-chan time.Time
 	// Leave answers the requests that have begun and returns copies of the connections without one.
 	Leave(context.Context) []int
 }
@@ -247,7 +249,7 @@ func open(ctx context.Context, opt options, from standby.State) (backend, string
 	if err := os.MkdirAll(spool, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make spool: %w", err)
 	}
-	settings := httpd.Settings{Spool: spool, Silence: opt.standby, Flushed: httpd.Flushed{Asked: from.Asked, Writers: from.Writers}}
+	settings := httpd.Settings{Spool: spool, Silence: opt.standby, Flushed: httpd.Flushed{Asked: from.Asked, Writers: from.Writers}, Wrote: from.Wrote}
 	return library{httpd.New(eng, settings), eng}, eng.Version(), nil
 }
 

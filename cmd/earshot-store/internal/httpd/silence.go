@@ -10,30 +10,33 @@ import (
 type silence struct {
 	after   time.Duration // a reader's statement; 0: never
 	working func() (bool, error)
-	reached chan struct{}
+	reached chan time.Time // of the writer's last statement, once
 
 	mu      sync.Mutex
 	running int
-	until   time.Time // it is reached then, unless a statement runs
-	ended   bool      // reached, or closed
+	wrote   time.Time     // the end of the writer's last statement
+	keeps   time.Duration // after it
+	until   time.Time     // it is reached then, unless a statement runs
+	ended   bool          // reached, or closed
 	timer   *time.Timer
 }
 
-// writerKeeps is the time after a writer's statement, if it is shorter: until its next rows, which come once a minute where
-// nobody reads. An engine that was closed in between had a line a second take 3.1 % of a core, one that stays open has it
-// take 1.8 % (side by side, beside other work), and a hundred megabytes as long as lines come. lookAgain is the time after a look that found work of the engine's own.
+// writerKeeps is the time after a writer's statement. One that comes a minute after the one before is followed by the next in a
+// minute: rows come, and nobody reads. The engine stays open for that, because to close and open it each minute has a line a
+// second take 3.1 % of a core and not 1.8 (side by side, beside other work); it has its hundred megabytes as long as rows come.
 const (
-	writerKeeps = 75 * time.Second
-	lookAgain   = 10 * time.Second
+	writerKeeps  = 10 * time.Second
+	writersAgain = 75 * time.Second
 )
 
 // newSilence begins as behind a writer's statement, whatever the first one is: a sidecar that starts asks several questions
 // of its own with pauses in between, and each would open the engine again. working reports whether the engine has work of its own, which ends first.
-func newSilence(after time.Duration, working func() (bool, error)) *silence {
-	s := &silence{after: after, working: working, reached: make(chan struct{})}
+// wrote is when the writer's last statement ended, of an engine before.
+func newSilence(after time.Duration, wrote time.Time, working func() (bool, error)) *silence {
+	s := &silence{after: after, working: working, reached: make(chan time.Time, 1), wrote: wrote, keeps: writerKeeps}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := s.behind(byWriter)
+	first := min(after, writerKeeps)
 	s.until = time.Now().Add(first)
 	if after > 0 {
 		s.timer = time.AfterFunc(first, s.look)
@@ -71,13 +74,20 @@ func (s *silence) statement() (end func(by)) {
 	}
 }
 
-// behind is how long the silence behind a statement is.
+// behind is how long the silence behind a statement is, which has just ended. mu is held.
 func (s *silence) behind(who by) time.Duration {
 	switch who {
 	case bySelf:
 		return 0
 	case byWriter:
-		return min(s.after, writerKeeps)
+		if pause := time.Since(s.wrote); pause > writerKeeps {
+			s.keeps = writerKeeps
+			if pause <= writersAgain {
+				s.keeps = writersAgain
+			}
+		}
+		s.wrote = time.Now()
+		return min(s.after, s.keeps)
 	}
 	return s.after
 }
@@ -89,10 +99,10 @@ func (s *silence) look() {
 	switch {
 	case s.running > 0 || s.ended:
 	case working || err != nil:
-		s.timer.Reset(lookAgain)
+		s.timer.Reset(min(s.after, writerKeeps))
 	default:
 		s.ended = true
-		close(s.reached)
+		s.reached <- s.wrote
 	}
 }
 
