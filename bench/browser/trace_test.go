@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 )
@@ -75,6 +76,7 @@ func longTrace(t *testing.T, w *world, b *tab) {
 	if n := eval[int](t, b, `performance.getEntriesByType("resource").filter(r => r.name.includes("/rows?")).length`); n > 5 {
 		t.Errorf("the script asked for rows %d times", n)
 	}
+	scrolls(t, b)
 	b.press(t, "[")
 	b.until(t, `location.search.includes("depth=1") && `+rows+` === 1`)
 	b.press(t, "]")
@@ -101,6 +103,31 @@ func longTrace(t *testing.T, w *world, b *tab) {
 	weight := eval[int](t, b, `performance.getEntriesByType("navigation")[0].decodedBodySize + performance.getEntriesByType("resource").filter(r => r.name.includes("/assets/")).reduce((sum, r) => sum + r.decodedBodySize, 0)`)
 	if t.Logf("the page and its assets weigh %d kB", weight/1000); weight > 300_000 {
 		t.Errorf("the page weighs %d bytes", weight)
+	}
+}
+
+// scrolls scrolls ten rows a frame and measures the work of the script in a frame, which has 16 ms and does not depend on the
+// length of the trace. Beside the other tests it takes ten times as long as alone, so the limit is one that nobody could overlook.
+func scrolls(t *testing.T, b *tab) {
+	eval[any](t, b, `(() => {
+		const rows = document.getElementById("rows");
+		window.frames = []; window.work = [];
+		let began, last = performance.now();
+		const next = () => { // the callbacks of a frame run in their order: the script draws between two of ours
+			requestAnimationFrame(() => { began = performance.now(); frames.push(began - last); last = began; });
+			rows.scrollTop += 240;
+			rows.dispatchEvent(new Event("scroll"));
+			requestAnimationFrame(() => { rows.getBoundingClientRect(); work.push(performance.now() - began); if (work.length < 120) next(); });
+		};
+		next();
+	})()`)
+	b.until(t, `window.work.length === 120`)
+	frames, work := eval[[]float64](t, b, `window.frames`), eval[[]float64](t, b, `window.work`)
+	slices.Sort(frames)
+	slices.Sort(work)
+	t.Logf("scrolling %d steps: a frame takes %.1f ms, one of twenty %.1f ms; the script and the layout %.1f and %.1f ms of it", longSteps, frames[60], frames[114], work[60], work[114])
+	if work[60] > 100 {
+		t.Errorf("the script takes %.1f ms of a frame", work[60])
 	}
 }
 

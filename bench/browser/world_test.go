@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +23,15 @@ const (
 	stuckSession = "57ac0000-0000-4000-8000-000000000001"
 	busySession  = "b0570000-0000-4000-8000-000000000001"
 	demoSession  = "c0ffee00-51d2-4f0b-8a3e-9d7b6c5a4e21"
-	longSteps    = 10_000
 )
+
+// longSteps are the steps of the long trace. EARSHOT_LARGE_TRACE=100000 go test -run TestUI/trace has as many.
+var longSteps = func() int {
+	if n, err := strconv.Atoi(os.Getenv("EARSHOT_LARGE_TRACE")); err == nil {
+		return n
+	}
+	return 10_000
+}()
 
 // world is a running `earshot ui` with its configuration and traffic.
 type world struct {
