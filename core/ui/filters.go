@@ -58,7 +58,7 @@ func (u *UI) filters(r request, table string, columns address.Columns) (filters,
 		}
 		c := choice{Name: name, Label: name}
 		if name == "waiting" {
-			c.Values = []string{"yes", "no"}
+			c.Label, c.Values = "waited for a person", []string{"yes", "no"}
 		} else {
 			if selected != "" {
 				selected += ", "

@@ -51,6 +51,7 @@ type Tool struct {
 	Calls, Errors           uint64
 	P50, P95, Max, Together time.Duration
 	Share                   int // of the time in tools, percent
+	Board                   string
 }
 
 // Part is the share in words.
@@ -96,6 +97,7 @@ func (p *toolsPage) load(ctx context.Context, q Querier, s address.State) error 
 		if err := scan(v, &t.Name, &t.Calls, &t.Errors, &ms[0], &ms[1], &ms[2], &ms[3]); err != nil {
 			return err
 		}
+		t.Board = s.To("/boards/tools").With("tool", t.Name).String()
 		t.P50, t.P95, t.Max, t.Together = millis(ms[0]), millis(ms[1]), millis(ms[2]), millis(ms[3])
 		all += t.Together
 		p.List = append(p.List, t)

@@ -1,10 +1,12 @@
 package ui
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/url"
 	paths "path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ const (
 	most       = 500  // steps of a turn
 	stepsShown = 2000 // steps of all turns on a page together
 	turnsShown = 200
+	hangsShown = 5 // steps that are stuck, and as many that wait
 )
 
 type sessionPage struct {
@@ -27,6 +30,7 @@ type sessionPage struct {
 	One            bool // one turn of them was asked for
 	Tail           bool // it is shown to its end, and may go on
 	Earlier, Later string
+	Hangs          []inspect.OpenWork
 }
 
 func (u *UI) session(r request) (string, any, error) {
@@ -36,7 +40,16 @@ func (u *UI) session(r request) (string, any, error) {
 	}
 	p := newSession(c, r.Request)
 	p.Tail = !p.One && p.Later == "" && r.Now.Sub(c.Session.Last) < tailed
-	return "", p, nil
+	if slices.ContainsFunc(c.Turns, func(t inspect.Turn) bool { return t.Root != nil && t.Root.Status == "running" }) {
+		p.Hangs, err = u.hangs(r.Context(), inspect.Condition{SQL: "session_id = {of:String}", Params: map[string]string{"of": c.Session.ID}})
+	}
+	return "", p, err
+}
+
+// hangs are the steps with this condition that are stuck or wait for a person: the page Now says no more of them.
+func (u *UI) hangs(ctx context.Context, where inspect.Condition) ([]inspect.OpenWork, error) {
+	list, err := inspect.OpenWorks(ctx, u.q, where, true, hangsShown)
+	return slices.DeleteFunc(list, func(w inspect.OpenWork) bool { return w.State != inspect.Stuck && w.State != inspect.Waiting }), err
 }
 
 // tailed is how long after its last message a conversation may go on.
@@ -55,7 +68,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request) {
 }
 
 // newSession shows a conversation behind the turns ?skip, or of its turn ?turn the
-// steps from ?step on, or ?only those that failed or gated longest.
+// steps from ?step on, or ?only those that failed or are longest on the critical path.
 func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
 	p := sessionPage{Session: c.Session, All: len(c.Turns)}
 	numbers := make([]int, len(c.Turns)) // of each part, as people count: the turns alone
@@ -95,7 +108,7 @@ func (p *sessionPage) turn(n, number int, t *inspect.Turn, w window) turnPage {
 	if out.Strip == nil && w.from == 0 {
 		return out
 	}
-	for _, v := range []struct{ name, only string }{{"all in order", ""}, {"gated longest", "longest"}, {"failed", "failed"}} {
+	for _, v := range []struct{ name, only string }{{"all in order", ""}, {"longest on the critical path", "longest"}, {"failed", "failed"}} {
 		l := link{Name: v.name}
 		if v.only != w.only || !p.One {
 			l.To = p.to("turn", n, "only", v.only)

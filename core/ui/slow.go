@@ -106,11 +106,8 @@ func (u *UI) slowIn(r request) (p slowPage, err error) {
 		return p, err
 	}
 	for i, c := range p.Filters.Choices {
-		switch c.Name {
-		case "model":
+		if c.Name == "model" {
 			p.Filters.Choices[i].Label = "caller's model"
-		case "waiting":
-			p.Filters.Choices[i].Label = "waited for a person"
 		}
 	}
 	var pairs []inspect.Pair

@@ -141,7 +141,7 @@ type traceRow struct {
 	Bar      [2]float64   `json:"b"`
 	Critical [][2]float64 `json:"c,omitempty"`
 	Took     string       `json:"took"`
-	Gated    string       `json:"g,omitempty"`
+	OnPath   string       `json:"g,omitempty"` // time on the critical path
 	Tokens   string       `json:"tok,omitempty"`
 	Cost     string       `json:"usd,omitempty"`
 	Below    int          `json:"below,omitempty"` // rows of the view
@@ -193,7 +193,7 @@ func (s *shownTrace) draw(v traceView, r *inspect.WaterfallRow, number int) trac
 		out.Tokens = short(n)
 	}
 	if r.CriticalMS > 0 {
-		out.Gated = inspect.Span(time.Duration(r.CriticalMS * 1e6))
+		out.OnPath = inspect.Span(time.Duration(r.CriticalMS * 1e6))
 	}
 	for _, c := range r.Critical {
 		if c.To < v.from || c.From > v.to {
@@ -240,7 +240,7 @@ func (s *shownTrace) ticks(v traceView) (out []string) {
 	return out
 }
 
-// overview draws the critical path of the whole trace: each column has the kind that gates longest in it.
+// overview draws the critical path of the whole trace: each column has the kind that is on it longest.
 func (s *shownTrace) overview() (out []stripe) {
 	var has [mapColumns]map[string]int64
 	start, end := s.Waterfall.Times()
@@ -308,6 +308,7 @@ type tracePage struct {
 	Views       []link
 	Links       []traceLink
 	Step        *stepPage
+	Hangs       []inspect.OpenWork
 }
 
 type traceLink struct {
@@ -369,6 +370,12 @@ func (u *UI) trace(r request) (string, any, error) {
 	group, ctx := errgroup.WithContext(r.Context())
 	group.Go(func() (err error) { p.Rows, err = s.page(ctx, u.q, v, rows, p.At); return err })
 	group.Go(func() (err error) { links, err = s.Links(ctx, u.q); return err })
+	if s.running {
+		group.Go(func() (err error) {
+			p.Hangs, err = u.hangs(ctx, inspect.Condition{SQL: "trace_id = {of:String}", Params: map[string]string{"of": s.Trace.ID}})
+			return err
+		})
+	}
 	if err := group.Wait(); err != nil {
 		return "", nil, err
 	}

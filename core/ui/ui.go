@@ -162,6 +162,7 @@ var functions = template.FuncMap{
 	"span":         inspect.Span,
 	"conversation": conversation,
 	"follow":       follow,
+	"stepAddress":  stepAddress,
 	"length":       func(ms float64) string { return inspect.Span(millis(ms)) },
 	"signed":       func(a, b float64) string { return inspect.Signed(b - a) },
 	"clip":         inspect.Clip,

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -67,6 +68,20 @@ func TestSeriesKeepEveryNumber(t *testing.T) {
 }
 
 // TestGraphsHaveEveryNode: circles, who calls itself, and edges to who is not there.
+// TestLegendBeginsWithTheLargest: the line that a reader looks for is the first one of the legend, and keeps its color.
+func TestLegendBeginsWithTheLargest(t *testing.T) {
+	f := Frame{Columns: []string{"time", "pair", "p95"}, Rows: [][]any{{at(0), "a", 1.0}, {at(0), "b", 2.0}, {at(0), "c", 9.0}, {at(1), "b", 8.5}, {at(1), "a", 3.0}}}
+	for stacked, want := range map[bool]string{false: "c2 b1 a0", true: "b1 c2 a0"} {
+		var got []string
+		for _, l := range NewSeries(f, at(0), at(60), time.Minute, "ms", stacked).Lines {
+			got = append(got, fmt.Sprint(l.Name, l.Color))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("stacked %t: %v, want %s", stacked, got, want)
+		}
+	}
+}
+
 func TestGraphsHaveEveryNode(t *testing.T) {
 	nodes := Frame{Columns: []string{"id", "title", "mainstat", "arc__failed"}}
 	for _, id := range []string{"a", "b", "c", "d", "e"} {

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -126,7 +127,18 @@ func NewSeries(f Frame, from, to time.Time, width time.Duration, unit string, st
 	if len(heights) > 0 {
 		s.Top = nice(slices.Max(heights), unit)
 	}
+	if len(names) > 0 { // else they are columns, in the order of the query
+		slices.SortStableFunc(s.Lines, func(a, b Line) int { return cmp.Compare(b.weight(stacked), a.weight(stacked)) })
+	}
 	return s
+}
+
+// weight puts the line first in the legend that a reader looks for.
+func (l Line) weight(stacked bool) float64 {
+	if stacked {
+		return l.Sum
+	}
+	return l.Max
 }
 
 // fit takes the points' own range of time where a query has looked outside of the one that was picked.

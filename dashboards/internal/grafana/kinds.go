@@ -28,7 +28,7 @@ func Series(title, description, unit, sql string) *Panel {
 	}
 	p.FieldConfig.Defaults.Min = new(float64)
 	p.Options = map[string]any{
-		"legend":  map[string]any{"displayMode": "table", "placement": "right", "showLegend": true, "calcs": []string{"max", "lastNotNull"}},
+		"legend":  map[string]any{"displayMode": "table", "placement": "right", "showLegend": true, "calcs": []string{"max", "lastNotNull"}, "sortBy": "Max", "sortDesc": true},
 		"tooltip": map[string]any{"mode": "multi", "sort": "desc"},
 	}
 	return p
@@ -41,7 +41,7 @@ func Bars(title, description, unit, sql string) *Panel {
 		"drawStyle": "bars", "lineWidth": 0, "fillOpacity": 80, "showPoints": "never",
 		"stacking": map[string]any{"mode": "normal", "group": "A"},
 	}
-	p.Options.(map[string]any)["legend"] = map[string]any{"displayMode": "table", "placement": "right", "showLegend": true, "calcs": []string{"sum"}}
+	p.Options.(map[string]any)["legend"] = map[string]any{"displayMode": "table", "placement": "right", "showLegend": true, "calcs": []string{"sum"}, "sortBy": "Total", "sortDesc": true}
 	return p
 }
 
