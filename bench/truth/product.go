@@ -28,6 +28,10 @@ import (
 func Product(ctx context.Context, earshot, dir string, all []Recorded) ([]*Conversation, error) {
 	p := &product{earshot: earshot, config: filepath.Join(dir, "earshot.yaml")}
 	defer p.close()
+	free, err := freeport.Loopbacks(len(all))
+	if err != nil {
+		return nil, err
+	}
 	config := fmt.Sprintf("data_dir: %s\ntelemetry: {listen: \"\"}\nsources:\n", filepath.Join(dir, "data"))
 	for i := range all {
 		switch r := &all[i]; {
@@ -36,12 +40,8 @@ func Product(ctx context.Context, earshot, dir string, all []Recorded) ([]*Conve
 		case exchanges(r.Streams):
 			upstream := httptest.NewServer(&server{streams: r.Streams})
 			p.servers = append(p.servers, upstream)
-			listen, err := freeport.Loopback()
-			if err != nil {
-				return nil, err
-			}
-			p.taps = append(p.taps, tap{listen, r.Streams})
-			config += fmt.Sprintf("  - {name: %s, type: tap, format: %s, listen: %q, upstream: %q}\n", Folder(i), r.Format, listen, upstream.URL)
+			p.taps = append(p.taps, tap{free[i], r.Streams})
+			config += fmt.Sprintf("  - {name: %s, type: tap, format: %s, listen: %q, upstream: %q}\n", Folder(i), r.Format, free[i], upstream.URL)
 		}
 	}
 	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
