@@ -29,7 +29,7 @@ type Response struct {
 	Session string
 	Message string              // id by the protocol
 	Request string              `json:",omitempty"`
-	Lines   bounded.Set[uint64] `json:",omitzero"` // digests of the uuids of its records
+	Lines   bounded.Set[uint64] `json:",omitzero"` // digests of the uuids of its records, or of their contents
 	Copied  bool                `json:",omitempty"`
 	Began   bool                `json:",omitempty"` // its first piece has come
 	Extra   []msg.Attr          `json:",omitempty"` // counts without a token class
@@ -52,10 +52,14 @@ func (ln *Line) Assistant() (rule string) {
 	usage := m.Get("usage")
 	r.Count(ln, usage)
 	r.StopFor(ln.Lane, m.Get("stop_reason"))
-	if ln.UUID.Is(jsonv.String) && !r.Lines.Add(ln.Digest(), maxLines) {
+	content := m.Get("content")
+	record := ln.Digest()
+	if !ln.UUID.Is(jsonv.String) {
+		record = Digest(content.Peek())
+	}
+	if !r.Lines.Add(record, maxLines) {
 		return RuleRepeated
 	}
-	content := m.Get("content")
 	if content.Is(jsonv.String) {
 		r.text(ln, content)
 	}
