@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -13,8 +14,10 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-// maxPieces is how many bytes of a text are kept until the whole of it arrives.
-const maxPieces = 256 << 10
+const (
+	maxPieces = 256 << 10 // bytes of a text that are kept until the whole of it arrives
+	maxTold   = 4096      // lines that are recognized when they are repeated
+)
 
 // talk is the state of a conversation in lines: a transcript, or the output of cursor-agent.
 type talk struct {
@@ -30,6 +33,10 @@ type talk struct {
 	Caused  bool                      `json:",omitempty"` // a call of another conversation has the first prompt
 	Last    string                    `json:",omitempty"` // key of the last part
 	Calls   conversation.Calls[*call] `json:",omitzero"`
+
+	Told   bounded.Set[conversation.Sum] `json:",omitzero"`  // the last lines that have an id or a time
+	Newest int64                         `json:",omitempty"` // time of the lines
+	Again  bool                          `json:",omitempty"` // the last line was told before
 }
 
 // call is a call of a tool.
@@ -52,6 +59,17 @@ func (d *stream) line() {
 		return
 	}
 	d.within(ident.Of(v.Get("session_id")))
+	piece := typ.Equal("thinking") && !v.Get("subtype").Equal("completed") || typ.Equal("assistant") && isPiece(v)
+	t := &d.Talk
+	t.Again = d.told(v, piece)
+	if t.Newest = max(t.Newest, d.At.Nanos); t.Again {
+		v.MarkRead()
+		if typ.Equal("result") && t.Run.Active() { // of prompts, which have no ids
+			d.tell()
+			d.stop(v, t.key(msg.Stop), "result")
+		}
+		return
+	}
 	switch {
 	case typ.Equal("user") && content.Exists():
 		d.tell()
@@ -69,6 +87,29 @@ func (d *stream) line() {
 	default:
 		d.beside(v, ident.Of(typ))
 	}
+}
+
+// isPiece reports whether a line has a piece of an answer: the whole has no time, or the id of the model's call.
+func isPiece(v jsonv.Value) bool {
+	return v.Get("timestamp_ms").Exists() && !v.Get("model_call_id").Exists()
+}
+
+// told reports whether a line of cursor-agent was read before: one that has a time, or the id of a call, a response or a request, and
+// the same content. Two pieces may be alike in the same millisecond: such a piece is a repetition if a line after it was
+// read, or one before it is repeated.
+func (d *stream) told(v jsonv.Value, piece bool) bool {
+	if !v.Get("session_id").Exists() || !v.First("timestamp_ms", "call_id", "model_call_id", "request_id").Exists() {
+		return false
+	}
+	var s conversation.Sum
+	for _, name := range [...]string{"session_id", "type", "subtype", "timestamp_ms", "call_id", "model_call_id", "request_id", "message", "text", "tool_call", "query_type"} {
+		s = s.Add(v.Get(name).Peek()).Add([]byte{0})
+	}
+	t := &d.Talk
+	if t.Told.Add(s, maxTold) {
+		return false
+	}
+	return !piece || d.At.Nanos < t.Newest || len(t.Text)+len(t.Thought) == 0 || t.Again
 }
 
 // within makes a conversation that of the lines: the one that they name, or that of the file.
@@ -168,7 +209,7 @@ func (d *stream) prompt(text jsonv.Value) {
 // then as a whole (a line without a time, or with the id of the model's call).
 func (d *stream) answer(content, v jsonv.Value) {
 	t := &d.Talk
-	if v.Get("timestamp_ms").Exists() && !v.Get("model_call_id").Exists() {
+	if isPiece(v) {
 		for b := range content.Elems() {
 			t.Text = piece(t.Text, b.Get("text"))
 		}
@@ -352,16 +393,26 @@ func (d *stream) outcome(id string, v jsonv.Value) {
 	}
 }
 
-// ended ends the run: {status, error}, or {subtype, is_error, result, usage}.
+// ended ends the run: {status, error}, or {subtype, is_error, result, usage, request_id}. The request names the tokens: those of
+// a run are the same in each file that has it.
 func (d *stream) ended(v jsonv.Value, typ string) {
 	t := &d.Talk
-	key := t.key(msg.Stop)
-	u := v.Get("usage")
+	key, u := t.key(msg.Stop), v.Get("usage")
+	name := key
+	if id := ident.Of(v.Get("request_id")); id != "" {
+		name, key = id, "stop:"+id
+	}
 	if c := (conversation.Counts{Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(), CacheRead: u.Get("cacheReadTokens").Uint(),
 		CacheWrite: u.Get("cacheWriteTokens").Uint()}); c != (conversation.Counts{}) {
-		m := d.say(msg.Usage, "usage:"+key, string(u.Peek()))
+		m := d.say(msg.Usage, "usage:"+name, string(u.Peek()))
 		m.Hidden, m.Model, m.Usage = true, t.Model, c.Tokens(msg.Provider)
 	}
+	d.stop(v, key, typ)
+}
+
+// stop adds the end of the run.
+func (d *stream) stop(v jsonv.Value, key, typ string) {
+	t := &d.Talk
 	status := ident.First(v.Get("status"), v.Get("subtype"))
 	m := d.say(msg.Stop, key, typ+status)
 	m.Hidden, m.FinishReason, m.IsError = true, cmp.Or(status, typ), status != "success" || v.Get("is_error").Bool()
