@@ -100,7 +100,7 @@ func (*stream) Interrupted(ln *claude.Line, text jsonv.Value) {
 func (*stream) Finishing(ln *claude.Line, l *claude.Lane) {
 	emitPieces(ln.Out, l, true)
 	if r := l.Response; !r.Done {
-		l.Turn = l.Turn.Add(r.Counts)
+		l.Turn = l.Turn.Add(r.Summed())
 	}
 }
 
