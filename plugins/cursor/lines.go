@@ -6,7 +6,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
-	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -14,10 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-const (
-	maxPieces = 256 << 10 // bytes of a text that are kept until the whole of it arrives
-	maxTold   = 4096      // lines that are recognized when they are repeated
-)
+// maxPieces is how many bytes of a text are kept until the whole of it arrives.
+const maxPieces = 256 << 10
 
 // talk is the state of a conversation in lines: a transcript, or the output of cursor-agent.
 type talk struct {
@@ -34,9 +31,7 @@ type talk struct {
 	Last    string                    `json:",omitempty"` // key of the last part
 	Calls   conversation.Calls[*call] `json:",omitzero"`
 
-	Told   bounded.Set[conversation.Sum] `json:",omitzero"`  // the last lines that have an id or a time
-	Newest int64                         `json:",omitempty"` // time of the lines
-	Again  bool                          `json:",omitempty"` // the last line was told before
+	Lines conversation.Lines `json:",omitzero"` // that have an id or a time
 }
 
 // call is a call of a tool.
@@ -60,11 +55,9 @@ func (d *stream) line() {
 	}
 	d.within(ident.Of(v.Get("session_id")))
 	piece := typ.Equal("thinking") && !v.Get("subtype").Equal("completed") || typ.Equal("assistant") && isPiece(v)
-	t := &d.Talk
-	t.Again = d.told(v, piece)
-	if t.Newest = max(t.Newest, d.At.Nanos); t.Again {
+	if d.repeated(v, piece) {
 		v.MarkRead()
-		if typ.Equal("result") && t.Run.Active() { // of prompts, which have no ids
+		if t := &d.Talk; typ.Equal("result") && t.Run.Active() { // of prompts, which have no ids
 			d.tell()
 			d.stop(v, t.key(msg.Stop), "result")
 		}
@@ -94,22 +87,14 @@ func isPiece(v jsonv.Value) bool {
 	return v.Get("timestamp_ms").Exists() && !v.Get("model_call_id").Exists()
 }
 
-// told reports whether a line of cursor-agent was read before: one that has a time, or the id of a call, a response or a request, and
-// the same content. Two pieces may be alike in the same millisecond: such a piece is a repetition if a line after it was
-// read, or one before it is repeated.
-func (d *stream) told(v jsonv.Value, piece bool) bool {
+// repeated reports whether a line of cursor-agent was read before: one that has a time, or the id of a call, a response or a
+// request, and the same content.
+func (d *stream) repeated(v jsonv.Value, piece bool) bool {
 	if !v.Get("session_id").Exists() || !v.First("timestamp_ms", "call_id", "model_call_id", "request_id").Exists() {
 		return false
 	}
-	var s conversation.Sum
-	for _, name := range [...]string{"session_id", "type", "subtype", "timestamp_ms", "call_id", "model_call_id", "request_id", "message", "text", "tool_call", "query_type"} {
-		s = s.Add(v.Get(name).Peek()).Add([]byte{0})
-	}
-	t := &d.Talk
-	if t.Told.Add(s, maxTold) {
-		return false
-	}
-	return !piece || d.At.Nanos < t.Newest || len(t.Text)+len(t.Thought) == 0 || t.Again
+	line := conversation.SumOfMembers(v, "session_id", "type", "subtype", "timestamp_ms", "call_id", "model_call_id", "request_id", "message", "text", "tool_call", "query_type")
+	return d.Talk.Lines.Repeat(line, d.At, piece, len(d.Talk.Text)+len(d.Talk.Thought) > 0)
 }
 
 // within makes a conversation that of the lines: the one that they name, or that of the file.

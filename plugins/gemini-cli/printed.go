@@ -4,17 +4,14 @@ import (
 	"cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
-const (
-	maxPieces = 256 << 10 // bytes of an answer that are kept until it is whole
-	maxTold   = 1024      // lines that are recognized when they are repeated
-)
+// maxPieces is how many bytes of an answer are kept until it is whole.
+const maxPieces = 256 << 10
 
 // talk is the state of the lines that --output-format stream-json prints.
 type talk struct {
@@ -25,10 +22,8 @@ type talk struct {
 	At    conversation.Time `json:",omitzero"`  // of the last piece
 	Asked string            `json:",omitempty"` // key of the response that asks for tools
 
-	Init   conversation.Sum              `json:",omitempty"` // of the run
-	Told   bounded.Set[conversation.Sum] `json:",omitzero"`  // the last lines
-	Newest int64                         `json:",omitempty"` // time of the run's lines
-	Again  bool                          `json:",omitempty"` // the last line was told before
+	Init  conversation.Sum   `json:",omitempty"` // of the run
+	Lines conversation.Lines `json:",omitzero"`
 }
 
 // printed decodes the lines that gemini --output-format stream-json prints:
@@ -51,17 +46,17 @@ type printed struct {
 func (p printed) read(v jsonv.Value) {
 	p.at = conversation.TimeOf(v.Get("timestamp"))
 	typ := v.Get("type").PeekStr()
+	line := conversation.SumOfMembers(v, "type", "timestamp", "session_id", "role", "tool_id", "content", "parameters", "output", "message")
 	if typ == "init" {
-		p.opens(v)
+		p.opens(v, line)
 	} else if p.t.Chain == "" {
 		p.t.Chain = msg.HashKey(p.session(), string(v.Get("timestamp").Peek()))
 	}
 	piece := typ == "message" && v.Get("role").Equal("assistant")
-	if p.t.Again = p.told(v, piece); p.t.Again && typ != "init" {
+	if p.t.Lines.Repeat(line, p.at, piece, len(p.t.Text) > 0) && typ != "init" {
 		v.MarkRead()
 		return
 	}
-	p.t.Newest = max(p.t.Newest, p.at.Nanos)
 	if content := v.Get("content"); piece {
 		if raw := content.Escaped(); content.Is(jsonv.String) && len(p.t.Text)+len(raw) <= maxPieces {
 			content.MarkRead()
@@ -100,34 +95,16 @@ func (p printed) read(v jsonv.Value) {
 
 // opens begins the lines of a process, which may have been read before: all of them are read again then, into the same
 // messages.
-func (p printed) opens(v jsonv.Value) {
-	init := sum(v)
-	if init == p.t.Init { // what is open is read again, too
+func (p printed) opens(v jsonv.Value, line conversation.Sum) {
+	if line == p.t.Init { // what is open is read again, too
 		p.t.Text, p.Run, p.Rests = nil, conversation.Run{}, false
 	}
 	p.tell()
-	p.Session, p.t.Model, p.t.Init = cmp.Or(ident.Of(v.Get("session_id")), p.Session), ident.Of(v.Get("model")), init
-	if p.t.Told.Has(init) {
-		p.t.Told = bounded.Set[conversation.Sum]{}
+	if p.t.Lines.Seen.Has(line) {
+		p.t.Lines = conversation.Lines{}
 	}
-	p.t.Chain, p.t.Asked, p.t.Newest = msg.HashKey(p.session(), string(v.Get("timestamp").Peek())), "", 0
-}
-
-// told reports whether a line was read before. Two pieces of an answer may be alike in the same millisecond: such a piece is a
-// repetition if a line after it was read, or one before it is repeated.
-func (p printed) told(v jsonv.Value, piece bool) bool {
-	if p.t.Told.Add(sum(v), maxTold) {
-		return false
-	}
-	return !piece || p.at.Nanos < p.t.Newest || len(p.t.Text) == 0 || p.t.Again
-}
-
-// sum is the checksum of what makes a line the same.
-func sum(v jsonv.Value) (s conversation.Sum) {
-	for _, name := range [...]string{"type", "timestamp", "session_id", "role", "tool_id", "content", "parameters", "output", "message"} {
-		s = s.Add(v.Get(name).Peek()).Add([]byte{0})
-	}
-	return s
+	p.Session, p.t.Model, p.t.Init = cmp.Or(ident.Of(v.Get("session_id")), p.Session), ident.Of(v.Get("model")), line
+	p.t.Chain, p.t.Asked, p.t.Lines.Newest = msg.HashKey(p.session(), string(v.Get("timestamp").Peek())), "", 0
 }
 
 // key names the next part of that kind.
