@@ -130,11 +130,20 @@ func (d *stream) Flush() {
 	d.State.Flush(d.Out)
 }
 
+// repeated reports whether a line was read before. A sender may divide a piece, under the id of the line.
+func (d *stream) repeated(ln *claude.Line) bool {
+	if !claude.IsID(ln.UUID) {
+		return false
+	}
+	line := ln.Digest() ^ claude.Digest(ln.Root.Path("event", "delta").Peek())
+	return !d.Seen.Add(line, maxSeen)
+}
+
 // record decodes one line.
 func (d *stream) record(root jsonv.Value) {
 	ln, typ, rule := &d.line, root.Get("type"), ""
 	ln.Reset(root, d.Out)
-	if ln.UUID.Is(jsonv.String) && !d.Seen.Add(ln.Digest()^claude.Digest(root.Path("event", "delta").Peek()), maxSeen) {
+	if d.repeated(ln) {
 		root.MarkRead()
 		return
 	}

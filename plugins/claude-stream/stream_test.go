@@ -256,7 +256,7 @@ func TestLongStreamIsThereTwice(t *testing.T) {
 
 // TestRunsInOneFile: two runs that resume one session, appended to one file, both count, of versions without uuids too.
 func TestRunsInOneFile(t *testing.T) {
-	for _, older := range []bool{false, true} {
+	for _, id := range []string{"", `,"uuid":""`, "$0"} {
 		var all [][]byte
 		for _, run := range []string{"a", "b"} {
 			for _, l := range []string{
@@ -264,11 +264,7 @@ func TestRunsInOneFile(t *testing.T) {
 				`{"type":"assistant","message":{"id":"msg_RUN","model":"claude-sonnet-4-5","role":"assistant","content":[{"type":"text","text":"All is well."}],"usage":{"input_tokens":9,"output_tokens":1}},"session_id":"resumed","uuid":"text-RUN"}`,
 				`{"type":"result","subtype":"success","duration_ms":8,"usage":{"input_tokens":9,"output_tokens":5},"result":"All is well.","session_id":"resumed","uuid":"result-RUN"}`,
 			} {
-				line := []byte(strings.ReplaceAll(l, "RUN", run))
-				if older {
-					line = withoutID.ReplaceAll(line, nil)
-				}
-				all = append(all, line)
+				all = append(all, withoutID.ReplaceAll([]byte(strings.ReplaceAll(l, "RUN", run)), []byte(id)))
 			}
 		}
 		var tokens msg.Tokens
@@ -280,7 +276,7 @@ func TestRunsInOneFile(t *testing.T) {
 			}
 		}
 		if tokens.Input != 18 || tokens.Output != 10 || texts != 2 {
-			t.Errorf("older %t: input %d, output %d, texts %d; want 18, 10, 2", older, tokens.Input, tokens.Output, texts)
+			t.Errorf("ids %q: input %d, output %d, texts %d; want 18, 10, 2", id, tokens.Input, tokens.Output, texts)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (*stream) Cause(ln *claude.Line, _ bool) string {
 	switch {
 	case ln.Lane.Init != "":
 		return ln.Lane.Init
-	case ln.UUID.Is(jsonv.String) || reply == "":
+	case claude.IsID(ln.UUID) || reply == "":
 		return ln.ID()
 	}
 	return "turn:" + reply // the usage of the response has the id alone

@@ -68,7 +68,7 @@ func (ln *Line) Assistant() (rule string) {
 	r.StopFor(ln.Lane, m.Get("stop_reason"))
 	content := m.Get("content")
 	record := ln.Digest()
-	if !ln.UUID.Is(jsonv.String) {
+	if !IsID(ln.UUID) {
 		record = Digest(content.Peek())
 	}
 	if !r.Lines.Add(record, maxLines) {
