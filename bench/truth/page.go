@@ -14,13 +14,14 @@ type Page struct {
 	observers []string
 	scores    map[string]map[string]*Score // by observer and format
 	corpus    map[string][]string          // the conversations of a format
+	differs   map[string][]string          // by observer, the conversations of which it has something else
 	notes     strings.Builder
 }
 
 // Add scores an observer's view of a conversation; nil: it does not read it.
 func (p *Page) Add(observer string, r *Recorded, got *Conversation) {
 	if p.scores == nil {
-		p.scores, p.corpus = map[string]map[string]*Score{}, map[string][]string{}
+		p.scores, p.corpus, p.differs = map[string]map[string]*Score{}, map[string][]string{}, map[string][]string{}
 	}
 	if !slices.Contains(p.corpus[r.Format], r.Name) {
 		p.corpus[r.Format] = append(p.corpus[r.Format], r.Name)
@@ -37,6 +38,9 @@ func (p *Page) Add(observer string, r *Recorded, got *Conversation) {
 		p.scores[observer][r.Format] = s
 	}
 	one := Compare(r.Truth, got)
+	if !one.Perfect() {
+		p.differs[observer] = append(p.differs[observer], r.Format+"/"+r.Name)
+	}
 	for _, n := range one.Notes {
 		fmt.Fprintf(&p.notes, "%s: %s/%s: %s\n", observer, r.Format, r.Name, n)
 	}
@@ -52,6 +56,8 @@ const head = `# How true it is
 
     %s
 
+An observer of others is installed as [bench/truth/usage.mjs](../bench/truth/usage.mjs) says.
+
 A conversation is a scenario of package [bench/truth](../bench/truth/doc.go), written in each format that can express it, or a
 case of a decoder with a ` + "`truth.json`" + ` that a person wrote from its input. The package says what an observer is (any command that prints
 a small JSON document) and how it is scored. TestTruth there holds Earshot to precision and recall 1.000 and to no token too many or too few.
@@ -60,9 +66,16 @@ The conversations were written by the authors of Earshot, from the same knowledg
 read as it is; they say nothing of what real traffic has besides.
 `
 
-const key = `
-It reads %d of the %d conversations. Calls and links: precision / recall. Tokens: the error and the true sum. Texts: how many are missing and how many
+const legend = `
+## The tables
+
+A row has the conversations of a format. Calls and links: precision / recall. Tokens: the error and the true sum. Texts: how many are missing and how many
 are said once too often, of all. Times: how many are off by more than 1 ms, of all that the traffic tells. A dash: the observer does not tell it, or the format has none.
+Earshot with its store reads files, and listens with a tap to traffic that is played to it at once: of formats whose times are those at which a message was heard it has none.
+`
+
+const key = `
+It reads %d of the %d conversations, and %s.
 
 | format | conversations | calls | links | tokens | texts | times |
 |---|---|---|---|---|---|---|
@@ -76,6 +89,7 @@ func (p *Page) Text(command string) string {
 		total += len(names)
 	}
 	fmt.Fprintf(&b, head, total, len(p.corpus), command)
+	b.WriteString(legend)
 	for _, o := range p.observers {
 		var all Score
 		var rows strings.Builder
@@ -84,10 +98,11 @@ func (p *Page) Text(command string) string {
 			all.Add(*s)
 			row(&rows, format, s)
 		}
-		fmt.Fprintf(&b, "\n## %s\n"+key+"%s", o, all.Conversations, total, &rows)
+		fmt.Fprintf(&b, "\n## %s\n"+key+"%s", o, all.Conversations, total, p.verdict(o), &rows)
 		row(&b, "**all**", &all)
 	}
-	b.WriteString("\n## The conversations\n\n| format | conversations |\n|---|---|\n")
+	b.WriteString("\n## The conversations\n\nThe scenarios are in [bench/truth/scenario.go](../bench/truth/scenario.go). `printed`: as the program of the format prints it, where its files have another form. " +
+		"`repeated`: all of it\nis there twice.\n\n| format | conversations |\n|---|---|\n")
 	for _, format := range slices.Sorted(maps.Keys(p.corpus)) {
 		fmt.Fprintf(&b, "| %s | %s |\n", format, strings.Join(p.corpus[format], ", "))
 	}
@@ -95,6 +110,14 @@ func (p *Page) Text(command string) string {
 		fmt.Fprintf(&b, "\nWithout a conversation: %s.\n", strings.Join(missing, ", "))
 	}
 	return b.String()
+}
+
+// verdict names the conversations in which an observer differs from the truth.
+func (p *Page) verdict(observer string) string {
+	if names := p.differs[observer]; len(names) > 0 {
+		return "differs from the truth in " + strings.Join(names, ", ")
+	}
+	return "differs from the truth in none of them"
 }
 
 func row(b *strings.Builder, name string, s *Score) {

@@ -22,26 +22,26 @@ import (
 )
 
 // Product observes conversations with the sidecar itself: it reads the files that WriteTo wrote into NNN of the folder,
-// and listens with a tap to live traffic, which a server here answers as it was recorded. It returns the contents of
-// the tables of the embedded store. Traffic whose times are those at which it was read is not played at its own pace, and
-// has no times. A nil conversation cannot be played so: its connection is no exchange.
+// and listens with a tap to live traffic, HTTP and WebSockets, which a server here answers as it was recorded. It returns the
+// contents of the tables of the embedded store. Traffic whose times are those at which it was read is not played at its own
+// pace, and has no times. A nil conversation cannot be played so: its connection is neither.
 func Product(ctx context.Context, earshot, dir string, all []Recorded) ([]*Conversation, error) {
 	p := &product{earshot: earshot, config: filepath.Join(dir, "earshot.yaml")}
 	defer p.close()
+	free, err := freeport.Loopbacks(len(all))
+	if err != nil {
+		return nil, err
+	}
 	config := fmt.Sprintf("data_dir: %s\ntelemetry: {listen: \"\"}\nsources:\n", filepath.Join(dir, "data"))
 	for i := range all {
 		switch r := &all[i]; {
 		case !r.Streams[0].Live:
 			config += fmt.Sprintf("  - {name: %s, type: file, format: %s, paths: [%q]}\n", Folder(i), r.Format, filepath.Join(dir, Folder(i), "files", "**"))
-		case exchanges(r.Streams):
+		case playable(r.Streams):
 			upstream := httptest.NewServer(&server{streams: r.Streams})
 			p.servers = append(p.servers, upstream)
-			listen, err := freeport.Loopback()
-			if err != nil {
-				return nil, err
-			}
-			p.taps = append(p.taps, tap{listen, r.Streams})
-			config += fmt.Sprintf("  - {name: %s, type: tap, format: %s, listen: %q, upstream: %q}\n", Folder(i), r.Format, listen, upstream.URL)
+			p.taps = append(p.taps, tap{free[i], r.Streams})
+			config += fmt.Sprintf("  - {name: %s, type: tap, format: %s, listen: %q, upstream: %q}\n", Folder(i), r.Format, free[i], upstream.URL)
 		}
 	}
 	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
@@ -56,9 +56,12 @@ func Product(ctx context.Context, earshot, dir string, all []Recorded) ([]*Conve
 // Folder is the name of the folder, and of the source, of a conversation.
 func Folder(i int) string { return fmt.Sprintf("c%03d", i) }
 
-// exchanges reports whether each stream is one HTTP request with its response.
-func exchanges(streams []Stream) bool {
+// playable reports whether each stream is one HTTP request with its response, or a WebSocket.
+func playable(streams []Stream) bool {
 	for _, s := range streams {
+		if s.socket() {
+			continue
+		}
 		for i, f := range s.Frames {
 			if i > 0 && f.Kind == frame.Request || f.Kind == frame.Text || f.Kind == frame.Binary {
 				return false
@@ -112,6 +115,14 @@ func (p *product) run(ctx context.Context) error {
 // backoff is how long an agent waits before it makes a request again that was refused.
 const backoff = 500 * time.Millisecond
 
+// target returns the path of an address.
+func target(address string) string {
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		_, address, _ = strings.Cut(rest, "/")
+	}
+	return "/" + strings.TrimPrefix(address, "/")
+}
+
 // play makes the requests of the streams, one after the other.
 func (t *tap) play(ctx context.Context, ended <-chan error) error {
 	for {
@@ -129,16 +140,18 @@ func (t *tap) play(ctx context.Context, ended <-chan error) error {
 		}
 	}
 	for _, s := range t.streams {
-		method, path, body := http.MethodGet, s.Origin, []byte(nil)
+		if s.socket() {
+			if err := s.dial(ctx, "ws://"+t.listen+target(s.Origin)); err != nil {
+				return err
+			}
+			continue
+		}
+		method, address, body := http.MethodGet, s.Origin, []byte(nil)
 		if f := s.Frames[0]; f.Kind == frame.Request {
-			method, path, _ = strings.Cut(f.Name, " ")
+			method, address, _ = strings.Cut(f.Name, " ")
 			body = f.Data
 		}
-		if !strings.HasPrefix(path, "/") {
-			_, path, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "https://"), "http://"), "/")
-			path = "/" + path
-		}
-		req, err := http.NewRequestWithContext(ctx, method, "http://"+t.listen+path, bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, method, "http://"+t.listen+target(address), bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -167,15 +180,20 @@ type server struct {
 	streams []Stream
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.streams) == 0 {
 		http.Error(w, "there are no more responses", http.StatusGone)
 		return
 	}
-	frames := s.streams[0].Frames
+	next := &s.streams[0]
+	frames := next.Frames
 	s.streams = s.streams[1:]
+	if next.socket() {
+		next.serve(w, r)
+		return
+	}
 	for i, f := range frames {
 		switch f.Kind {
 		case frame.Event:
@@ -224,7 +242,7 @@ func (p *product) read(ctx context.Context, all []Recorded) ([]*Conversation, er
 	}
 	out := make([]*Conversation, len(all))
 	for i := range all {
-		if r := &all[i]; !r.Streams[0].Live || exchanges(r.Streams) {
+		if r := &all[i]; !r.Streams[0].Live || playable(r.Streams) {
 			out[i] = rows[i].conversation()
 			if r.Heard {
 				out[i].forgetTimes()

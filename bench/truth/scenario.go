@@ -94,6 +94,12 @@ func (s *Scenario) needs() []feature {
 
 // each visits every response, with the call that it is below.
 func (s *Scenario) each(visit func(r *Response, up *Work)) {
+	for i := range s.Turns {
+		s.Turns[i].each(visit)
+	}
+}
+
+func (t *Turn) each(visit func(r *Response, up *Work)) {
 	var list func(rs []Response, up *Work)
 	list = func(rs []Response, up *Work) {
 		for i := range rs {
@@ -105,9 +111,7 @@ func (s *Scenario) each(visit func(r *Response, up *Work)) {
 			}
 		}
 	}
-	for i := range s.Turns {
-		list(s.Turns[i].Responses, nil)
-	}
+	list(t.Responses, nil)
 }
 
 // lens is how much of a scenario the traffic of a format has, by its protocol.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
@@ -12,18 +13,19 @@ import (
 
 // format writes scenarios as its traffic.
 type format struct {
-	name  string
-	lens  lens
-	write func(s *Scenario) []Stream
+	name    string
+	variant string // of several forms of the format, the one that this is
+	lens    lens
+	write   func(s *Scenario) []Stream
 }
 
 // formats returns the writers.
 func formats() []format {
 	return []format{
-		claudeCode(), claudeStream(), codex(), codexExec(), geminiCLI(), pi("pi"), pi("openclaw"), legion(), openCode(),
+		claudeCode(), claudeStream(), codex(), codexExec(), geminiCLI(), geminiPrinted(), pi("pi"), pi("openclaw"), legion(), openCode(),
 		anthropic(), openAIChat(), openAIResponses(), gemini(), geminiLive(), ollama(), otel(), agUI(), agno(), mcp(),
 		acp(), atif(), bedrock(), managedAgents(), vercelUI(), langGraph(),
-		cursor(), goose(), hermes(), copilot(), codexServer(),
+		cursor(), cursorPrinted(), goose(), hermes(), copilot(), codexServer(),
 		copilotOTel(), claudeOTel(), codexOTel(), geminiOTel(),
 	}
 }
@@ -43,8 +45,9 @@ func Written() (out []Recorded) {
 			if slices.ContainsFunc(s.needs(), func(n feature) bool { return !slices.Contains(f.lens.can, n) }) {
 				continue
 			}
-			s.Format = f.name
-			out = append(out, Recorded{Format: f.name, Name: s.Name, Streams: f.write(&s), Heard: f.lens.heard, Truth: s.truth(&f.lens)})
+			s.Format = f.name + f.variant
+			name := strings.TrimSpace(f.variant + " " + s.Name)
+			out = append(out, Recorded{Format: f.name, Name: name, Streams: f.write(&s), Heard: f.lens.heard, Truth: s.truth(&f.lens)})
 		}
 	}
 	return out

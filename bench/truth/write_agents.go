@@ -124,15 +124,15 @@ func writeClaudeCode(s *Scenario) (out []Stream) {
 	return out
 }
 
-// claudeStream writes the output of a headless session, prompts replayed.
+// claudeStream writes the output of headless runs, prompts replayed: one run for each turn, which resumes the session.
 func claudeStream() format {
 	return format{name: "claude-stream", write: writeClaudeStream, lens: lens{
-		can: []feature{calls, parallel, failure, delegation, thoughts, interrupted}, noTimes: true, tokens: unsplit, tool: named("Agent"),
+		can: []feature{calls, parallel, failure, delegation, thoughts, interrupted, turns, repetition}, noTimes: true, tokens: unsplit, tool: named("Agent"),
 	}}
 }
 
 func writeClaudeStream(s *Scenario) []Stream {
-	t := &tape{Stream: Stream{Origin: "/var/log/claude/" + s.Name + ".jsonl"}}
+	t := &tape{Stream: Stream{Origin: "/var/log/claude/" + s.Name + ".jsonl"}, twice: s.Twice}
 	n := 0
 	line := func(seconds float64, up *Work, o object) {
 		n++
@@ -142,45 +142,52 @@ func writeClaudeStream(s *Scenario) []Stream {
 		}
 		t.line(seconds, o)
 	}
-	line(0, nil, object{"type": "system", "subtype": "init", "cwd": "/srv/locks", "tools": list{"Agent"}, "model": "claude-sonnet-4-5-20250929", "permissionMode": "default", "claude_code_version": "2.1.230"})
-	line(0, nil, object{"type": "user", "message": object{"role": "user", "content": s.Turns[0].Prompt}, "isReplay": true})
 	responses := 0
-	var sum Tokens
-	s.each(func(r *Response, up *Work) {
-		responses++
-		reply := fmt.Sprintf("msg_02%s%02d", s.session()[4:8], responses)
-		if up == nil {
-			sum.add(r.Tokens)
-		}
-		block := func(seconds float64, b object) {
-			line(seconds, up, object{"type": "assistant", "message": object{
-				"id": reply, "type": "message", "role": "assistant", "model": "claude-sonnet-4-5-20250929", "content": list{b}, "stop_reason": nil,
-				"usage": object{"input_tokens": r.Tokens.Input, "output_tokens": r.Tokens.Output + r.Tokens.Reasoning,
-					"cache_read_input_tokens": r.Tokens.CacheRead, "cache_creation_input_tokens": r.Tokens.CacheWrite}}})
-		}
-		if r.Think != "" {
-			block(r.To, object{"type": "thinking", "thinking": r.Think, "signature": "c2lnbmVk"})
-		}
-		if r.Text != "" {
-			block(r.To, object{"type": "text", "text": r.Text})
-		}
-		for _, w := range r.Work {
-			block(w.From, object{"type": "tool_use", "id": w.ID, "name": toolName(w, "Agent"), "input": input(w)})
-			o := object{"type": "user", "message": object{"role": "user", "content": list{
-				object{"type": "tool_result", "tool_use_id": w.ID, "content": w.Result, "is_error": w.Failed}}}}
-			if d := w.Delegate; d != nil {
-				line(w.From+0.1, w, object{"type": "user", "message": object{"role": "user", "content": list{object{"type": "text", "text": d.Task}}}})
-				o["tool_use_result"] = object{"status": "completed", "agentId": d.ID, "content": list{object{"type": "text", "text": w.Result}}}
+	for i := range s.Turns {
+		turn := &s.Turns[i]
+		line(turn.At, nil, object{"type": "system", "subtype": "init", "cwd": "/srv/locks", "tools": list{"Agent"}, "model": "claude-sonnet-4-5-20250929", "permissionMode": "default", "claude_code_version": "2.1.230"})
+		line(turn.At, nil, object{"type": "user", "message": object{"role": "user", "content": turn.Prompt}, "isReplay": true})
+		last := turn.Responses[len(turn.Responses)-1]
+		ends := len(last.Work) == 0
+		var sum Tokens
+		turn.each(func(r *Response, up *Work) {
+			responses++
+			reply, output := fmt.Sprintf("msg_02%s%02d", s.session()[4:8], responses), r.Tokens.Output+r.Tokens.Reasoning
+			if up == nil {
+				sum.add(r.Tokens)
+				if ends {
+					output = 1 // as it was when the response began; the result has the sum
+				}
 			}
-			if !w.Open {
-				line(w.To, up, o)
+			block := func(seconds float64, b object) {
+				line(seconds, up, object{"type": "assistant", "message": object{
+					"id": reply, "type": "message", "role": "assistant", "model": "claude-sonnet-4-5-20250929", "content": list{b}, "stop_reason": nil,
+					"usage": object{"input_tokens": r.Tokens.Input, "output_tokens": output,
+						"cache_read_input_tokens": r.Tokens.CacheRead, "cache_creation_input_tokens": r.Tokens.CacheWrite}}})
 			}
+			if r.Think != "" {
+				block(r.To, object{"type": "thinking", "thinking": r.Think, "signature": "c2lnbmVk"})
+			}
+			if r.Text != "" {
+				block(r.To, object{"type": "text", "text": r.Text})
+			}
+			for _, w := range r.Work {
+				block(w.From, object{"type": "tool_use", "id": w.ID, "name": toolName(w, "Agent"), "input": input(w)})
+				o := object{"type": "user", "message": object{"role": "user", "content": list{
+					object{"type": "tool_result", "tool_use_id": w.ID, "content": w.Result, "is_error": w.Failed}}}}
+				if d := w.Delegate; d != nil {
+					line(w.From+0.1, w, object{"type": "user", "message": object{"role": "user", "content": list{object{"type": "text", "text": d.Task}}}})
+					o["tool_use_result"] = object{"status": "completed", "agentId": d.ID, "content": list{object{"type": "text", "text": w.Result}}}
+				}
+				if !w.Open {
+					line(w.To, up, o)
+				}
+			}
+		})
+		if ends {
+			line(last.To+0.1, nil, object{"type": "result", "subtype": "success", "is_error": false, "num_turns": responses, "result": last.Text, "stop_reason": "end_turn",
+				"usage": object{"input_tokens": sum.Input, "output_tokens": sum.Output + sum.Reasoning, "cache_read_input_tokens": sum.CacheRead, "cache_creation_input_tokens": sum.CacheWrite}})
 		}
-	})
-	last := s.Turns[0].Responses[len(s.Turns[0].Responses)-1]
-	if len(last.Work) == 0 {
-		line(last.To+0.1, nil, object{"type": "result", "subtype": "success", "is_error": false, "num_turns": responses, "result": last.Text, "stop_reason": "end_turn",
-			"usage": object{"input_tokens": sum.Input, "output_tokens": sum.Output + sum.Reasoning, "cache_read_input_tokens": sum.CacheRead, "cache_creation_input_tokens": sum.CacheWrite}})
 	}
 	return []Stream{t.stream()}
 }
@@ -371,6 +378,51 @@ func writeGeminiCLI(s *Scenario) []Stream {
 				t.line(lastResult(r, nil), again)
 			}
 		}
+	}
+	return []Stream{t.stream()}
+}
+
+// geminiPrinted writes what gemini --output-format stream-json prints: one run for each turn, which resumes the session.
+func geminiPrinted() format {
+	return format{name: "gemini-cli", variant: "printed", write: writeGeminiPrinted, lens: lens{
+		can:    []feature{calls, parallel, failure, repetition, thoughts, turns},
+		tokens: uncharged,
+	}}
+}
+
+func writeGeminiPrinted(s *Scenario) []Stream {
+	t := &tape{Stream: Stream{Origin: "/var/log/gemini/" + s.Name + ".jsonl"}, twice: s.Twice}
+	line := func(seconds float64, typ string, o object) {
+		o["type"], o["timestamp"] = typ, stamp(seconds)
+		t.line(seconds, o)
+	}
+	for _, turn := range s.Turns {
+		line(turn.At, "init", object{"session_id": s.session(), "model": "gemini-9-pro"})
+		line(turn.At+0.01, "message", object{"role": "user", "content": turn.Prompt})
+		var sum Tokens
+		end := turn.At
+		for i := range turn.Responses {
+			r := &turn.Responses[i]
+			sum.add(r.Tokens)
+			half := len(r.Text) / 2
+			for at, piece := range []string{r.Text[:half], r.Text[half:]} {
+				if piece != "" {
+					line(r.To-0.05+float64(at)*0.05, "message", object{"role": "assistant", "content": piece, "delta": true})
+				}
+			}
+			for _, w := range r.Work {
+				line(w.From, "tool_use", object{"tool_name": w.Name, "tool_id": w.ID, "parameters": input(w)})
+				o := object{"tool_id": w.ID, "status": "success", "output": w.Result}
+				if w.Failed {
+					o["status"], o["error"] = "error", object{"type": "TOOL_EXECUTION_ERROR", "message": w.Result}
+				}
+				line(w.To, "tool_result", o)
+			}
+			end = max(r.To, lastResult(r, nil))
+		}
+		in := sum.Input + sum.CacheRead + sum.CacheWrite
+		line(end, "result", object{"status": "success", "stats": object{"duration_ms": 900, "models": object{"gemini-9-pro": object{
+			"input_tokens": in, "cached": sum.CacheRead, "output_tokens": sum.Output, "total_tokens": in + sum.Output + sum.Reasoning}}}})
 	}
 	return []Stream{t.stream()}
 }

@@ -113,6 +113,60 @@ func writeCursor(s *Scenario) []Stream {
 	return []Stream{t.stream()}
 }
 
+// cursorPrinted writes what cursor-agent --output-format stream-json prints: one run for each turn, which resumes the session. A
+// prompt that is repeated cannot be told from another one.
+func cursorPrinted() format {
+	return format{name: "cursor", variant: "printed", write: writeCursorPrinted, lens: lens{
+		can: []feature{calls, parallel, failure, thoughts, turns}, tokens: unsplit, result: cursorResult,
+	}}
+}
+
+func writeCursorPrinted(s *Scenario) []Stream {
+	t := &tape{Stream: Stream{Origin: "/var/log/cursor/" + s.Name + ".jsonl"}}
+	line := func(seconds float64, typ string, o object) {
+		o["type"], o["session_id"] = typ, s.session()
+		t.line(seconds, o)
+	}
+	for i, turn := range s.Turns {
+		line(turn.At, "system", object{"subtype": "init", "cwd": "/srv/locks", "model": "Sand 1", "permissionMode": "default", "apiKeySource": "login"})
+		line(turn.At, "user", object{"message": object{"role": "user", "content": list{object{"type": "text", "text": turn.Prompt}}}})
+		var sum Tokens
+		var said string
+		end := turn.At
+		for i := range turn.Responses {
+			r := &turn.Responses[i]
+			sum.add(r.Tokens)
+			said += r.Text
+			if r.Think != "" {
+				line(r.From, "thinking", object{"subtype": "delta", "text": r.Think, "timestamp_ms": millis(r.From)})
+				line(r.From, "thinking", object{"subtype": "completed", "timestamp_ms": millis(r.From)})
+			}
+			if r.Text != "" {
+				line(r.To, "assistant", object{"message": object{"role": "assistant", "content": list{object{"type": "text", "text": r.Text}}}})
+			}
+			for _, w := range r.Work {
+				call := func(seconds float64, subtype string, result any) {
+					f := object{"name": w.Name, "arguments": text(input(w))}
+					if result != nil {
+						f["result"] = result
+					}
+					line(seconds, "tool_call", object{"subtype": subtype, "call_id": w.ID, "timestamp_ms": millis(seconds), "tool_call": object{"function": f}})
+				}
+				call(w.From, "started", nil)
+				how := "success"
+				if w.Failed {
+					how = "error"
+				}
+				call(w.To, "completed", object{how: object{"output": w.Result}})
+			}
+			end = max(r.To, lastResult(r, nil))
+		}
+		line(end, "result", object{"subtype": "success", "is_error": false, "duration_ms": 900, "result": said, "request_id": fmt.Sprint("req-", i, "-", s.session()),
+			"usage": object{"inputTokens": sum.Input, "outputTokens": sum.Output + sum.Reasoning, "cacheReadTokens": sum.CacheRead, "cacheWriteTokens": sum.CacheWrite}})
+	}
+	return []Stream{t.stream()}
+}
+
 // goose writes the sessions of Goose, whose times are whole seconds, and whose tokens are those of a session.
 func goose() format {
 	return format{name: "goose", write: writeGoose, lens: lens{

@@ -174,21 +174,22 @@ func taps(environ []string) (env []string, sources string, err error) {
 	env = environ
 	var b strings.Builder
 	b.WriteString("sources:\n")
-	for _, p := range attach.Providers() {
+	providers := attach.Providers()
+	free, err := freeport.Loopbacks(len(providers))
+	if err != nil {
+		return nil, "", err
+	}
+	for i, p := range providers {
 		base := p.Base
 		if own := os.Getenv(p.Variable); own != "" {
 			base = own
 		}
-		listen, err := freeport.Loopback()
-		if err != nil {
-			return nil, "", err
-		}
-		through, upstream, err := attach.Through(base, listen)
+		through, upstream, err := attach.Through(base, free[i])
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: %w", p.Variable, err)
 		}
 		env = append(env, p.Variable+"="+through)
-		fmt.Fprintf(&b, "  - %s\n", attach.TapSource("run-"+p.Name, listen, upstream, p.Routes))
+		fmt.Fprintf(&b, "  - %s\n", attach.TapSource("run-"+p.Name, free[i], upstream, p.Routes))
 	}
 	return withoutProxy(env), b.String(), nil
 }

@@ -32,7 +32,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "anthropic-sse", Revision: 8, Provider: "anthropic",
+		Name: "anthropic-sse", Revision: 9, Provider: "anthropic",
 		Summary: "Anthropic Messages API: requests, event streams and whole responses.",
 		Request: messages.Request, Event: messages.Event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()

@@ -44,7 +44,7 @@ func format() record.Format[state] {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "claude-code",
-			Revision:      7,
+			Revision:      8,
 			Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
 			Transports:    []frame.Kind{frame.Line, frame.Body},
 			MetadataFiles: []string{"agent-*.meta.json"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -114,4 +115,36 @@ func truth(t *testing.T, s stream) msg.Tokens {
 		})
 	}
 	return sum
+}
+
+// TestTokensOfPasses: of a response that an advisor took part in, the lines before the last have the first pass; each pass counts
+// once, the advisor's as its own model's.
+func TestTokensOfPasses(t *testing.T) {
+	line := func(uuid, text, usage string) frame.Frame {
+		return frame.Frame{Kind: frame.Line, Data: []byte(`{"type":"assistant","uuid":"` + uuid + `","sessionId":"oak","timestamp":"2026-05-05T08:00:05.000Z","message":{"id":"msg_1","role":"assistant",` +
+			`"model":"claude-sonnet-4-5-20250929","content":[{"type":"text","text":"` + text + `"}],"usage":` + usage + `}}`)}
+	}
+	begun := `{"input_tokens":412,"output_tokens":1}`
+	whole := `{"input_tokens":412,"output_tokens":531,"iterations":[{"type":"message","model":"claude-sonnet-4-5-20250929","input_tokens":412,"output_tokens":89},` +
+		`{"type":"advisor_message","model":"claude-opus-4-8","input_tokens":823,"output_tokens":1612},` +
+		`{"type":"message","model":"claude-sonnet-4-5-20250929","input_tokens":1348,"cache_read_input_tokens":412,"output_tokens":442}]}`
+	first, last := line("u1", "I ask.", begun), line("u2", "Plant yew.", whole)
+	for name, frames := range map[string][]frame.Frame{
+		"in order": {first, last}, "the last line twice": {first, last, last}, "the first line again": {first, last, first},
+	} {
+		got := make(map[string]msg.Tokens)
+		for _, m := range play(t, stream{origin: "/home/ada/.claude/projects/p/oak.jsonl", frames: frames}) {
+			if m.Kind == msg.Usage {
+				m.Usage.Provenance = 0
+				got[m.Model+" "+m.ResponseID] = m.Usage
+			}
+		}
+		want := map[string]msg.Tokens{
+			"claude-sonnet-4-5-20250929 msg_1":      {Input: 1760, CacheRead: 412, Output: 531},
+			"claude-opus-4-8 msg_1/claude-opus-4-8": {Input: 823, Output: 1612},
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
 }

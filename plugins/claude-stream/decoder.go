@@ -20,6 +20,9 @@
 //   - A sub-agent's lines are among those of its leader and name the call that caused
 //     it (parent_tool_use_id). Its own id is in task_started, or in its answer.
 //   - The result line repeats the last text.
+//   - A file may have a line twice: where a shipper of logs sent it again, or the output was
+//     appended to a file that had it. The uuid, in older versions the ids of responses and calls,
+//     show that it is the same. Two runs that resume one session have ids of their own.
 package claudestream
 
 import (
@@ -30,6 +33,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
@@ -43,7 +47,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "claude-stream",
-			Revision:   5,
+			Revision:   6,
 			Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
 			Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
 		},
@@ -81,7 +85,18 @@ type stream struct {
 type state struct {
 	claude.State
 	Asked []asked `json:",omitempty"` // requests without an answer, oldest first
+	// Seen are digests of the uuids of lines, and of the piece that a line has. Results are the runs
+	// that have a result, and the ids of those lines. Both have the last ones.
+	Seen    bounded.Set[uint64] `json:",omitzero"`
+	Results bounded.Set[string] `json:",omitzero"`
 }
+
+// How many lines, and results, are recognized when they are repeated. Of a line that is forgotten the
+// keys are the same.
+const (
+	maxSeen    = 1024
+	maxResults = 256
+)
 
 // Read decodes one line, or a whole array of them.
 func (d *stream) Read() {
@@ -115,10 +130,23 @@ func (d *stream) Flush() {
 	d.State.Flush(d.Out)
 }
 
+// repeated reports whether a line was read before. A sender may divide a piece, under the id of the line.
+func (d *stream) repeated(ln *claude.Line) bool {
+	if !claude.IsID(ln.UUID) {
+		return false
+	}
+	line := ln.Digest() ^ claude.Digest(ln.Root.Path("event", "delta").Peek())
+	return !d.Seen.Add(line, maxSeen)
+}
+
 // record decodes one line.
 func (d *stream) record(root jsonv.Value) {
 	ln, typ, rule := &d.line, root.Get("type"), ""
 	ln.Reset(root, d.Out)
+	if d.repeated(ln) {
+		root.MarkRead()
+		return
+	}
 	d.envelope(ln)
 	switch {
 	case typ.Equal("assistant"):
@@ -131,13 +159,16 @@ func (d *stream) record(root jsonv.Value) {
 	case typ.Equal("system"):
 		d.system(ln)
 	case typ.Equal("result"):
-		d.result(ln)
+		rule = d.result(ln)
 	case typ.In("control_request", "control_response", "control_cancel_request"):
 		d.control(ln, typ.Str())
 	default:
 		d.beside(ln, typ.Str())
 	}
-	if ln.Emitted == 0 && rule == "" {
+	switch {
+	case rule == claude.RuleRepeated:
+		root.MarkRead()
+	case ln.Emitted == 0 && rule == "":
 		ln.Unknown(typ.Str(), root)
 	}
 }

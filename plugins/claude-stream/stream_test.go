@@ -3,8 +3,11 @@ package claudestream
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -187,6 +190,93 @@ func TestEveryLineIsAccountedFor(t *testing.T) {
 		}
 		if none != silent[name] {
 			t.Errorf("%s: %d lines give nothing, want %d", name, none, silent[name])
+		}
+	}
+}
+
+// rows are what the messages of a stream come to: by key the kind, the text and the tokens.
+func rows(all []msg.Message) map[string]string {
+	out := make(map[string]string)
+	for _, m := range all {
+		out[m.Session+" "+m.Key] = fmt.Sprint(m.Kind, " ", m.Run, " ", m.Tool.CallID, " ", m.Content.String(), " ", m.Usage)
+	}
+	return out
+}
+
+// TestLinesThatAreThereTwice: a stream that is there twice has the same rows, whether each line follows itself, a part of
+// it was sent again, it was appended as a whole, or it stands in two files; with the uuids of its lines and, as older
+// versions write it, without.
+func TestLinesThatAreThereTwice(t *testing.T) {
+	for _, name := range []string{"turn", "short", "partial_messages", "cut_off", "agents", "agents_unannounced", "prompts", "failures", "origins", "unknown"} {
+		for _, older := range []bool{false, true} {
+			if older && !slices.Contains([]string{"turn", "short", "agents_unannounced"}, name) {
+				continue // the others have lines that nothing but the uuid identifies
+			}
+			all := lines(t, name)
+			if older {
+				for i := range all {
+					all[i] = withoutID.ReplaceAll(all[i], nil)
+				}
+			}
+			want := rows(play(t, all...))
+			var doubled [][]byte
+			for _, l := range all {
+				doubled = append(doubled, l, l)
+			}
+			for how, got := range map[string]map[string]string{
+				"doubled":  rows(play(t, doubled...)),
+				"appended": rows(play(t, slices.Concat(all, all)...)),
+				"in parts": rows(play(t, slices.Concat(all[:len(all)/3], all[len(all)/3:2*len(all)/3], all[len(all)/3:2*len(all)/3], all[2*len(all)/3:])...)),
+				"thrice":   rows(play(t, slices.Concat(all, all[:len(all)/2], all)...)),
+				"copied":   rows(append(play(t, all...), play(t, all...)...)),
+			} {
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("%s, %s, older %t (-once +%s):\n%s", name, how, older, how, d)
+				}
+			}
+		}
+	}
+}
+
+var withoutID = regexp.MustCompile(`,"uuid":"[^"]*"`)
+
+// TestLongStreamIsThereTwice: beyond the lines that are remembered the keys are the same.
+func TestLongStreamIsThereTwice(t *testing.T) {
+	all := [][]byte{[]byte(`{"type":"system","subtype":"init","model":"claude-sonnet-4-5","session_id":"long","uuid":"u-init"}`)}
+	const responses = 2 * maxSeen
+	for i := range responses {
+		all = append(all, fmt.Appendf(nil, `{"type":"assistant","message":{"id":"msg_%d","model":"claude-sonnet-4-5","role":"assistant","content":[{"type":"text","text":"Leaf %d."}],"usage":{"input_tokens":3,"output_tokens":1}},"session_id":"long","uuid":"u-%d"}`, i, i, i))
+	}
+	all = append(all, fmt.Appendf(nil, `{"type":"result","subtype":"success","usage":{"input_tokens":%d,"output_tokens":%d},"session_id":"long","uuid":"u-result"}`, 3*responses, 5*responses))
+	want := rows(play(t, all...))
+	if got := rows(play(t, slices.Concat(all, all)...)); len(want) < 2*responses || !maps.Equal(want, got) {
+		t.Errorf("%d rows once, %d twice: %s", len(want), len(got), cmp.Diff(want, got))
+	}
+}
+
+// TestRunsInOneFile: two runs that resume one session, appended to one file, both count, of versions without uuids too.
+func TestRunsInOneFile(t *testing.T) {
+	for _, id := range []string{"", `,"uuid":""`, "$0"} {
+		var all [][]byte
+		for _, run := range []string{"a", "b"} {
+			for _, l := range []string{
+				`{"type":"system","subtype":"init","model":"claude-sonnet-4-5","session_id":"resumed","uuid":"init-RUN"}`,
+				`{"type":"assistant","message":{"id":"msg_RUN","model":"claude-sonnet-4-5","role":"assistant","content":[{"type":"text","text":"All is well."}],"usage":{"input_tokens":9,"output_tokens":1}},"session_id":"resumed","uuid":"text-RUN"}`,
+				`{"type":"result","subtype":"success","duration_ms":8,"usage":{"input_tokens":9,"output_tokens":5},"result":"All is well.","session_id":"resumed","uuid":"result-RUN"}`,
+			} {
+				all = append(all, withoutID.ReplaceAll([]byte(strings.ReplaceAll(l, "RUN", run)), []byte(id)))
+			}
+		}
+		var tokens msg.Tokens
+		texts := 0
+		for _, m := range play(t, all...) {
+			tokens.Input, tokens.Output = tokens.Input+m.Usage.Input, tokens.Output+m.Usage.Output
+			if m.Kind == msg.Assistant {
+				texts++
+			}
+		}
+		if tokens.Input != 18 || tokens.Output != 10 || texts != 2 {
+			t.Errorf("ids %q: input %d, output %d, texts %d; want 18, 10, 2", id, tokens.Input, tokens.Output, texts)
 		}
 	}
 }

@@ -53,12 +53,16 @@ func (*stream) Facts() []string {
 	}
 }
 
-// Cause implements claude.Form.
+// Cause implements claude.Form: a line without an id of its own is named by the response.
 func (*stream) Cause(ln *claude.Line, _ bool) string {
-	if ln.Lane.Init != "" {
+	reply := ident.First(ln.Root.Path("message", "id"), ln.Root.Path("event", "message", "id"))
+	switch {
+	case ln.Lane.Init != "":
 		return ln.Lane.Init
+	case claude.IsID(ln.UUID) || reply == "":
+		return ln.ID()
 	}
-	return ln.ID()
+	return "turn:" + reply // the usage of the response has the id alone
 }
 
 // Started implements claude.Form. A sub-agent works where the main conversation does.
@@ -96,7 +100,7 @@ func (*stream) Interrupted(ln *claude.Line, text jsonv.Value) {
 func (*stream) Finishing(ln *claude.Line, l *claude.Lane) {
 	emitPieces(ln.Out, l, true)
 	if r := l.Response; !r.Done {
-		l.Turn = l.Turn.Add(r.Counts)
+		l.Turn = l.Turn.Add(r.Summed())
 	}
 }
 
@@ -205,17 +209,29 @@ func emitPieces(out *decoder.Output, l *claude.Lane, ended bool) {
 // result decodes the result line, which ends a turn:
 //
 //	{subtype: success | error_max_turns | error_during_execution | …, is_error, result, usage, modelUsage, total_cost_usd, …}
-func (d *stream) result(ln *claude.Line) {
+//
+// The tokens of a turn whose result was read before have been counted.
+func (d *stream) result(ln *claude.Line) (rule string) {
 	root := ln.Root
 	d.enter(ln, "")
 	l := ln.Lane
+	if ln.Run == "" && d.Results.Has(ln.ID()) {
+		return claude.RuleRepeated
+	}
 	for _, o := range d.Lanes {
 		if o.Session == l.Session {
 			ln.Finish(ln, o)
 		}
 	}
 	ln.Wake(false)
-	d.remainder(ln, l)
+	again := !d.Results.Add(l.ID, maxResults)
+	d.Results.Add(ln.ID(), maxResults)
+	if again {
+		l.Turn = conversation.Counts{}
+		root.Get("usage").MarkRead()
+	} else {
+		d.remainder(ln, l)
+	}
 	sub := ident.Of(root.Get("subtype"))
 	m := ln.Emit(msg.Stop, ln.ID())
 	m.Hidden = true
@@ -250,6 +266,7 @@ func (d *stream) result(ln *claude.Line) {
 	}
 	l.End(m)
 	l.Before, l.Turn, l.Init = l.Before.Add(l.Turn), conversation.Counts{}, ""
+	return ""
 }
 
 // remainder emits the tokens that the turn's responses lack: their lines have the output as

@@ -14,7 +14,8 @@
 //   - A sub-agent is a conversation of its own, whose subagentInfo names the call.
 //   - A transcript has neither ids nor times, and most have no results. A sub-agent has a file of its own, and
 //     nothing but its prompt is in the parent's call.
-//   - cursor-agent prints an answer in pieces, if it is asked to, and then once more as a whole.
+//   - cursor-agent prints an answer in pieces, if it is asked to, and then once more as a whole. Of its lines, a
+//     prompt has neither an id nor a time, and the last text of an answer has none.
 package cursor
 
 import (
@@ -42,7 +43,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "cursor",
-			Revision:   1,
+			Revision:   2,
 			Summary:    "Conversations of Cursor: its database, its transcripts, and what cursor-agent prints.",
 			Transports: []frame.Kind{frame.Line},
 			// A conversation precedes its messages.

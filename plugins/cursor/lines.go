@@ -30,6 +30,8 @@ type talk struct {
 	Caused  bool                      `json:",omitempty"` // a call of another conversation has the first prompt
 	Last    string                    `json:",omitempty"` // key of the last part
 	Calls   conversation.Calls[*call] `json:",omitzero"`
+
+	Lines conversation.Lines `json:",omitzero"` // that have an id or a time
 }
 
 // call is a call of a tool.
@@ -52,6 +54,15 @@ func (d *stream) line() {
 		return
 	}
 	d.within(ident.Of(v.Get("session_id")))
+	piece := typ.Equal("thinking") && !v.Get("subtype").Equal("completed") || typ.Equal("assistant") && isPiece(v)
+	if d.repeated(v, piece) {
+		v.MarkRead()
+		if t := &d.Talk; typ.Equal("result") && t.Run.Active() { // of prompts, which have no ids
+			d.tell()
+			d.stop(v, t.key(msg.Stop), "result")
+		}
+		return
+	}
 	switch {
 	case typ.Equal("user") && content.Exists():
 		d.tell()
@@ -69,6 +80,21 @@ func (d *stream) line() {
 	default:
 		d.beside(v, ident.Of(typ))
 	}
+}
+
+// isPiece reports whether a line has a piece of an answer: the whole has no time, or the id of the model's call.
+func isPiece(v jsonv.Value) bool {
+	return v.Get("timestamp_ms").Exists() && !v.Get("model_call_id").Exists()
+}
+
+// repeated reports whether a line of cursor-agent was read before: one that has a time, or the id of a call, a response or a
+// request, and the same content.
+func (d *stream) repeated(v jsonv.Value, piece bool) bool {
+	if !v.Get("session_id").Exists() || !v.First("timestamp_ms", "call_id", "model_call_id", "request_id").Exists() {
+		return false
+	}
+	line := conversation.SumOfMembers(v, "session_id", "type", "subtype", "timestamp_ms", "call_id", "model_call_id", "request_id", "message", "text", "tool_call", "query_type")
+	return d.Talk.Lines.Repeat(line, d.At, piece, len(d.Talk.Text)+len(d.Talk.Thought) > 0)
 }
 
 // within makes a conversation that of the lines: the one that they name, or that of the file.
@@ -168,7 +194,7 @@ func (d *stream) prompt(text jsonv.Value) {
 // then as a whole (a line without a time, or with the id of the model's call).
 func (d *stream) answer(content, v jsonv.Value) {
 	t := &d.Talk
-	if v.Get("timestamp_ms").Exists() && !v.Get("model_call_id").Exists() {
+	if isPiece(v) {
 		for b := range content.Elems() {
 			t.Text = piece(t.Text, b.Get("text"))
 		}
@@ -352,16 +378,26 @@ func (d *stream) outcome(id string, v jsonv.Value) {
 	}
 }
 
-// ended ends the run: {status, error}, or {subtype, is_error, result, usage}.
+// ended ends the run: {status, error}, or {subtype, is_error, result, usage, request_id}. The request names the tokens: those of
+// a run are the same in each file that has it.
 func (d *stream) ended(v jsonv.Value, typ string) {
 	t := &d.Talk
-	key := t.key(msg.Stop)
-	u := v.Get("usage")
+	key, u := t.key(msg.Stop), v.Get("usage")
+	name := key
+	if id := ident.Of(v.Get("request_id")); id != "" {
+		name, key = id, "stop:"+id
+	}
 	if c := (conversation.Counts{Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(), CacheRead: u.Get("cacheReadTokens").Uint(),
 		CacheWrite: u.Get("cacheWriteTokens").Uint()}); c != (conversation.Counts{}) {
-		m := d.say(msg.Usage, "usage:"+key, string(u.Peek()))
+		m := d.say(msg.Usage, "usage:"+name, string(u.Peek()))
 		m.Hidden, m.Model, m.Usage = true, t.Model, c.Tokens(msg.Provider)
 	}
+	d.stop(v, key, typ)
+}
+
+// stop adds the end of the run.
+func (d *stream) stop(v jsonv.Value, key, typ string) {
+	t := &d.Talk
 	status := ident.First(v.Get("status"), v.Get("subtype"))
 	m := d.say(msg.Stop, key, typ+status)
 	m.Hidden, m.FinishReason, m.IsError = true, cmp.Or(status, typ), status != "success" || v.Get("is_error").Bool()

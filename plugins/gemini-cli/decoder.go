@@ -44,7 +44,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "gemini-cli",
-			Revision:      4,
+			Revision:      5,
 			Summary:       "Chats of Gemini CLI, also as it prints them, and of Qwen Code, with their sub-agents.",
 			Transports:    []frame.Kind{frame.Line, frame.Body},
 			MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},

@@ -15,12 +15,15 @@ const maxPieces = 256 << 10
 
 // talk is the state of the lines that --output-format stream-json prints.
 type talk struct {
-	// Chain is a hash of all contents so far, from which keys are made: the lines have no ids.
+	// Chain is a hash of all contents since the line init, from which keys are made: the lines have no ids.
 	Chain string            `json:",omitempty"`
 	Model string            `json:",omitempty"`
 	Text  []byte            `json:",omitempty"` // pieces of an answer, as JSON
 	At    conversation.Time `json:",omitzero"`  // of the last piece
 	Asked string            `json:",omitempty"` // key of the response that asks for tools
+
+	Init  conversation.Sum   `json:",omitempty"` // of the run
+	Lines conversation.Lines `json:",omitzero"`
 }
 
 // printed decodes the lines that gemini --output-format stream-json prints:
@@ -31,6 +34,9 @@ type talk struct {
 //	tool_result  {tool_id, status, output, error: {type, message}}
 //	error        {severity, message}
 //	result       {status, stats: {models: {NAME: {input_tokens, cached, output_tokens, total_tokens}}}}
+//
+// A run is named by its session and the time of its init: where it is there twice, in one file or in two, its
+// keys are the same. Within a run a line of the same time and content is the same line.
 type printed struct {
 	*chat
 	t  *talk
@@ -40,13 +46,18 @@ type printed struct {
 func (p printed) read(v jsonv.Value) {
 	p.at = conversation.TimeOf(v.Get("timestamp"))
 	typ := v.Get("type").PeekStr()
+	line := conversation.SumOfMembers(v, "type", "timestamp", "session_id", "role", "tool_id", "content", "parameters", "output", "message")
 	if typ == "init" {
-		p.Session, p.t.Model = cmp.Or(ident.Of(v.Get("session_id")), p.Session), ident.Of(v.Get("model"))
-	}
-	if p.t.Chain == "" {
+		p.opens(v, line)
+	} else if p.t.Chain == "" {
 		p.t.Chain = msg.HashKey(p.session(), string(v.Get("timestamp").Peek()))
 	}
-	if content := v.Get("content"); typ == "message" && v.Get("role").Equal("assistant") {
+	piece := typ == "message" && v.Get("role").Equal("assistant")
+	if p.t.Lines.Repeat(line, p.at, piece, len(p.t.Text) > 0) && typ != "init" {
+		v.MarkRead()
+		return
+	}
+	if content := v.Get("content"); piece {
 		if raw := content.Escaped(); content.Is(jsonv.String) && len(p.t.Text)+len(raw) <= maxPieces {
 			content.MarkRead()
 			p.t.Text, p.t.At = append(p.t.Text, raw...), p.at
@@ -80,6 +91,20 @@ func (p printed) read(v jsonv.Value) {
 	default:
 		p.over(v)
 	}
+}
+
+// opens begins the lines of a process, which may have been read before: all of them are read again then, into the same
+// messages.
+func (p printed) opens(v jsonv.Value, line conversation.Sum) {
+	if line == p.t.Init { // what is open is read again, too
+		p.t.Text, p.Run, p.Rests = nil, conversation.Run{}, false
+	}
+	p.tell()
+	if p.t.Lines.Seen.Has(line) {
+		p.t.Lines = conversation.Lines{}
+	}
+	p.Session, p.t.Model, p.t.Init = cmp.Or(ident.Of(v.Get("session_id")), p.Session), ident.Of(v.Get("model")), line
+	p.t.Chain, p.t.Asked, p.t.Lines.Newest = msg.HashKey(p.session(), string(v.Get("timestamp").Peek())), "", 0
 }
 
 // key names the next part of that kind.

@@ -165,19 +165,23 @@ func (d *chat) system(id string, v jsonv.Value, at conversation.Time) {
 func (d *chat) metadata(v jsonv.Value) {
 	agent, call := ident.Of(v.Get("agentId")), ident.Of(v.Get("toolUseId"))
 	d.Session = ident.Of(v.Get("parentSessionId"))
-	m := d.status("link:"+agent, "agent_meta", conversation.TimeOf(v.Get("createdAt")))
-	if m == nil {
+	if m := d.status("link:"+agent, "agent_meta", conversation.TimeOf(v.Get("createdAt"))); m != nil {
+		m.Content = v.Get("description").Text()
+		m.Delegation.To, m.Delegation.ChildRun, m.ParentRun = ident.Of(v.Get("agentType")), agent, ident.Of(v.Get("parentAgentId"))
+		if call != "" && agent != "" {
+			m.Signal, m.Tool.CallID, m.Delegation.Link = msg.Link, call, msg.ByMetaFile
+		}
+		m.SetAttr("flags", conversation.ShortJSON(v.Get("persistedCliFlags")))
+	} else {
+		v.Skip("description", "agentType", "parentAgentId", "persistedCliFlags")
+	}
+	fault := v.Get("lastError")
+	if !fault.Exists() {
 		return
 	}
-	m.Content = v.Get("description").Text()
-	m.Delegation.To, m.Delegation.ChildRun, m.ParentRun = ident.Of(v.Get("agentType")), agent, ident.Of(v.Get("parentAgentId"))
-	if call != "" && agent != "" {
-		m.Signal, m.Tool.CallID, m.Delegation.Link = msg.Link, call, msg.ByMetaFile
-	}
-	m.SetAttr("flags", conversation.ShortJSON(v.Get("persistedCliFlags")))
-	if fault := v.Get("lastError"); fault.Exists() {
-		if m := d.status("failed:"+msg.HashKey(agent, string(fault.Peek())), "agent_failed", conversation.TimeOf(v.Get("lastUpdatedAt"))); m != nil {
-			m.Content, m.IsError = fault.Text(), true
-		}
+	if m := d.status("failed:"+msg.HashKey(agent, string(fault.Peek())), "agent_failed", conversation.TimeOf(v.Get("lastUpdatedAt"))); m != nil {
+		m.Content, m.IsError = fault.Text(), true
+	} else {
+		fault.MarkRead()
 	}
 }

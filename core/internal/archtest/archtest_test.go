@@ -51,7 +51,7 @@ var may = map[string][]string{
 	"core/sdk/snapshot":        {},
 	"core/sdk/when":            {"core/msg", "core/sdk/jsonv"},
 	"core/sdk/unknown":         {"core/msg", "core/decoder", "core/sdk/jsonv"},
-	"core/sdk/conversation":    {"core/msg", "core/decoder", "core/sdk/jsonv", "core/sdk/when"},
+	"core/sdk/conversation":    {"core/msg", "core/decoder", "core/sdk/bounded", "core/sdk/jsonv", "core/sdk/when"},
 	"core/sdk/anthropic":       {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/claude":          {"core/msg", "core/decoder", "core/sdk/anthropic", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/spawn"},
 	"core/sdk/exchange":        {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/unknown"},

@@ -4,6 +4,7 @@
 package anthropic
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,70 @@ func UsageAndExtra(u jsonv.Value) (c conversation.Counts, x Extra) {
 		}
 	}
 	return c, x
+}
+
+// Billed is what a response comes to: the tokens of the model that answers, and those of others.
+type Billed struct {
+	Counts conversation.Counts
+	Passes []conversation.Pass // a model at most once
+	// Several is set if the response was made in several passes, so that its last usage is the whole.
+	Several bool
+	// Above are the counts above the passes, which sums of others are made of.
+	Above conversation.Counts
+	Extra Extra
+}
+
+const maxPasses = 16 // models
+
+// Bill reads a usage object with its iterations, the passes of a response that the provider bills one by one:
+//
+//	{input_tokens, …, iterations: [{type: message | compaction | advisor_message | fallback_message, model?, input_tokens, …}]}
+//
+// The counts above them leave out what a summary of the context (compaction) and another model (advisor_message) took, and the input of a
+// loop of the provider's own tools after its first pass. fallback_message is the pass of the model that answers in the place of one
+// that declined (message), which costs nothing if it has written nothing.
+func Bill(u jsonv.Value) (b Billed) {
+	b.Above, b.Extra = UsageAndExtra(u)
+	b.Counts = b.Above
+	passes := u.Get("iterations")
+	model, n, fell := "", 0, -1
+	for p := range passes.Elems() {
+		typ := p.Get("type")
+		if fallback := typ.Equal("fallback_message"); fallback || typ.Equal("message") && fell < 0 {
+			if model = ident.Of(p.Get("model")); fallback {
+				fell = n
+			}
+		}
+		b.Several = b.Several || n > 0 || !typ.Equal("message")
+		n++
+	}
+	if !b.Several {
+		return b
+	}
+	var own conversation.Counts
+	n = 0
+	for p := range passes.Elems() {
+		c, of := Usage(p), ident.Of(p.Get("model"))
+		declined := n < fell && p.Get("type").Equal("message")
+		n++
+		switch {
+		case declined && c.Output == 0:
+		case of == "" || of == model:
+			own = own.Add(c)
+		default:
+			i := slices.IndexFunc(b.Passes, func(p conversation.Pass) bool { return p.Model == of })
+			if i < 0 && len(b.Passes) == maxPasses {
+				own = own.Add(c)
+				continue
+			}
+			if i < 0 {
+				i, b.Passes = len(b.Passes), append(b.Passes, conversation.Pass{Model: of})
+			}
+			b.Passes[i].Counts = b.Passes[i].Counts.Add(c)
+		}
+	}
+	b.Counts = b.Counts.Max(own)
+	return b
 }
 
 // Provider returns who served the model, by the prefix of the response's id. Other services

@@ -38,6 +38,50 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestBill: the tokens of a response are those that the provider bills, each at the price of its model.
+func TestBill(t *testing.T) {
+	for name, c := range map[string]struct {
+		usage string
+		want  Billed
+	}{
+		"none": {`{"input_tokens":5,"output_tokens":2,"iterations":null}`, Billed{Counts: conversation.Counts{Input: 5, Output: 2}}},
+		"one": {`{"input_tokens":5,"output_tokens":2,"iterations":[{"type":"message","input_tokens":5,"output_tokens":1}]}`,
+			Billed{Counts: conversation.Counts{Input: 5, Output: 2}}},
+		"a summary": {`{"input_tokens":230,"output_tokens":10,"output_tokens_details":{"thinking_tokens":4},"iterations":[
+			{"type":"compaction","input_tokens":1800,"output_tokens":35,"cache_read_input_tokens":7},{"type":"message","input_tokens":230,"output_tokens":10}]}`,
+			Billed{Counts: conversation.Counts{Input: 2030, Output: 45, CacheRead: 7, Reasoning: 4}, Several: true}},
+		"nothing but a summary": {`{"input_tokens":0,"output_tokens":0,"iterations":[{"type":"compaction","input_tokens":1800,"output_tokens":35}]}`,
+			Billed{Counts: conversation.Counts{Input: 1800, Output: 35}, Several: true}},
+		"a loop that is summed up": {`{"input_tokens":4,"output_tokens":9,"cache_read_input_tokens":17,"iterations":[
+			{"type":"message","model":"oak","input_tokens":2,"output_tokens":8,"cache_read_input_tokens":8},
+			{"type":"message","model":"oak","input_tokens":2,"output_tokens":1,"cache_read_input_tokens":9}]}`,
+			Billed{Counts: conversation.Counts{Input: 4, Output: 9, CacheRead: 17}, Several: true}},
+		"an advisor, and the input of the first pass alone": {`{"input_tokens":412,"output_tokens":531,"iterations":[
+			{"type":"message","input_tokens":412,"output_tokens":89},
+			{"type":"advisor_message","model":"elm","input_tokens":823,"output_tokens":1612,"cache_creation":{"ephemeral_1h_input_tokens":6}},
+			{"type":"message","input_tokens":1348,"cache_read_input_tokens":412,"output_tokens":442},
+			{"type":"advisor_message","model":"elm","input_tokens":7,"output_tokens":1}]}`,
+			Billed{Counts: conversation.Counts{Input: 1760, Output: 531, CacheRead: 412}, Several: true,
+				Passes: []conversation.Pass{{Model: "elm", Counts: conversation.Counts{Input: 830, Output: 1613, CacheWrite: 6, CacheWrite1h: 6}}}}},
+		"declined before a word": {`{"input_tokens":412,"output_tokens":264,"iterations":[
+			{"type":"message","model":"ash","input_tokens":408,"output_tokens":0},{"type":"fallback_message","model":"oak","input_tokens":412,"output_tokens":264}]}`,
+			Billed{Counts: conversation.Counts{Input: 412, Output: 264}, Several: true}},
+		"declined in the middle": {`{"input_tokens":412,"output_tokens":264,"iterations":[
+			{"type":"message","model":"ash","input_tokens":408,"output_tokens":31},{"type":"fallback_message","model":"oak","input_tokens":412,"output_tokens":264}]}`,
+			Billed{Counts: conversation.Counts{Input: 412, Output: 264}, Several: true,
+				Passes: []conversation.Pass{{Model: "ash", Counts: conversation.Counts{Input: 408, Output: 31}}}}},
+	} {
+		got := Bill(parse(t, c.usage))
+		if above := Usage(parse(t, c.usage)); got.Above != above {
+			t.Errorf("%s: above are %+v, want %+v", name, got.Above, above)
+		}
+		got.Above = conversation.Counts{}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
 func TestContent(t *testing.T) {
 	image := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"YWJj"},"title":"x.png"}`
 	for in, want := range map[string]struct {

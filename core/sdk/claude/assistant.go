@@ -29,10 +29,24 @@ type Response struct {
 	Session string
 	Message string              // id by the protocol
 	Request string              `json:",omitempty"`
-	Lines   bounded.Set[uint64] `json:",omitzero"` // digests of the uuids of its records
+	Lines   bounded.Set[uint64] `json:",omitzero"` // digests of the uuids of its records, or of their contents
 	Copied  bool                `json:",omitempty"`
 	Began   bool                `json:",omitempty"` // its first piece has come
 	Extra   []msg.Attr          `json:",omitempty"` // counts without a token class
+
+	// Of a response of several passes: those of other models, and the counts that leave out a part of them, of which
+	// the sum of a turn is made.
+	Several bool                `json:",omitempty"`
+	Passes  []conversation.Pass `json:",omitempty"`
+	Above   conversation.Counts `json:",omitzero"`
+}
+
+// Summed are the counts of the response in the sum of a turn.
+func (r *Response) Summed() conversation.Counts {
+	if r.Several {
+		return r.Above
+	}
+	return r.Counts
 }
 
 // Assistant decodes a record of a response. It returns the rule by which the record has no
@@ -52,10 +66,14 @@ func (ln *Line) Assistant() (rule string) {
 	usage := m.Get("usage")
 	r.Count(ln, usage)
 	r.StopFor(ln.Lane, m.Get("stop_reason"))
-	if ln.UUID.Is(jsonv.String) && !r.Lines.Add(ln.Digest(), maxLines) {
+	content := m.Get("content")
+	record := ln.Digest()
+	if !IsID(ln.UUID) {
+		record = Digest(content.Peek())
+	}
+	if !r.Lines.Add(record, maxLines) {
 		return RuleRepeated
 	}
-	content := m.Get("content")
 	if content.Is(jsonv.String) {
 		r.text(ln, content)
 	}
@@ -126,9 +144,18 @@ func (r *Response) Count(ln *Line, usage jsonv.Value) {
 	if !usage.Is(jsonv.Object) {
 		return
 	}
-	c, extra := anthropic.UsageAndExtra(usage)
-	r.Response.Count(c, msg.TranscriptPartial)
-	r.Extra = extra.Set(r.Extra)
+	b := anthropic.Bill(usage)
+	r.Extra = b.Extra.Set(r.Extra)
+	switch {
+	case b.Several:
+		if !r.Several {
+			r.Counts = conversation.Counts{}
+		}
+		r.Several, r.Passes, r.Above = true, b.Passes, b.Above
+	case r.Several: // as it was before the last pass
+		return
+	}
+	r.Response.Count(b.Counts, msg.TranscriptPartial)
 }
 
 // StopFor records why the response stopped.
@@ -155,7 +182,7 @@ func (s *State) Finish(ln *Line, l *Lane) {
 	if len(s.Recent) == maxRecent {
 		s.Recent = slices.Delete(s.Recent, 0, 1)
 	}
-	r.Done, r.Extra, r.Deltas = true, nil, conversation.Deltas{}
+	r.Done, r.Extra, r.Passes, r.Deltas = true, nil, nil, conversation.Deltas{}
 	s.Recent = append(s.Recent, r)
 }
 
@@ -169,6 +196,7 @@ func (l *Lane) usage(out *decoder.Output, complete msg.Completeness) {
 		m.Session, m.Agent = l.Session, l.Actor()
 		m.SetAttr("request_id", r.Request)
 		m.Attrs = append(m.Attrs, r.Extra...)
+		conversation.Passes(out, *m, r.Passes)
 	}
 }
 

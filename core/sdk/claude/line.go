@@ -51,6 +51,9 @@ func (ln *Line) ID() string {
 	return ln.key
 }
 
+// IsID reports whether the uuid of a record is an id, and not empty or none.
+func IsID(uuid jsonv.Value) bool { return uuid.Is(jsonv.String) && len(uuid.Peek()) > len(`""`) }
+
 // PromptID returns the id of the prompt that the record belongs to, by which the agent's telemetry
 // and its requests name the turn; empty in records of older versions.
 func (ln *Line) PromptID() string { return ident.Of(ln.Root.Get("promptId")) }

@@ -9,7 +9,7 @@
 //   - Calls is the bounded table of tool calls, Delegation a call that may hand work over.
 //   - Deltas assembles parts from their pieces, and drops a part when the whole arrives.
 //   - LastText recognizes the record that repeats the last text of a run.
-//   - Numbers, Emitted and Written reconcile a form of the conversation with the messages of
+//   - Numbers, Lines, Emitted and Written reconcile a form of the conversation with the messages of
 //     another: a stream that is read again, records with whole parts, a reload.
 //   - Content is what a list of blocks has, its texts and files; AttrsAs makes members of a record attributes of a message.
 //   - Time is a time with the precision of the protocol.
@@ -30,6 +30,8 @@
 //   - The last text of a run is recognized however it is escaped (TestLastText).
 //   - A numbered frame is read once, in any order (TestNumbersOnce); beyond MaxRanges gaps a
 //     frame may be read twice and is never skipped (TestNumbersAreBounded).
+//   - A line that is there twice is read once, and of pieces that are alike in one millisecond each
+//     (TestLinesOnce).
 //   - A part that was emitted as complete is not emitted again: an equal content is a
 //     repetition, another one is late (TestCompletePartDoesNotChange). Parts have the same
 //     ordinals in each form and each cut of it (TestReloadFoldsToTheStream), and at most

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // A conversation has several forms: a stream of pieces, the same stream read again from some
@@ -16,6 +18,7 @@ import (
 //     numbers the parts of a kind.
 //   - Written finds the new part of a record that has the whole text of a run whose other parts
 //     were emitted before.
+//   - Lines recognizes a line of a stream that has it twice.
 //   - Sum compares contents that are not kept.
 
 // Sum is a checksum of a content, 64 bits of FNV-1a, the same in every process. That of an
@@ -45,6 +48,34 @@ func addTo[T string | []byte](s Sum, b T) Sum {
 		s = (s ^ Sum(b[i])) * prime
 	}
 	return max(s, 1)
+}
+
+// SumOfMembers returns the checksum of some members of a record.
+func SumOfMembers(v jsonv.Value, names ...string) (s Sum) {
+	for _, name := range names {
+		s = s.Add(v.Get(name).Peek()).Add([]byte{0})
+	}
+	return s
+}
+
+// MaxLines is the number of lines that Lines keeps.
+const MaxLines = 4096
+
+// Lines are the last lines of a stream whose lines have times, and which may be there twice: a shipper of logs sent them
+// again, or a file was appended to itself.
+type Lines struct {
+	Seen   bounded.Set[Sum] `json:",omitzero"`  // checksums of what makes a line the same, its time among it
+	Newest int64            `json:",omitempty"` // time
+	Again  bool             `json:",omitempty"` // the last line was repeated
+}
+
+// Repeat reports whether a line was read before, and adds it. Two pieces of a text that is open may be alike in the same
+// millisecond: such a piece is a repetition if a line after it was read, or if the line before it was repeated.
+func (l *Lines) Repeat(line Sum, at Time, piece, open bool) bool {
+	seen := !l.Seen.Add(line, MaxLines)
+	l.Again = seen && (!piece || !open || at.Nanos < l.Newest || l.Again)
+	l.Newest = max(l.Newest, at.Nanos)
+	return l.Again
 }
 
 // MaxRanges is the number of ranges that Numbers keeps.

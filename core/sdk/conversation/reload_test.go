@@ -215,3 +215,35 @@ func restored[T any](t *testing.T, v T) (out T) {
 	}
 	return out
 }
+
+// TestLinesOnce: a line that is there twice is read once, wherever it is repeated; of two pieces that are alike in the same
+// millisecond, one after the other, each is read.
+func TestLinesOnce(t *testing.T) {
+	type line struct {
+		what  string
+		at    int64
+		piece bool
+	}
+	a, b, ha, ho, call := line{"a", 1, false}, line{"b", 1, false}, line{"ha", 2, true}, line{"ho", 3, true}, line{"call", 3, false}
+	for name, c := range map[string]struct{ in, want []line }{
+		"no line twice":            {[]line{a, b, ha, ho, call}, []line{a, b, ha, ho, call}},
+		"at once":                  {[]line{a, a, b, b, call, call}, []line{a, b, call}},
+		"all again":                {[]line{a, ha, ho, call, a, ha, ho, call}, []line{a, ha, ho, call}},
+		"a part again":             {[]line{a, ha, ho, ha, ho, call}, []line{a, ha, ho, call}},
+		"alike":                    {[]line{a, ha, ha, ha, call}, []line{a, ha, ha, ha, call}},
+		"alike, after another one": {[]line{a, ho, call, ho}, []line{a, ho, call}},
+	} {
+		var l Lines
+		var got []line
+		open := false
+		for _, x := range c.in {
+			if l.Repeat(SumOf(x.what), Time{Nanos: x.at}, x.piece, open) {
+				continue
+			}
+			got, open = append(got, x), x.piece
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -126,6 +126,25 @@ func (r *Response) Count(c Counts, p msg.Provenance) {
 	r.Counts, r.Provenance = r.Counts.Max(c), max(r.Provenance, p)
 }
 
+// Pass is a part of a response that another model took: it was asked for advice, made a summary, or declined to go on. Its tokens
+// are not those of the model that answers.
+type Pass struct {
+	Model  string
+	Counts Counts
+}
+
+// Passes adds the usage messages of the passes of other models after that of the response, which m is. Each is a response of its own,
+// that all views of it name alike.
+func Passes(out *decoder.Output, m msg.Message, passes []Pass) {
+	for _, p := range passes {
+		name := m.ResponseID + "/" + p.Model
+		n := out.Add()
+		*n = m
+		n.Key, n.ParentKey, n.ResponseID, n.Model = "usage:"+name, m.Key, name, p.Model
+		n.Usage, n.FinishReason, n.Signal, n.Attrs = p.Counts.Tokens(m.Usage.Provenance), "", msg.NoSignal, nil
+	}
+}
+
 // Usage adds the usage message of the response, unless there are no counts or it was
 // emitted as complete before; it returns nil then. The caller sets session and agent.
 func (r *Response) Usage(out *decoder.Output, complete msg.Completeness) *msg.Message {

@@ -45,9 +45,10 @@ type Exchange struct {
 	Model string `json:",omitempty"`
 	Stop  string `json:",omitempty"`
 	// Usage is emitted at the end of the response, if Counted is set.
-	Usage   msg.Tokens `json:",omitzero"`
-	Counted bool       `json:",omitempty"`
-	Over    bool       `json:",omitempty"`
+	Usage   msg.Tokens          `json:",omitzero"`
+	Counted bool                `json:",omitempty"`
+	Passes  []conversation.Pass `json:",omitempty"` // of other models than Model
+	Over    bool                `json:",omitempty"`
 
 	conversation.Deltas
 	Texts    int    `json:",omitempty"`
@@ -116,7 +117,7 @@ func (e *Exchange) CutOff(out *decoder.Output) {
 	for len(e.Parts) > 0 {
 		e.Drop(e.Parts[0])
 	}
-	e.Usage, e.Counted, e.Stop = msg.Tokens{}, false, ""
+	e.Usage, e.Counted, e.Passes, e.Stop = msg.Tokens{}, false, nil, ""
 }
 
 // Once reports whether a part arrives for the first time.
@@ -326,6 +327,7 @@ func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
 	if c == msg.Partial {
 		m.Usage.Provenance = msg.TranscriptPartial
 	}
+	conversation.Passes(out, *m, e.Passes)
 }
 
 // Message adds a message of the run.

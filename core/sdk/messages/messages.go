@@ -210,16 +210,18 @@ func end(x *exchange.Exchange, out *decoder.Output) {
 }
 
 // usage takes running totals, of which the highest count. A response of several passes (a summary
-// of the messages before it, a model that took over) has the counts of the last one in the end.
+// of the messages before it, an advisor, a model that took over) has all of them in the end.
 func usage(x *exchange.Exchange, u jsonv.Value) {
 	if !u.Is(jsonv.Object) {
 		return
 	}
-	c := anthropic.Usage(u)
-	if u.Get("iterations").Len() < 2 {
-		c = c.Max(conversation.CountsOf(x.Usage))
+	b := anthropic.Bill(u)
+	if b.Several {
+		x.Passes = b.Passes
+	} else {
+		b.Counts = b.Counts.Max(conversation.CountsOf(x.Usage))
 	}
-	x.Counted, x.Usage = true, c.Tokens(msg.NoProvenance)
+	x.Count(b.Counts)
 }
 
 // session is the conversation as the client calls it.
