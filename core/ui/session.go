@@ -41,14 +41,14 @@ func (u *UI) session(r request) (string, any, error) {
 	p := newSession(c, r.Request)
 	p.Tail = !p.One && p.Later == "" && r.Now.Sub(c.Session.Last) < tailed
 	if slices.ContainsFunc(c.Turns, func(t inspect.Turn) bool { return t.Root != nil && t.Root.Status == "running" }) {
-		p.Hangs, err = u.hangs(r.Context(), inspect.Condition{SQL: "session_id = {of:String}", Params: map[string]string{"of": c.Session.ID}})
+		p.Hangs, err = hangs(r.Context(), u.q, inspect.Condition{SQL: "session_id = {of:String}", Params: map[string]string{"of": c.Session.ID}})
 	}
 	return "", p, err
 }
 
 // hangs are the steps with this condition that are stuck or wait for a person: the page Now says no more of them.
-func (u *UI) hangs(ctx context.Context, where inspect.Condition) ([]inspect.OpenWork, error) {
-	list, err := inspect.OpenWorks(ctx, u.q, where, true, hangsShown)
+func hangs(ctx context.Context, q Querier, where inspect.Condition) ([]inspect.OpenWork, error) {
+	list, err := inspect.OpenWorks(ctx, q, where, true, hangsShown)
 	return slices.DeleteFunc(list, func(w inspect.OpenWork) bool { return w.State != inspect.Stuck && w.State != inspect.Waiting }), err
 }
 

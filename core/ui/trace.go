@@ -372,7 +372,7 @@ func (u *UI) trace(r request) (string, any, error) {
 	group.Go(func() (err error) { links, err = s.Links(ctx, u.q); return err })
 	if s.running {
 		group.Go(func() (err error) {
-			p.Hangs, err = u.hangs(ctx, inspect.Condition{SQL: "trace_id = {of:String}", Params: map[string]string{"of": s.Trace.ID}})
+			p.Hangs, err = hangs(ctx, u.q, inspect.Condition{SQL: "trace_id = {of:String}", Params: map[string]string{"of": s.Trace.ID}})
 			return err
 		})
 	}
