@@ -255,10 +255,10 @@ func (d *connection) completed(turn jsonv.Value) {
 		codex.Fail(d.Result(c), "tool_error")
 	}
 	reason, state := codex.Stopped, "completed"
-	switch status := turn.Get("status"); {
-	case status.Equal("failed"):
+	switch jsonv.Word(turn.Get("status"), "failed", "interrupted") {
+	case "failed":
 		reason, state = codex.Failed, "errored"
-	case status.Equal("interrupted"):
+	case "interrupted":
 		reason, state = "interrupted", "interrupted"
 	}
 	d.Stop(d.Run, id, reason, turn.Get("error")).SetAttr("duration_ms", turn.Get("durationMs").Digits())

@@ -98,11 +98,7 @@ func (d *calls) collaborated(r *record, item jsonv.Value) {
 // {"errored": "why"}.
 func (d *calls) answer(who string, v jsonv.Value) bool {
 	v.In("running", "pending_init") // which end nothing
-	var state string
-	var text jsonv.Value
-	if v.In("shutdown", "not_found") {
-		state = v.PeekStr()
-	}
+	state, text := jsonv.Word(v, "shutdown", "not_found"), jsonv.Value{}
 	for k, value := range v.Members() {
 		if k.Is("completed") || k.Is("errored") {
 			state, text = k.String(), value

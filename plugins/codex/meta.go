@@ -39,10 +39,7 @@ func (d *thread) meta(r *record) (copied bool) {
 		d.identify(p, cmp.Or(id, d.Origin))
 	}
 	d.describe(d.Status(r.id(), "session_meta"), p)
-	text := p.Path("base_instructions", "text")
-	if !text.Exists() {
-		text = p.Get("instructions")
-	}
+	text := jsonv.Or(p.Path("base_instructions", "text"), p.Get("instructions"))
 	if !again && text.Is(jsonv.String) {
 		m := d.Add(msg.System, "instructions:"+d.ID)
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, text.Text()
