@@ -20,9 +20,10 @@ func (d *connection) message() {
 	if d.m.Lost != "" {
 		d.status("lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
 	}
+	key, typ, isNote := d.m.Note(d.At)
 	switch {
-	case d.m.Beside != "" || d.m.Is(jsonv.String): // no message
-		d.status("beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.At.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
+	case isNote:
+		d.status(key, typ).Content = d.m.Value.Text()
 	case method != "":
 		d.request(method, p)
 	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():

@@ -74,10 +74,7 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 	}
 	var has conversation.Content
 	for part := range jsonv.Each(content) {
-		file := part.Get("source")
-		if !file.Exists() { // before version 0.1
-			file = part
-		}
+		file := jsonv.Or(part.Get("source"), part) // the latter before version 0.1
 		data, url := file.First("value", "data"), file.Get("url")
 		if file.Get("type").Equal("url") {
 			data, url = jsonv.Value{}, file.First("value", "url")

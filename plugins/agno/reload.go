@@ -393,9 +393,7 @@ func (b *body) fillLast(r *run, e *event) {
 	if f := v.Get("run_response_format"); f.Equal("json") || !e.contentType.Exists() && !f.Equal("text") {
 		e.contentType = f
 	}
-	if !e.reasoning.Exists() {
-		e.reasoning = v.Get("reasoning_content")
-	}
+	e.reasoning = jsonv.Or(e.reasoning, v.Get("reasoning_content"))
 }
 
 // isFork reports whether a stored run is a copy in a forked session: its tokens were counted

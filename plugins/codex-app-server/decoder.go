@@ -24,7 +24,6 @@ package codexappserver
 import (
 	"cmp"
 	_ "embed"
-	"slices"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -45,7 +44,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex-app-server", Revision: 2, Version: 1, LeavesOut: leavesOut,
+		Name: "codex-app-server", Revision: 3, Version: 1, LeavesOut: leavesOut,
 		Summary:    "Messages of codex app-server: threads, turns, items and approvals.",
 		Transports: []frame.Kind{frame.Line, frame.Text},
 		Thread:     func(origin string) string { return ident.OfFile(origin, ".jsonl") },
@@ -72,9 +71,6 @@ type state struct {
 type thread struct {
 	codex.State
 	conversation.Deltas        // pieces of items that are not complete
-	Model               string `json:",omitempty"`
-	Provider            string `json:",omitempty"`
-	Dir                 string `json:",omitempty"`
 	Turn                string `json:",omitempty"` // the active one
 	Response            string `json:",omitempty"` // the open response: the id of its first item
 	Last                string `json:",omitempty"` // its last item
@@ -88,117 +84,122 @@ type connection struct {
 	*codex.Thread // of the current message
 	*state
 	th *thread
+	m  jsonrpc.Message
 }
 
 // message decodes one message: {method, params} with an id if it is a request, {id, result} or
 // {id, error}.
 func (d *connection) message(root jsonv.Value) (keep bool) {
-	record := jsonrpc.Of(d.Frame, root)
-	root = record.Value
-	method, p := root.Get("method").Str(), root.Get("params")
-	d.At = conversation.TimeOf(p.First("completedAtMs", "startedAtMs")).Or(conversation.TimeOf(root.Get("emittedAtMs"))).Or(record.At)
-	d.enter(ident.First(p.Get("threadId"), p.Path("thread", "id"), root.Path("result", "thread", "id")))
-	turn, turnID := p.Get("turn"), p.Get("turnId")
+	d.m = jsonrpc.Of(d.Frame, root)
+	method, p := d.m.Get("method").Str(), d.m.Get("params")
+	d.At = conversation.TimeOf(p.First("completedAtMs", "startedAtMs")).Or(conversation.TimeOf(d.m.Get("emittedAtMs"))).Or(d.m.At)
+	d.enter(ident.First(p.Get("threadId"), p.Path("thread", "id"), d.m.Path("result", "thread", "id")))
 	if d.ID != "" && d.Run == "" { // it began before the recording
-		d.Run = ident.Peek(turnID)
+		d.Run = ident.Peek(p.Get("turnId"))
 	}
-	turnID.In(d.Run, d.th.Turn)
-	key := "message:" + msg.HashKey(method, string(root.Get("id").Peek()), d.ID, d.Run, strconv.FormatInt(d.At.Nanos, 10),
-		string(p.First("itemId", "status", "message", "name", "requestId").Peek()), string(root.Get("result").First("decision", "answers").Peek()))
-	if record.Beside != "" || root.Is(jsonv.String) { // of a recorder, and no message
-		m := d.Status("beside:"+msg.HashKey(record.Beside, string(root.Peek()), strconv.FormatInt(d.At.Nanos, 10)), cmp.Or(record.Beside, "text"))
-		m.Content = root.Text()
-		return true
-	}
-	switch method {
-	case "":
-		if !root.Get("result").Exists() && !root.Get("error").Exists() {
-			d.Unknown(msg.HashKey(d.Run, string(root.Peek())), "", root)
-			break
-		}
-		d.answer(root, key)
-	case "thread/started":
-		d.started(p.Get("thread"), key)
-	case "turn/started":
-		d.At = conversation.TimeOf(turn.Get("startedAt")).Or(d.At)
-		if d.th.Turn = ident.Of(turn.Get("id")); !d.Child {
-			d.Run = d.th.Turn
-		}
-		d.Status("turn:"+d.th.Turn, method)
-	case "turn/completed":
-		d.completed(turn)
-	case "item/started", "item/completed":
-		d.item(method, p.Get("item"), root)
-	case "item/agentMessage/delta":
-		d.piece(msg.Assistant, method, p, root)
-	case "item/plan/delta":
-		d.piece(msg.Plan, method, p, root)
-	case "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
-		d.piece(msg.Reasoning, method, p, root)
-	case "item/commandExecution/outputDelta":
-		d.piece(msg.ToolResult, method, p, root)
-	case "item/commandExecution/requestApproval", "item/fileChange/requestApproval", "item/tool/requestUserInput":
-		d.asks(root.Get("id"), p)
-	case "serverRequest/resolved":
-		d.Status(key, method)
-		d.answered(string(p.Get("requestId").Peek()))
-	case "thread/tokenUsage/updated":
-		d.tokens(p.Get("tokenUsage"), key)
-	case "error":
-		d.fault(p)
-	case "initialize", "initialized", "thread/start", "thread/resume", "thread/fork", "turn/start", "turn/steer", "turn/interrupt",
-		"warning", "thread/status/changed", "thread/name/updated", "thread/closed", "turn/diff/updated", "turn/plan/updated",
-		"mcpServer/startupStatus/updated", "account/updated", "account/rateLimits/updated", "hook/started", "hook/completed",
-		"item/reasoning/summaryPartAdded", "item/fileChange/outputDelta":
-		m := d.Status(key, method)
-		m.Content = p.First("message", "threadName").Text()
-		if flags := p.Path("status", "activeFlags"); flags.Len() > 0 { // the thread waits for these
-			m.Content = flags.JSON()
-		}
-		if method == "turn/start" || method == "turn/steer" {
-			input(m, p.Get("input"))
-		}
+	p.Get("turnId").In(d.Run, d.th.Turn)
+	key, typ, isNote := d.m.Note(d.At)
+	switch result, fault := d.m.Get("result"), d.m.Get("error"); {
+	case isNote:
+		d.Status(key, typ).Content = d.m.Value.Text()
+	case method != "":
+		d.read(method, p)
+	case result.Exists() || fault.Exists():
+		d.answer(result, fault)
 	default:
-		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
+		d.unknown("")
 	}
 	return true
 }
 
-// find returns the thread of that id, or remembers it.
-func (d *connection) find(id string) *thread {
-	if t := bounded.Find(d.Threads, func(t *thread) bool { return t.ID == id }); t != nil {
-		return t
-	}
-	if len(d.Threads) == maxThreads {
-		d.Threads = slices.Delete(d.Threads, 0, 1)
-	}
-	t := &thread{State: codex.State{ID: id}}
-	d.Threads = slices.Insert(d.Threads, max(0, len(d.Threads)-1), t) // the active one stays the last
-	return t
+// key names a message without an id of its own by what it is about.
+func (d *connection) key(method string, p jsonv.Value) string {
+	return "message:" + msg.HashKey(method, string(d.m.Get("id").Peek()), d.ID, d.Run, strconv.FormatInt(d.At.Nanos, 10),
+		string(p.First("itemId", "status", "message", "name", "requestId").Peek()), string(d.m.Get("result").First("decision", "answers").Peek()))
 }
 
-// enter makes a thread that of the current message. A message without one is of the thread
-// before it.
-func (d *connection) enter(id string) {
-	if d.th == nil && len(d.Threads) > 0 { // after a restart
-		d.th = d.Threads[len(d.Threads)-1]
-	}
-	if id != "" {
-		d.th = d.find(id)
-		if i := slices.Index(d.Threads, d.th); i < len(d.Threads)-1 {
-			d.Threads = append(slices.Delete(d.Threads, i, i+1), d.th)
+func (d *connection) unknown(typ string) {
+	d.Unknown(msg.HashKey(d.Run, string(d.m.Peek())), typ, d.m.Value)
+}
+
+// read decodes a request or a notification.
+func (d *connection) read(method string, p jsonv.Value) {
+	switch method {
+	case "thread/started":
+		d.started(p.Get("thread"), d.key(method, p))
+	case "turn/started":
+		d.At = conversation.TimeOf(p.Path("turn", "startedAt")).Or(d.At)
+		if d.th.Turn = ident.Of(p.Path("turn", "id")); !d.Child {
+			d.Run = d.th.Turn
 		}
-	} else if d.th == nil {
-		d.th = new(thread)
+		d.Status("turn:"+d.th.Turn, method)
+	case "turn/completed":
+		d.completed(p.Get("turn"))
+	case "item/started", "item/completed":
+		d.item(method, p.Get("item"))
+	case "item/agentMessage/delta":
+		d.piece(msg.Assistant, method, p)
+	case "item/plan/delta":
+		d.piece(msg.Plan, method, p)
+	case "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
+		d.piece(msg.Reasoning, method, p)
+	case "item/commandExecution/outputDelta":
+		d.piece(msg.ToolResult, method, p)
+	case "item/commandExecution/requestApproval", "item/fileChange/requestApproval", "item/tool/requestUserInput":
+		d.asks(p)
+	case "serverRequest/resolved":
+		d.Status(d.key(method, p), method)
+		d.answered(string(p.Get("requestId").Peek()))
+	case "thread/tokenUsage/updated":
+		d.tokens(method, p)
+	case "error":
+		d.Fault("error:"+msg.HashKey(d.ID, d.Run, string(p.Path("error", "message").Peek())), p.Get("error"), p.Get("willRetry").Bool())
+	case "turn/start", "turn/steer":
+		input(d.Status(d.key(method, p), method), p.Get("input"))
+	case "initialize", "initialized", "thread/start", "thread/resume", "thread/fork", "turn/interrupt",
+		"warning", "thread/status/changed", "thread/name/updated", "thread/closed", "turn/diff/updated", "turn/plan/updated",
+		"mcpServer/startupStatus/updated", "account/updated", "account/rateLimits/updated", "hook/started", "hook/completed",
+		"item/reasoning/summaryPartAdded", "item/fileChange/outputDelta":
+		m := d.Status(d.key(method, p), method)
+		m.Content = p.First("message", "threadName").Text()
+		if flags := p.Path("status", "activeFlags"); flags.Len() > 0 { // the thread waits for these
+			m.Content = flags.JSON()
+		}
+	default:
+		d.unknown(method)
 	}
+}
+
+// use returns the thread of that id, which it makes the last one.
+func (d *connection) use(id string) *thread {
+	d.Threads = bounded.Use(d.Threads, maxThreads, func(t *thread) bool { return t.ID == id }, func() *thread { return &thread{State: codex.State{ID: id}} })
+	return d.Threads[len(d.Threads)-1]
+}
+
+// enter makes a thread the active one, which is that of the message. A message without one is of the thread before it.
+func (d *connection) enter(id string) {
+	if last := len(d.Threads) - 1; id == "" && last >= 0 {
+		id = d.Threads[last].ID
+	}
+	d.th = d.use(id)
 	d.State = &d.th.State
 }
 
+// child returns the thread of a sub-agent.
+func (d *connection) child(id, parent string) *thread {
+	t := d.use(id)
+	if !t.Child {
+		t.Below(parent, d.use(parent).Session)
+	}
+	d.use(d.th.ID) // it is still the active one
+	return t
+}
+
 // answer decodes a response: of the server with a thread, or of the client with a decision.
-func (d *connection) answer(root jsonv.Value, key string) {
-	result, fault := root.Get("result"), root.Get("error")
+func (d *connection) answer(result, fault jsonv.Value) {
+	key := d.key("", jsonv.Value{})
 	if t := result.Get("thread"); t.Is(jsonv.Object) {
-		d.th.Model = ident.Of(result.Get("model"))
+		d.Model = ident.Of(result.Get("model"))
 		d.started(t, key)
 		return
 	}
@@ -210,7 +211,7 @@ func (d *connection) answer(root jsonv.Value, key string) {
 	}
 	if decision := result.Get("decision"); decision.Exists() || result.Get("answers").Exists() {
 		codex.SetIDs(m, result, "decision")
-		d.answered(string(root.Get("id").Peek()))
+		d.answered(d.m.ID())
 	}
 }
 
@@ -222,7 +223,7 @@ func (d *connection) started(v jsonv.Value, key string) {
 	}
 	spawned := v.Path("source", "subAgent", "thread_spawn", "parent_thread_id")
 	if parent := ident.First(v.Get("parentThreadId"), spawned); parent != "" {
-		d.below(t, parent)
+		d.child(t.ID, parent)
 		spawned.Equal(parent)
 	}
 	t.Name = cmp.Or(ident.First(v.Get("agentNickname"), v.Get("agentRole")), t.Name)
@@ -237,20 +238,7 @@ func (d *connection) started(v jsonv.Value, key string) {
 	if t.ID != d.SessionID() {
 		m.SetAttr("thread_id", t.ID)
 	}
-	for _, name := range [...]string{"source", "forkedFromId", "agentNickname", "agentRole", "path", "name"} {
-		m.SetAttr(codex.Snake(name), ident.Of(v.Get(name))) // as transcripts spell it
-	}
-}
-
-// below makes a thread that of a sub-agent, which has one run.
-func (d *connection) below(t *thread, parent string) {
-	if t.Child {
-		return
-	}
-	t.Parent, t.Child, t.Run = parent, true, t.ID
-	if t.Session == "" {
-		t.Session = cmp.Or(d.find(parent).Session, parent)
-	}
+	codex.SetIDs(m, v, "source", "forked_from_id=forkedFromId", "agent_nickname=agentNickname", "agent_role=agentRole", "path", "name") // as transcripts do
 }
 
 // completed decodes turn/completed: {turn: {id, status: completed | interrupted | failed, error, completedAt}}.
@@ -259,85 +247,67 @@ func (d *connection) completed(turn jsonv.Value) {
 	id := ident.Of(turn.Get("id"))
 	d.Run = cmp.Or(d.Run, id)
 	d.At = conversation.TimeOf(turn.Get("completedAt")).Or(d.At)
-	for _, p := range d.th.Parts { // of items that were not completed
-		m := d.unfinished(p)
-		m.Content, m.Complete = msg.Plain(string(p.Text)), msg.Partial
-	}
-	d.th.Deltas, d.th.Response, d.th.Last = conversation.Deltas{}, "", ""
+	d.unfinished()
+	d.th.Response, d.th.Last = "", ""
 	refused := func(c *codex.Call) bool { return c.Failed } // by item/completed, and no person was asked
 	for c := d.Calls.Oldest(refused); c != nil; c = d.Calls.Oldest(refused) {
 		d.Calls.Remove(c)
 		codex.Fail(d.Result(c), "tool_error")
 	}
-	m := d.Add(msg.Stop, "stop:"+id)
-	m.Hidden, m.Signal, m.FinishReason = true, msg.RunEnd, "stop"
-	switch status := turn.Get("status"); {
-	case status.Equal("failed"):
-		m.IsError, m.Hidden, m.FinishReason = true, false, "error"
-		m.Content = turn.Path("error", "message").Text()
-		m.Tool.ErrorType = ident.Of(turn.Path("error", "codexErrorInfo"))
-	case status.Equal("interrupted"):
-		m.IsError, m.FinishReason = true, "interrupted"
+	reason, state := codex.Stopped, "completed"
+	switch jsonv.Word(turn.Get("status"), "failed", "interrupted") {
+	case "failed":
+		reason, state = codex.Failed, "errored"
+	case "interrupted":
+		reason, state = "interrupted", "interrupted"
 	}
-	m.SetAttr("duration_ms", turn.Get("durationMs").Digits())
-	d.ended(m.FinishReason)
+	d.Stop(d.Run, id, reason, turn.Get("error")).SetAttr("duration_ms", turn.Get("durationMs").Digits())
+	d.ended(state)
 	if !d.Child {
 		d.Run = ""
 	}
 }
 
-// unfinished adds the message of an item of which only pieces came.
-func (d *connection) unfinished(p *conversation.Part) *msg.Message {
-	if p.Kind != msg.ToolResult {
-		m := d.Add(p.Kind, p.Name)
-		m.Role = msg.RoleAssistant
-		return m
+// unfinished adds the messages of the items of which only pieces came.
+func (d *connection) unfinished() {
+	for _, p := range d.th.Parts {
+		var m *msg.Message
+		if p.Kind == msg.ToolResult {
+			m = d.Result(d.OpenCall(p.Name))
+		} else {
+			m = d.Add(p.Kind, p.Name)
+			m.Role = msg.RoleAssistant
+		}
+		m.Content, m.Complete = msg.Plain(string(p.Text)), msg.Partial
 	}
-	return d.Result(d.call(p.Name))
+	d.th.Deltas = conversation.Deltas{}
 }
 
 // ended adds the result of the call that began the thread of a sub-agent, if the parent gets
 // its answer in no item.
-func (d *connection) ended(reason string) {
-	state := map[string]string{"stop": "completed", "interrupted": "interrupted", "error": "errored"}[reason]
+func (d *connection) ended(state string) {
 	child := d.State
-	for _, t := range d.Threads {
-		if t.ID == child.Parent && t.Calls.Oldest(func(c *codex.Call) bool { return c.Child == child.ID && c.Path != "" }) != nil {
-			d.State = &t.State
-			d.Answer(child.ID, state, msg.Text{})
-			d.State = child
-			return
-		}
+	began := func(c *codex.Call) bool { return c.Child == child.ID && c.Path != "" }
+	if t := bounded.Find(d.Threads, func(t *thread) bool { return t.ID == child.Parent }); t != nil && t.Calls.Oldest(began) != nil {
+		d.State = &t.State
+		d.Answer(child.ID, state, msg.Text{})
+		d.State = child
 	}
 }
 
-// tokens decodes tokenUsage: {total, last, modelContextWindow}. It is the usage of one response
+// tokens decodes {tokenUsage: {total, last, modelContextWindow}}. It is the usage of one response
 // if the total has moved.
-func (d *connection) tokens(v jsonv.Value, key string) {
-	total, last := openai.Usage(v.Get("total")), openai.Usage(v.Get("last"))
-	t := d.th
+func (d *connection) tokens(method string, p jsonv.Value) {
+	v, t := p.Get("tokenUsage"), d.th
+	total := openai.Usage(v.Get("total"))
 	if total == d.Total {
-		d.Status(key, "thread/tokenUsage/updated")
+		d.Status(d.key(method, p), method)
 		return
 	}
 	d.Grow(total)
-	if key = t.Response; key == "" {
-		key = msg.HashKey(d.ID, string(v.Get("total").Peek()))
-	}
-	m := d.Add(msg.Usage, "usage:"+key)
-	m.Hidden, m.Model, m.Provider, m.Usage = true, t.Model, t.Provider, openai.Tokens(last, msg.Provider)
+	key := cmp.Or(t.Response, msg.HashKey(d.ID, string(v.Get("total").Peek())))
+	m := d.Usage(d.Run, key, openai.Usage(v.Get("last")), msg.Provider)
 	m.ResponseID, m.ParentKey = t.Response, t.Last
 	m.SetAttr("context_window", v.Get("modelContextWindow").Digits())
 	t.Response, t.Last = "", ""
-}
-
-// fault decodes error: {error: {message, codexErrorInfo}, willRetry}.
-func (d *connection) fault(p jsonv.Value) {
-	text := p.Path("error", "message")
-	m := d.Add(msg.Error, "error:"+msg.HashKey(d.ID, d.Run, string(text.Peek())))
-	m.IsError, m.Content = true, text.Text()
-	m.Tool.ErrorType = ident.Of(p.Path("error", "codexErrorInfo"))
-	if p.Get("willRetry").Bool() {
-		m.Kind, m.IsError, m.Hidden, m.Signal = msg.Status, false, true, msg.Retry
-	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // item decodes item/started and item/completed.
-func (d *connection) item(method string, v, root jsonv.Value) {
-	it := codex.Item{Value: v, ID: ident.Peek(v.Get("id")), Type: codex.Snake(v.Get("type").Str()), Done: method == "item/completed"}
+func (d *connection) item(method string, v jsonv.Value) {
+	it := codex.Item{Value: v, ID: ident.Of(v.Get("id")), Type: codex.Snake(v.Get("type").Str()), Done: method == "item/completed"}
 	v.Get("senderThreadId").Equal(d.ID)
 	if it.Done {
 		d.th.Drop(d.th.Part(it.ID))
@@ -23,28 +23,24 @@ func (d *connection) item(method string, v, root jsonv.Value) {
 	case it.Known():
 		d.known(it)
 	case it.ID == "":
-		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
+		d.unknown(method)
 	case it.Type == "user_message":
 		d.user(it)
 	case it.Type == "sub_agent_activity":
 		d.activity(it)
 	case it.Type == "context_compaction":
-		m := d.Status("compaction:"+ident.Of(v.Get("id")), it.Type)
+		m := it.Whole(d.Status("compaction:"+it.ID, it.Type))
 		m.Hidden, m.Signal = false, msg.Compaction
-		if !it.Done {
-			m.Complete = msg.Partial
-		}
 	case it.Type == "image_view", it.Type == "image_generation", it.Type == "entered_review_mode", it.Type == "exited_review_mode", it.Type == "hook_prompt":
-		m := d.Status(method+":"+ident.Of(v.Get("id")), it.Type)
+		m := d.Status(method+":"+it.ID, it.Type)
 		m.Content = v.First("review", "path", "fragments", "result").Text()
 	default:
-		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method+"/"+v.Get("type").Str(), root)
+		d.unknown(method + "/" + v.Get("type").Str())
 	}
 }
 
 // known decodes an item that other framings have too, and makes it a part of the open response.
 func (d *connection) known(it codex.Item) {
-	it.Get("id").MarkRead()
 	c := d.Calls.GetOpen(it.ID)
 	switch {
 	case it.Type == "file_change" && it.Done && c != nil && it.Get("status").Equal("failed"):
@@ -54,49 +50,36 @@ func (d *connection) known(it codex.Item) {
 	}
 	before := len(d.Out.Messages)
 	d.Item(it)
-	for id := range it.First("receiverThreadIds").Elems() {
-		if c := d.Calls.GetOpen(it.ID); c != nil && c.Spawn {
-			d.below(d.find(ident.Of(id)), d.ID)
+	if c := d.Calls.GetOpen(it.ID); c != nil && c.Spawn {
+		for id := range it.Get("receiverThreadIds").Elems() {
+			d.child(ident.Of(id), d.ID)
 		}
-	}
-	if it.Type == "agent_message" {
-		codex.SetIDs(&d.Out.Messages[before], it.Value, "phase")
 	}
 	if c != nil { // its call is a part already
 		return
 	}
-	t := d.th
-	m := &d.Out.Messages[before]
-	if t.Response == "" {
-		t.Response, t.Last = it.ID, ""
-	}
+	m, t := &d.Out.Messages[before], d.th
+	t.Response = cmp.Or(t.Response, it.ID)
 	m.Model, m.Provider, m.ResponseID = t.Model, t.Provider, t.Response
 	m.ParentKey, t.Last = t.Last, m.Key
 }
 
 // piece keeps a piece of an item. The completed item has the whole; it counts only if the
 // turn ends before.
-func (d *connection) piece(kind msg.Kind, method string, p, root jsonv.Value) {
+func (d *connection) piece(kind msg.Kind, method string, p jsonv.Value) {
 	id, delta := ident.Of(p.Get("itemId")), p.Get("delta")
 	if id == "" || !delta.Is(jsonv.String) {
-		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
+		d.unknown(method)
 		return
 	}
-	part := d.th.Part(id)
-	if part == nil {
-		part = d.th.Open(id, kind)
-	}
-	d.th.Append(part, delta.Text(), maxPieces)
+	d.th.Piece(id, kind, delta.Text(), maxPieces)
 }
 
 // user decodes userMessage: {content: […]}.
 func (d *connection) user(it codex.Item) {
-	m := d.Prompt(ident.Of(it.Get("id")))
-	if !it.Done {
-		m.Complete = msg.Partial
-	}
+	m := it.Whole(d.Prompt(it.ID))
 	input(m, it.Get("content"))
-	d.Asked(m, d.th.Dir, m.Content)
+	d.Asked(m, m.Content)
 	d.th.Response, d.th.Last = "", ""
 }
 
@@ -119,33 +102,27 @@ func input(m *msg.Message, parts jsonv.Value) {
 // activity decodes subAgentActivity: {id: the call's, kind: started | …, agentThreadId, agentPath}. The call
 // has no other item.
 func (d *connection) activity(it codex.Item) {
-	it.Get("id").MarkRead()
 	child, path := ident.Of(it.Get("agentThreadId")), ident.Of(it.Get("agentPath"))
 	if !it.Get("kind").Equal("started") || child == "" || d.Calls.GetOpen(it.ID) != nil {
 		m := d.Status("activity:"+msg.HashKey(it.ID, string(it.Get("kind").Peek())), "subAgentActivity")
 		m.Tool.CallID = it.ID
-		m.SetAttr("agent_thread_id", child)
-		m.SetAttr("agent_path", path)
-		codex.SetIDs(m, it.Value, "kind")
+		codex.SetIDs(m, it.Value, "agent_thread_id=agentThreadId", "agent_path=agentPath", "kind")
 		return
 	}
 	c := d.NewCall(it.ID, "spawn_agent")
 	c.Delegation, c.Spawn, c.To = true, true, path
-	m := d.Add(msg.Delegation, "call:"+c.ID)
-	c.On(m)
+	c.On(d.Add(msg.Delegation, "call:"+c.ID))
 	d.Calls.Add(c)
 	d.Link(c, child, path, "ack:"+c.ID, "spawned")
-	t := d.find(child)
+	t := d.child(child, d.ID)
 	t.Name = cmp.Or(t.Name, ident.OfFile(path, "\x00"))
-	d.below(t, d.ID)
 }
 
 // asks decodes a request to a person, who allows a call or answers it.
-func (d *connection) asks(request, p jsonv.Value) {
-	w := wait{Request: ident.Bounded(string(request.Peek())), Thread: d.ID, Item: ident.Of(p.Get("itemId"))}
+func (d *connection) asks(p jsonv.Value) {
+	w := wait{Request: d.m.ID(), Thread: d.ID, Item: ident.Of(p.Get("itemId"))}
 	d.Waits = bounded.Push(d.Waits, w, maxWaits)
-	m := d.Wait(d.call(w.Item), msg.WaitStart)
-	m.Content = p.Get("reason").Text()
+	d.Wait(d.OpenCall(w.Item), msg.WaitStart).Content = p.Get("reason").Text()
 	p.Skip("command", "cwd") // the item has them
 }
 
@@ -153,14 +130,6 @@ func (d *connection) asks(request, p jsonv.Value) {
 func (d *connection) answered(request string) {
 	if w, ok := bounded.Take(&d.Waits, func(w wait) bool { return w.Request == ident.Bounded(request) }); ok {
 		d.enter(w.Thread)
-		d.Wait(d.call(w.Item), msg.WaitEnd)
+		d.Wait(d.OpenCall(w.Item), msg.WaitEnd)
 	}
-}
-
-// call returns the open call of that id, or a new one of a tool that is not known.
-func (d *connection) call(id string) *codex.Call {
-	if c := d.Calls.GetOpen(id); c != nil {
-		return c
-	}
-	return d.NewCall(id, "")
 }

@@ -72,12 +72,10 @@ func (d *stream) event(root jsonv.Value) (keep bool) {
 	case "turn.completed":
 		d.completed(root.Get("usage"))
 	case "turn.failed":
-		text := root.Path("error", "message")
-		d.wake("failed", text)
-		m := d.stop("error")
-		m.IsError, m.Content = true, text.Text()
+		d.wake("failed", root.Path("error", "message"))
+		d.stop(codex.Failed, root.Get("error"))
 	case "error":
-		d.fault(root.Get("message"))
+		d.fault(root)
 	case "item.started", "item.updated", "item.completed":
 		d.item(typ, root)
 	default:
@@ -115,32 +113,29 @@ func (d *stream) wake(kind string, first jsonv.Value) {
 }
 
 // stop ends the run of the turn.
-func (d *stream) stop(reason string) *msg.Message {
-	m := d.Add(msg.Stop, "stop:"+d.Run)
-	m.Signal, m.FinishReason = msg.RunEnd, reason
+func (d *stream) stop(reason string, err jsonv.Value) {
+	d.Stop(d.Run, d.Run, reason, err)
 	d.Run = ""
-	return m
 }
 
 // completed decodes turn.completed: {usage: {input_tokens, cached_input_tokens, output_tokens}}.
 func (d *stream) completed(usage jsonv.Value) {
 	d.wake("completed", usage)
 	if usage.Is(jsonv.Object) {
-		m := d.Add(msg.Usage, "usage:"+d.Run)
-		m.Hidden, m.Usage = true, openai.Tokens(d.Grow(openai.Usage(usage)), msg.Provider)
+		d.Usage(d.Run, d.Run, d.Grow(openai.Usage(usage)), msg.Provider)
 	}
-	d.stop("stop").Hidden = true
+	d.stop(codex.Stopped, jsonv.Value{})
 }
 
 // fault decodes error: {message}. The CLI writes it for each attempt to connect again too.
-func (d *stream) fault(text jsonv.Value) {
+func (d *stream) fault(v jsonv.Value) {
+	text := v.Get("message")
 	if d.s.Opening {
 		d.wake("error", text)
 	}
-	m := d.Add(msg.Error, "error:"+msg.HashKey(d.SessionID(), d.Run, string(text.Peek())))
-	m.IsError, m.Content = true, text.Text()
-	if text.HasPrefix("Reconnecting...") {
-		m.Kind, m.IsError, m.Hidden, m.Signal = msg.Status, false, true, msg.Retry
+	again := text.HasPrefix("Reconnecting...")
+	m := d.Fault("error:"+msg.HashKey(d.SessionID(), d.Run, string(text.Peek())), v, again)
+	if again {
 		m.SetAttr("type", "reconnecting")
 	}
 }
@@ -158,10 +153,7 @@ func (d *stream) item(typ string, root jsonv.Value) {
 		if d.Run != "" || d.s.Opening {
 			d.wake("", v)
 		}
-		text := v.Get("message")
-		m := d.Add(msg.Error, "error:"+msg.HashKey(d.SessionID(), d.Run, it.ID, string(text.Peek())))
-		m.IsError, m.Content = true, text.Text()
-		m.SetAttr("fatal", "false")
+		d.Fault("error:"+msg.HashKey(d.SessionID(), d.Run, it.ID, string(v.Get("message").Peek())), v, false).SetAttr("fatal", "false")
 	default:
 		if it.Type == "" {
 			it.Type = "none"

@@ -61,10 +61,7 @@ func (d *calls) spawned(c *codex.Call, output jsonv.Value) {
 // activity decodes sub_agent_activity and the records of other versions that link a call to
 // the thread that it began.
 func (d *calls) activity(r *record, p jsonv.Value, typ string, id, child jsonv.Value, began bool) {
-	c := d.Calls.GetOpen(ident.Of(id))
-	if c == nil {
-		c = d.NewCall(ident.Of(id), "")
-	}
+	c := d.OpenCall(ident.Of(id))
 	thread := ident.Of(child)
 	if c.ID == "" || thread == "" || !began {
 		m := d.Status(r.id(), typ)
@@ -101,11 +98,7 @@ func (d *calls) collaborated(r *record, item jsonv.Value) {
 // {"errored": "why"}.
 func (d *calls) answer(who string, v jsonv.Value) bool {
 	v.In("running", "pending_init") // which end nothing
-	var state string
-	var text jsonv.Value
-	if v.In("shutdown", "not_found") {
-		state = v.PeekStr()
-	}
+	state, text := jsonv.Word(v, "shutdown", "not_found"), jsonv.Value{}
 	for k, value := range v.Members() {
 		if k.Is("completed") || k.Is("errored") {
 			state, text = k.String(), value

@@ -25,10 +25,10 @@ func (d *thread) event(r *record) {
 	case "task_started", "turn_started":
 		d.started(r)
 	case "task_complete", "task_completed", "turn_complete":
-		d.ended(r, typ, stopped)
+		d.ended(r, typ, codex.Stopped)
 	case "turn.completed":
 		d.counted(r)
-		d.ended(r, typ, stopped)
+		d.ended(r, typ, codex.Stopped)
 	case "turn_aborted":
 		d.ended(r, typ, cmp.Or(ident.Of(r.p.Get("reason")), "interrupted"))
 	case "error":
@@ -103,14 +103,11 @@ func (d *thread) note(r *record, typ string) {
 
 // fault decodes error: {message, codex_error_info} or {error: {kind, message}}.
 func (d *thread) fault(r *record) {
-	m := d.Add(msg.Error, r.id())
-	inner, text := r.p.Get("error"), r.p.Get("message")
-	if !text.Exists() {
-		text = inner.Get("message")
+	fault, inner := r.p, r.p.Get("error")
+	if !fault.Get("message").Exists() {
+		fault = inner
 	}
-	m.Content = text.Text()
-	codex.Fail(m, errorInfo(r.p.Get("codex_error_info")))
-	if m.Tool.ErrorType == "" {
+	if m := d.Fault(r.id(), fault, false); m.Tool.ErrorType == "" {
 		m.Tool.ErrorType = ident.Of(inner.First("kind", "type", "code"))
 	}
 }

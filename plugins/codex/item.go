@@ -123,7 +123,7 @@ func (d *thread) words(r *record, said jsonv.Value, again bool) {
 func (d *thread) speak(r *record, m *msg.Message, text jsonv.Value, asides *int) {
 	before, after, ok := request(text)
 	if !ok {
-		d.Asked(m, d.s.Dir, text.Text())
+		d.Asked(m, text.Text())
 		return
 	}
 	text.MarkRead()

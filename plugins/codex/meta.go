@@ -16,7 +16,6 @@ import (
 // identity is that of a thread.
 type identity struct {
 	Path string   `json:",omitempty"` // of the thread in the tree: /root/reviewer
-	Dir  string   `json:",omitempty"` // working directory
 	Line string   `json:",omitempty"` // the key of the last record that had no payload
 	Own  bool     `json:",omitempty"` // a record beside session_meta was read that is no copy
 	Copy *history `json:",omitempty"` // the copied history that the records belong to
@@ -40,10 +39,7 @@ func (d *thread) meta(r *record) (copied bool) {
 		d.identify(p, cmp.Or(id, d.Origin))
 	}
 	d.describe(d.Status(r.id(), "session_meta"), p)
-	text := p.Path("base_instructions", "text")
-	if !text.Exists() {
-		text = p.Get("instructions")
-	}
+	text := jsonv.Or(p.Path("base_instructions", "text"), p.Get("instructions"))
 	if !again && text.Is(jsonv.String) {
 		m := d.Add(msg.System, "instructions:"+d.ID)
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, text.Text()
@@ -60,9 +56,8 @@ func (d *thread) identify(p jsonv.Value, id string) {
 	sub := p.Path("source", "subagent")
 	spawn := sub.Get("thread_spawn")
 	d.Parent = ident.First(p.Get("parent_thread_id"), spawn.Get("parent_thread_id"))
-	if d.Child = d.Parent != "" || sub.Exists(); d.Child {
-		d.Run = d.ID
-		d.Session = cmp.Or(d.Session, d.Parent) // before session_id was added
+	if d.Parent != "" || sub.Exists() {
+		d.Below(d.Parent, "") // which leads the tree, before session_id was added
 	}
 	d.s.Path = cmp.Or(ident.Of(p.Get("agent_path")), ident.Peek(spawn.Get("agent_path")))
 	d.Name = cmp.Or(ident.First(p.Get("agent_nickname"), spawn.Get("agent_nickname"), p.Get("agent_role"), spawn.Get("agent_role"), sub, sub.Get("other")),
@@ -73,8 +68,8 @@ func (d *thread) identify(p jsonv.Value, id string) {
 	case "amazon-bedrock":
 		d.Provider = "aws.bedrock"
 	}
-	d.s.Dir = ident.Of(p.Get("cwd"))
-	d.Client = msg.Client{Project: d.s.Dir, Branch: ident.Of(p.Path("git", "branch")), Version: ident.Of(p.Get("cli_version"))}
+	d.Dir = ident.Of(p.Get("cwd"))
+	d.Client = msg.Client{Project: d.Dir, Branch: ident.Of(p.Path("git", "branch")), Version: ident.Of(p.Get("cli_version"))}
 	d.Manual = p.Get("source").In("cli", "vscode")
 }
 
@@ -99,7 +94,7 @@ func (d *thread) describe(m *msg.Message, p jsonv.Value) {
 // context decodes turn_context: the settings of a turn.
 func (d *thread) context(r *record) {
 	d.Model = cmp.Or(ident.Of(r.p.Get("model")), d.Model)
-	d.s.Dir = cmp.Or(ident.Of(r.p.Get("cwd")), d.s.Dir)
+	d.Dir = cmp.Or(ident.Of(r.p.Get("cwd")), d.Dir)
 	d.enter(ident.Of(r.p.Get("turn_id")))
 	m := d.Status(r.id(), "turn_context")
 	m.Model, m.Provider = d.Model, d.Provider

@@ -13,8 +13,6 @@ import (
 
 // turn is the state of the active turn.
 type turn struct {
-	Provider  string    `json:",omitempty"`
-	Model     string    `json:",omitempty"`
 	Turn      string    `json:",omitempty"` // the protocol's id of the turn, which is the run's unless a prompt came first
 	Stopped   string    `json:",omitempty"` // the last turn whose end was read
 	Lifecycle bool      `json:",omitempty"` // the format version has records of turns (task_started)
@@ -78,9 +76,6 @@ func (d *turns) started(r *record) {
 	d.Status(r.id(), "task_started").SetAttr("context_window", r.p.Get("model_context_window").Digits())
 }
 
-// stopped is the finish reason of a turn that was not interrupted.
-const stopped = "stop"
-
 // ended decodes task_complete and turn_aborted, which end a turn.
 func (d *turns) ended(r *record, typ, reason string) {
 	if last := r.p.Get("last_agent_message"); d.texts.has(fingerprint('a', last)) {
@@ -100,15 +95,11 @@ func (d *turns) ended(r *record, typ, reason string) {
 		return
 	}
 	d.Stopped = key
-	m := d.AddTo(run, msg.Stop, "stop:"+key)
-	m.Hidden, m.FinishReason, m.Signal = true, reason, msg.RunEnd
-	if fault := r.p.Get("error"); fault.Exists() {
-		m.IsError, m.FinishReason, m.Hidden = true, "error", false
-		m.Content = fault.Get("message").Text()
-		m.Tool.ErrorType = errorInfo(fault.Get("codex_error_info"))
-	} else {
-		m.IsError = reason != stopped
+	fault := r.p.Get("error")
+	if fault.Exists() {
+		reason = codex.Failed
 	}
+	m := d.Stop(run, key, reason, fault)
 	conversation.AttrsAs(m, r.p, jsonv.Value.Digits, "duration_ms", "time_to_first_token_ms")
 	if other {
 		return
@@ -117,19 +108,6 @@ func (d *turns) ended(r *record, typ, reason string) {
 	if !d.Child {
 		d.Run = ""
 	}
-}
-
-// errorInfo is the class of an error: a string, or an object of one member.
-//
-//	"usage_limit_exceeded"
-//	{"http_connection_failed": {"http_status_code": 502}}
-func errorInfo(v jsonv.Value) string {
-	for name := range v.Members() {
-		if s := name.String(); len(s) <= ident.Max {
-			return s
-		}
-	}
-	return ident.Of(v)
 }
 
 // compacted decodes the replacement of the context by a summary. The items of the new
@@ -223,9 +201,7 @@ func (d *turns) tokens(r *record) {
 	default:
 		p = nil // a request of the CLI's own, to compact the context
 	}
-	m := d.AddTo(run, msg.Usage, "usage:"+key)
-	m.Hidden, m.Model, m.Provider = true, d.Model, d.Provider
-	m.Usage = openai.Tokens(last, msg.TranscriptFinal)
+	m := d.Usage(run, key, last, msg.TranscriptFinal)
 	if p != nil {
 		p.Counted = true
 		m.ResponseID, m.ParentKey = p.ID, p.Last
@@ -242,9 +218,7 @@ func (d *turns) counted(r *record) {
 		return
 	}
 	d.wake(r)
-	m := d.Add(msg.Usage, "usage:"+r.id())
-	m.Hidden, m.Model, m.Provider = true, d.Model, d.Provider
-	m.Usage = openai.Tokens(c, msg.TranscriptFinal)
+	d.Usage(d.Run, r.id(), c, msg.TranscriptFinal)
 }
 
 // limits adds the used part of the account's allowance.

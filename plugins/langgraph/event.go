@@ -266,10 +266,7 @@ func (d *stream) messages(g *graph, v jsonv.Value) bool {
 func (d *stream) debug(path, typ string, p jsonv.Value) {
 	id, name := ident.Of(p.Get("id")), ident.Of(p.Get("name"))
 	g := d.graph(path, id+name)
-	step := p.Get("step")
-	if !step.Exists() {
-		step = p.Path("metadata", "step")
-	}
+	step := jsonv.Or(p.Get("step"), p.Path("metadata", "step"))
 	m := d.status(g, typ+":"+msg.HashKey(g.ID, id, name, step.Digits(), string(p.Path("config", "configurable", "checkpoint_id").Peek())), typ)
 	m.SetAttr("node", name)
 	m.SetAttr("step", step.Digits())

@@ -105,10 +105,7 @@ func placeholder(text []byte, sub string) bool {
 // task decodes a notice about a sub-agent: it started, works, has an answer.
 func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	f := r.fields
-	id, of, status := f.Get("task_id"), f.Get("tool_use_id"), f.Get("status")
-	if !status.Exists() {
-		status = f.Path("patch", "status")
-	}
+	id, of, status := f.Get("task_id"), f.Get("tool_use_id"), jsonv.Or(f.Get("status"), f.Path("patch", "status"))
 	c := r.s.Calls.Get(string(of.Chars()))
 	if c != nil {
 		known(of)

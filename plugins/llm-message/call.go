@@ -190,10 +190,7 @@ func (c *call) result(e *event, same uint64) {
 	}
 	status, result := e.meta.Get("status"), e.content
 	if result.Is(jsonv.Object) { // as the documents have it
-		result = e.content.Get("result")
-		if !status.Exists() {
-			status = e.content.Get("status")
-		}
+		result, status = e.content.Get("result"), jsonv.Or(status, e.content.Get("status"))
 	}
 	text, r := result.Text(), &c.Result
 	if status.In("failed", "error") {

@@ -127,10 +127,7 @@ func (l *phases) plan(e *event, action string) {
 	case "completed":
 		p := l.end(e, tool, task)
 		p.statistics(e, e.content.Get("statistics"))
-		summary := e.content.Get("plan_summary")
-		if !summary.Exists() {
-			summary = e.meta.Get("plan_summary")
-		}
+		summary := jsonv.Or(e.content.Get("plan_summary"), e.meta.Get("plan_summary"))
 		p.finish(e, to, summary.Text(), "stop")
 		m, tasks := e.add(msg.Plan, e.key()), e.content.Get("tasks")
 		m.Content = tasks.JSON()

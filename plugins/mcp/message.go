@@ -21,9 +21,10 @@ func (d *connection) message(root jsonv.Value) {
 	if d.m.Lost != "" {
 		d.status(nil, "lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
 	}
+	key, typ, isNote := d.m.Note(d.At)
 	switch {
-	case d.m.Beside != "" || d.m.Is(jsonv.String): // no message
-		d.status(nil, "beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.At.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
+	case isNote:
+		d.status(nil, key, typ).Content = d.m.Value.Text()
 	case method != "":
 		d.names(p.Path("_meta", "io.modelcontextprotocol/clientInfo"))
 		d.request(method, p)

@@ -41,7 +41,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   7,
+			Revision:   8,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
@@ -61,7 +61,6 @@ const (
 	maxMessages = 256
 	maxWaits    = 64
 	maxSeen     = 4096
-	shortID     = 12 // bytes; ids of fewer are unique in their message only
 )
 
 // stream decodes one stream, which may have several sessions.
@@ -152,79 +151,62 @@ func (d *stream) Flush() {
 
 // record decodes a record by its shape; false if it has none that is known.
 func (d *stream) record(v jsonv.Value) bool {
-	if p := v.Get("payload"); p.Is(jsonv.Object) { // of all directories
-		v = p
-	}
+	v = jsonv.Or(v.Get("payload"), v) // of all directories
 	d.At = conversation.TimeOf(v.Get("timestamp"))
-	info, part := v.Get("info"), v.Get("part")
-	switch {
-	case d.row.Is(jsonv.Object):
-		return d.inTable(ident.Of(v.Get("table")), d.row.Get("data"))
-	case info.Is(jsonv.Object) && v.Get("messages").Is(jsonv.Array): // export
-		d.session(info)
-		for m := range v.Get("messages").Elems() {
-			d.whole(m)
-		}
-	case info.Get("role").Exists():
-		d.whole(v)
-	case v.Get("type").Equal("sync"):
+	switch typ := v.Get("type"); {
+	case typ.Equal("sync"):
 		v.MarkRead() // a copy
 	case v.First("properties", "data").Is(jsonv.Object):
-		return d.event(ident.Of(v.Get("type")), v)
-	case part.Get("messageID").Exists(): // run --format json
-		v.Get("type").In("step_start", "tool_use", "text", "reasoning", "step_finish")
-		v.Get("sessionID").Equal(ident.Peek(part.Get("sessionID")))
-		return d.part(part)
-	case v.Get("type").Equal("error") && v.Get("sessionID").Exists():
+		return d.event(ident.Of(typ), v)
+	case typ.Equal("error") && v.Get("sessionID").Exists():
 		d.failed(d.find(ident.Of(v.Get("sessionID"))), v.Get("error"))
-	case v.Get("messageID").Exists():
-		return d.part(v)
-	case v.Get("role").In("user", "assistant") && v.Get("sessionID").Exists():
-		d.end(d.message(v), v)
-	case v.Get("id").HasPrefix("ses_"):
-		d.session(v)
+	default:
+		v.Get("sessionID").Equal(ident.Peek(v.Path("part", "sessionID")))
+		return d.entity(v)
+	}
+	return true
+}
+
+// entity decodes a session, a message or a part, as each form has it:
+//
+//	{info, messages: [{info, parts}]}          an export
+//	{info} | {part}                            an event, and a line of run --format json
+//	{…}                                        a file of the storage
+//	{table, row: {…} | {id, data: {…}, …}}     a row, whose data has all but the ids
+func (d *stream) entity(v jsonv.Value) bool {
+	v = jsonv.Or(d.row.Get("data"), d.row, v)
+	info, part := jsonv.Or(v.Get("info"), v), jsonv.Or(v.Get("part"), v)
+	switch {
+	case jsonv.Or(part.Get("messageID"), d.row.Get("message_id")).Exists():
+		return d.part(part)
+	case info.Get("role").Exists() && (info != v || jsonv.Or(info.Get("sessionID"), d.row.Get("session_id")).Exists()):
+		d.whole(info, v.Get("parts"))
+	case info.Get("id").HasPrefix("ses_"), info != v && v.Get("messages").Is(jsonv.Array):
+		d.session(info)
+		for m := range v.Get("messages").Elems() {
+			d.whole(m.Get("info"), m.Get("parts"))
+		}
 	default:
 		return false
 	}
 	return true
 }
 
-// inTable decodes a row of the database: of a session, or of a message or a part, which is the JSON in data without its ids.
-func (d *stream) inTable(table string, data jsonv.Value) bool {
-	if table == "session" && d.row.Get("id").Is(jsonv.String) {
-		d.session(d.row)
-		return true
-	}
-	if table != "message" && table != "part" || !data.Is(jsonv.Object) {
-		return false
-	}
-	d.find(ident.Of(d.row.Get("session_id")))
-	if table == "part" {
-		return d.part(data)
-	}
-	had := d.known(ident.Peek(d.row.Get("id"))) != nil
-	if rec := d.message(data); had || data.Get("error").Exists() { // else its parts are to come
-		d.end(rec, data)
-	}
-	return true
-}
+// unknown keeps a value that the decoder does not understand. Its time is not that of what came before it.
+func (d *stream) unknown(typ string, v jsonv.Value) { conversation.Time{}.Set(d.Unknown(typ, v)) }
 
-// unknown keeps a value that the decoder does not understand.
-func (d *stream) unknown(typ string, v jsonv.Value) {
-	m := d.Out.Unknown(cmp.Or(typ, "none"), v.Raw())
-	m.Key = "unknown:" + msg.HashKey(string(v.Peek()))
-	m.Session, _ = d.In()
-}
-
-// whole decodes {info, parts}.
-func (d *stream) whole(v jsonv.Value) {
-	rec := d.message(v.Get("info"))
-	for p := range v.Get("parts").Elems() {
+// whole decodes a message with its parts. Those of a row follow it, in rows of their own.
+func (d *stream) whole(info, parts jsonv.Value) {
+	before := d.known(ident.Peek(d.row.Get("id")))
+	rec := d.message(info)
+	for p := range parts.Elems() {
 		if !d.part(p) {
 			d.unknown(ident.Peek(p.Get("type")), p)
 		}
 	}
-	d.end(rec, v.Get("info"))
+	if !d.row.Exists() || before != nil || info.Get("error").Exists() {
+		d.end(rec, info)
+	}
 }
 
 // id reads an id of a message or a part: its member, or the column of its row.
@@ -241,6 +223,13 @@ func (d *stream) find(id string) *session {
 // known returns a message that is remembered, or nil.
 func (d *state) known(id string) *message {
 	return bounded.Find(d.Messages, func(m *message) bool { return m.ID == id })
+}
+
+// remember keeps a message, which is of the time at which it was seen first unless its record has another.
+func (d *stream) remember(m message) *message {
+	m.Response = conversation.Response{ID: m.ID, At: d.At}
+	d.Messages = bounded.Push(d.Messages, &m, maxMessages)
+	return &m
 }
 
 // add adds a message to the run of that id, or to none.
@@ -263,6 +252,16 @@ func (d *stream) beside(rec *message, key, typ string, signal msg.Signal) *msg.M
 	m := record.Hide(d.partOf(rec, msg.Status, key), typ)
 	m.Role = msg.NoRole
 	record.Signal(m, signal)
+	return m
+}
+
+// begin adds the beginning of a response to the user message of that id.
+func (d *stream) begin(rec *message, user string, model, provider jsonv.Value) *msg.Message {
+	s := d.find(rec.Session)
+	s.Agent, s.Last = rec.Agent, rec.ID
+	rec.Response.Model, rec.Response.Provider = ident.Of(model), ident.Of(provider)
+	m := d.beside(rec, "message:"+rec.ID, "response", msg.ModelStart)
+	m.ParentKey = "message:" + user
 	return m
 }
 

@@ -26,11 +26,9 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), info.Get("id")))
 	s.Whole = s.Whole || strings.HasPrefix(typ, "message.")
 	switch typ {
-	case "message.updated":
-		d.end(d.message(info), info)
-	case "message.part.updated":
+	case "message.updated", "message.part.updated":
 		p.Get("delta").MarkRead() // the part has it
-		return d.part(part)
+		return d.entity(p)
 	case "message.part.delta":
 		id, rec := ident.Of(p.Get("partID")), d.messageOf(p, "")
 		if id == "" || !p.Get("field").Equal("text") || d.Seen.Has(id) {
@@ -42,17 +40,14 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		m := d.status(s, "", typ+":"+msg.HashKey(string(p.First("partID", "messageID").Peek()), string(p.Get("name").Peek())), typ)
 		conversation.Attrs(m, p, "name", "arguments", "messageID", "partID")
 	case "session.created", "session.updated", "session.deleted":
-		if !info.Exists() { // from version 2 on
-			info = p
-		}
-		d.session(info)
+		d.session(jsonv.Or(info, p)) // the latter from version 2 on
 	case "session.idle", "session.status":
 		switch {
 		case status.Get("type").Equal("retry"):
 			m := d.status(s, s.Run.Going(), "retry:"+msg.HashKey(s.ID, s.Last, status.Get("attempt").Digits(), string(status.Get("message").Peek())), "retry")
 			m.Content, m.ResponseID, m.Signal = status.Get("message").Text(), s.Last, msg.Retry
 			m.SetAttr("attempt", status.Get("attempt").Digits())
-		case !status.Get("type").Equal("busy") && s.Run.Active(): // idle
+		case !status.Get("type").Equal("busy"): // idle
 			d.stop(s, "stop")
 		}
 	case "session.error":
@@ -66,15 +61,14 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		m := d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek())))
 		m.Content = p.Get("todos").JSON()
 	default:
-		group, _, _ := strings.Cut(typ, ".")
-		if strings.HasPrefix(typ, "session.next.") || group == "session" && v.Path("data", "sessionID").Exists() {
-			steps{calls{d}}.next(s, typ, v, p)
-			return true
-		}
-		if !slices.Contains(aside, group) {
+		switch group, _, _ := strings.Cut(typ, "."); {
+		case strings.HasPrefix(typ, "session.next."), group == "session" && v.Path("data", "sessionID").Exists():
+			steps{d}.next(s, typ, v, p)
+		case slices.Contains(aside, group):
+			p.MarkRead()
+		default:
 			return false
 		}
-		p.MarkRead()
 	}
 	return true
 }
@@ -105,10 +99,9 @@ func (d *stream) session(v jsonv.Value) {
 
 // turn begins the run of a user message, unless it continues the one that is going on.
 func (s *session) turn(user string, continues bool) string {
-	switch {
-	case s.Parent != "", s.User == user && s.Run.ID != "", continues && s.Run.Active():
+	if s.User == user && s.Run.ID != "" || continues && s.Run.Active() {
 		s.Run.Ended = false
-	default:
+	} else {
 		s.Run.Begin(user)
 	}
 	s.User = user
@@ -120,36 +113,31 @@ func (s *session) turn(user string, continues bool) string {
 func (d *stream) message(v jsonv.Value) *message {
 	id, s := d.id(v, "id", "id"), d.find(d.id(v, "sessionID", "session_id"))
 	rec := d.known(id)
-	if rec != nil && rec.Ended {
+	switch {
+	case rec == nil:
+		rec = d.remember(message{ID: id, Session: s.ID, User: v.Get("role").Equal("user")})
+	case rec.Ended:
 		v.MarkRead()
 		return nil
-	}
-	if rec == nil {
-		rec = &message{ID: id, Session: s.ID, User: v.Get("role").Equal("user")}
-		d.Messages = bounded.Push(d.Messages, rec, maxMessages)
 	}
 	rec.Summary, rec.Done = rec.Summary || v.Get("summary").Is(jsonv.True), v.Path("time", "completed").Exists()
 	if !d.Seen.Add("message:"+id, maxSeen) {
 		v.Skip("role", "parentID", "modelID", "providerID", "mode", "agent", "variant", "path", "model", "system", "tools") // as before
 		return rec
 	}
-	v.Get("role").In("user", "assistant")
 	d.At = conversation.TimeOf(v.Path("time", "created"))
 	rec.Agent, rec.Response = ident.Peek(v.First("agent", "mode")), conversation.Response{ID: id, At: d.At}
 	var m *msg.Message
 	if rec.User {
 		m = d.status(s, "", "message:"+id, "prompt")
 	} else {
-		s.Agent, s.Last = rec.Agent, id
-		rec.Response.Model, rec.Response.Provider = ident.Of(v.Get("modelID")), ident.Of(v.Get("providerID"))
 		parent := ident.Of(v.Get("parentID"))
 		if rec.Run == "" && d.single && d.known(parent) == nil && s.Run.ID == "" {
-			rec.Run = cmp.Or(s.Run.ID, parent) // of the storage: the user message is in another file
+			rec.Run = parent // of the storage: the user message is in another file
 		} else if rec.Run == "" {
 			rec.Run = s.turn(cmp.Or(parent, id), false)
 		}
-		m = d.beside(rec, "message:"+id, "response", msg.ModelStart)
-		m.ParentKey = "message:" + parent
+		m = d.begin(rec, parent, v.Get("modelID"), v.Get("providerID"))
 	}
 	m.Content = v.Get("system").Text()
 	conversation.Attrs(m, v, "agent", "mode", "variant")
@@ -162,20 +150,17 @@ func (d *stream) message(v jsonv.Value) *message {
 // end decodes the end of a response: its tokens, where no step has them, its error, and that of
 // the run.
 func (d *stream) end(rec *message, v jsonv.Value) {
-	fault, finish := v.Get("error"), v.Get("finish").PeekStr()
-	v.Get("finish").In("stop", "tool-calls", "length", "content-filter", "error", "other", "unknown")
+	fault := v.Get("error")
 	if rec == nil || rec.User || !rec.Done && !fault.Exists() {
 		return
 	}
 	rec.Ended = true
 	d.At = conversation.TimeOf(v.Path("time", "completed")).Or(d.At)
-	if rec.Steps == 0 {
-		d.tokens(rec, counts(v.Get("tokens")), msg.Summary, finish)
+	finish := v.Get("finish").PeekStr()
+	if c := counts(v.Get("tokens"), false); rec.Steps == 0 && c != (conversation.Counts{}) {
+		d.tokens(rec, c, msg.Summary, finish)
 	}
-	if fault.Exists() {
-		finish = d.failed(d.find(rec.Session), fault)
-	}
-	d.finished(rec, cmp.Or(finish, "interrupted"))
+	d.finished(rec, cmp.Or(d.failed(d.find(rec.Session), fault), finish, "interrupted"))
 }
 
 // finished ends the run of a response that ends a turn.
@@ -186,18 +171,20 @@ func (d *stream) finished(rec *message, finish string) {
 	}
 }
 
-// stop ends the run of a session.
+// stop ends the run of a session that goes on.
 func (d *stream) stop(s *session, reason string) {
-	s.Run.Finish(d.add(s, s.Run.ID, msg.Stop, "stop:"+cmp.Or(s.Last, s.Run.ID)), reason, reason == "error" || reason == "interrupted")
+	if s.Run.Active() {
+		s.Run.Finish(d.add(s, s.Run.ID, msg.Stop, "stop:"+cmp.Or(s.Last, s.Run.ID)), reason, reason == "error" || reason == "interrupted")
+	}
 }
 
 // failed decodes an error once, which an event, a message, a step and an execution have: {name, data: {message}}, in the newer family
-// {type, message}. It returns the reason for which the work ends.
+// {type, message}. It returns the reason for which the work ends; none where there is no error.
 func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
-	typ, text := ident.Of(v.First("name", "type")), v.Path("data", "message")
-	if !text.Exists() {
-		text = v.Get("message")
+	if !v.Exists() {
+		return ""
 	}
+	typ, text := ident.Of(v.First("name", "type")), jsonv.Or(v.Path("data", "message"), v.Get("message"))
 	reason = "error"
 	if typ == aborted || typ == "MessageAbortedError" {
 		reason = "interrupted"
@@ -221,18 +208,15 @@ func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
 func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 	id := ident.First(p.Get("requestID"), p.Get("permissionID"), p.Get("id"))
-	w, key, signal := wait{ID: id, Run: s.Run.Going()}, "wait:", msg.WaitStart
-	tool := p.First("tool", "source")
-	if !tool.Exists() {
-		tool = p // of an early version
-	}
-	if end := p.First("requestID", "permissionID"); end.Exists() {
+	tool := jsonv.Or(p.First("tool", "source"), p) // the last of an early version
+	w := wait{ID: id, Run: s.Run.Going(), Call: unique(ident.Of(tool.Get("messageID")), tool.Get("callID"))}
+	key, signal := "wait:", msg.WaitStart
+	if p.First("requestID", "permissionID").Exists() {
 		key, signal = "waited:", msg.WaitEnd
 		if before, ok := bounded.Take(&d.Waits, func(w wait) bool { return w.ID == id }); ok {
 			w = before
 		}
 	} else {
-		w.Call = unique(ident.Of(tool.Get("messageID")), tool.Get("callID"))
 		d.Waits = bounded.Push(d.Waits, w, maxWaits)
 	}
 	if !d.Seen.Add(key+id, maxSeen) {

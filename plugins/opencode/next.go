@@ -20,11 +20,12 @@ const aborted = "aborted"
 // held is a prompt that waits until the run before it is over.
 type held struct{ ID, Text string }
 
-// steps decodes the newer family of events, which has a step of the work where the older one has the whole message or part.
-type steps struct{ calls }
+// steps decodes the events of the newer family.
+type steps struct{ *stream }
 
-// next decodes an event of the newer family: session.next.* of version 1, and from version 2 on session.* with data in the place of
-// properties, except those that the older family has too. In a session that has both families it is a copy.
+// next decodes an event of the newer family, which has a step of the work where the older one has the whole message or part:
+// session.next.* of version 1, and from version 2 on session.* with data in the place of properties, except those that the older
+// family has too. In a session that has both families it is a copy.
 func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 	if s.Whole {
 		v.MarkRead()
@@ -38,17 +39,21 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 	group, action, _ := strings.Cut(name, ".")
 	switch {
 	case group == "step", group == "text", group == "reasoning", group == "tool":
-		message := cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last)
+		response := cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last)
 		if action == "started" && group == "step" && !e.Get("assistantMessageID").Exists() {
-			message = "msg_" + strings.TrimPrefix(id, "evt_")
+			response = "msg_" + strings.TrimPrefix(id, "evt_")
 		}
-		rec := d.answer(s, message)
+		rec := d.known(response)
+		if rec == nil {
+			rec = d.remember(message{ID: response, Session: s.ID, Run: s.turn(cmp.Or(s.User, response), false)})
+			s.Last = response
+		}
 		rec.Response.At = d.At.Or(rec.Response.At)
 		switch group {
 		case "step":
 			d.step(s, rec, action, id, e)
 		case "tool":
-			d.act(rec, action, e)
+			calls{d.stream}.inEvent(rec, action, e)
 		default:
 			d.text(rec, group, action, e)
 		}
@@ -59,8 +64,9 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		if h, ok := bounded.Take(&s.Held, func(h held) bool { return h.ID == input }); ok {
 			d.begins(s, h.ID, false).Content = msg.Plain(h.Text)
 		}
-	case group == "execution" && action != "started":
-		d.executed(s, action, e)
+	case group == "execution" && action != "started": // it ends
+		d.failed(s, e.Get("error"))
+		d.stop(s, cmp.Or(reasons[action], "stop"))
 	case name == "retried", name == "retry.scheduled":
 		m := d.status(s, s.Run.Going(), "retry:"+id, "retry")
 		m.Content, m.ResponseID, m.Signal = e.Path("error", "message").Text(), cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), msg.Retry
@@ -75,40 +81,23 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 	}
 }
 
-// answer returns the response of that id.
-func (d steps) answer(s *session, id string) *message {
-	if rec := d.known(id); rec != nil {
-		return rec
-	}
-	rec := &message{ID: id, Session: s.ID, Run: s.turn(cmp.Or(s.User, id), false), Response: conversation.Response{ID: id, At: d.At}}
-	d.Messages = bounded.Push(d.Messages, rec, maxMessages)
-	s.Last = id
-	return rec
-}
-
 // admitted decodes a prompt. One that is queued behind a run which goes on begins its own run later.
 func (d steps) admitted(s *session, name, event string, e jsonv.Value) {
-	item, prompt, delivery := e.First("input", "item"), e.Get("prompt"), e.Get("delivery")
-	if item.Exists() {
-		prompt, delivery = item.First("data", "payload"), item.Get("delivery")
-	}
+	item := e.First("input", "item")
+	prompt, delivery := jsonv.Or(item.First("data", "payload"), e.Get("prompt")), jsonv.Or(item, e).Get("delivery")
 	id := cmp.Or(ident.First(e.Get("messageID"), e.Get("inputID"), e.Get("inboxID")), "msg_"+strings.TrimPrefix(event, "evt_"))
 	text := prompt.Get("text")
 	switch queued := delivery.In("queue") && s.Run.Active() && s.Parent == ""; {
 	case name == "synthetic", item.Get("type").Equal("synthetic"):
-		if !text.Exists() {
-			text = e.Get("text")
-		}
 		if d.Seen.Add(id, maxSeen) {
 			rec := &message{ID: id, Session: s.ID, User: true, Run: s.turn(cmp.Or(s.User, id), true)}
-			d.injected(rec, id, text)
+			d.injected(rec, id, jsonv.Or(text, e.Get("text")))
 		}
 	case d.Seen.Has(id):
 		e.MarkRead()
 	case queued && name != "prompted" && len(text.Peek()) <= maxQueued:
 		s.Held = bounded.Push(s.Held, held{id, text.Str()}, maxHeld)
 	default:
-		delivery.In("steer")
 		bounded.Take(&s.Held, func(h held) bool { return h.ID == id })
 		m := d.begins(s, id, !queued)
 		m.Content = text.Text()
@@ -124,39 +113,22 @@ func (d steps) begins(s *session, id string, steers bool) *msg.Message {
 	return d.prompt(&message{ID: id, Session: s.ID, User: true, Run: s.turn(id, steers)}, id)
 }
 
-// executed decodes the end of the work on a prompt.
-func (d steps) executed(s *session, action string, e jsonv.Value) {
-	reason := map[string]string{"failed": "error", "interrupted": "interrupted"}[action]
-	if fault := e.Get("error"); fault.Is(jsonv.Object) {
-		d.failed(s, fault)
-	}
-	if e.Get("reason").In("user", "shutdown", "superseded"); s.Run.Active() {
-		d.stop(s, cmp.Or(reason, "stop"))
-	}
-}
-
 // step decodes the beginning or the end of a response of the model.
 func (d steps) step(s *session, rec *message, action, event string, e jsonv.Value) {
 	switch action {
 	case "started":
 		rec.Done, rec.Ended, rec.Agent = false, false, ident.Of(e.Get("agent"))
-		s.Agent, s.Last = rec.Agent, rec.ID
-		rec.Response.Model, rec.Response.Provider = ident.Of(e.Path("model", "id")), ident.Of(e.Path("model", "providerID"))
-		m := d.beside(rec, "message:"+rec.ID, "response", msg.ModelStart)
-		m.ParentKey = "message:" + s.User
+		m := d.begin(rec, s.User, e.Path("model", "id"), e.Path("model", "providerID"))
 		conversation.Attrs(m, e, "agent", "snapshot")
 		conversation.Attrs(m, e.Get("model"), "variant")
 	case "ended", "failed":
 		finish := ident.Of(e.Get("finish"))
 		if t := e.Get("tokens"); t.Is(jsonv.Object) && d.Seen.Add("end:"+event, maxSeen) {
-			m := d.tokens(rec, apart(t), msg.Complete, finish)
+			m := d.tokens(rec, counts(t, true), msg.Complete, finish)
 			m.SetAttr("cost", e.Get("cost").Digits())
 			conversation.Attrs(m, e, "snapshot")
 		}
-		if fault := e.Get("error"); fault.Is(jsonv.Object) {
-			finish = d.failed(s, fault)
-		}
-		d.finished(rec, cmp.Or(finish, "stop"))
+		d.finished(rec, cmp.Or(d.failed(s, e.Get("error")), finish, "stop"))
 	default:
 		d.unknown("step."+action, d.Root)
 	}
@@ -183,33 +155,5 @@ func (d steps) text(rec *message, group, action string, e jsonv.Value) {
 	}
 }
 
-// act decodes a call: its arguments as they are written, its beginning, and its end.
-func (d steps) act(rec *message, action string, e jsonv.Value) {
-	id := unique(rec.ID, e.First("callID", "id"))
-	if id == "" {
-		d.unknown("tool."+action, d.Root)
-		return
-	}
-	c, extra := d.of(rec, id, e.First("tool", "name")), e.First("metadata", "structured")
-	switch input := e.Get("input"); action {
-	case "input.started":
-		d.called(rec, c, input, false).Tool.Arguments = msg.Plain("{}")
-	case "input.delta":
-		e.Get("delta").MarkRead() // the end has it
-	case "input.ended":
-		d.called(rec, c, input, false).Tool.Arguments = e.Get("text").Text()
-	case "called", "progress", "success", "failed":
-		if !c.Complete {
-			d.called(rec, c, input, true)
-		}
-		if c.Task {
-			d.link(rec, c, ident.Of(extra.First("sessionID", "sessionId")))
-		}
-		if action == "called" || action == "progress" {
-			e.Get("content").MarkRead() // the end has it
-			return
-		}
-		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
-		d.ended(rec, c, e)
-	}
-}
+// reasons are those of the end of a run, by how the work on a prompt ends.
+var reasons = map[string]string{"failed": "error", "interrupted": "interrupted"}

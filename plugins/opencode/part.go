@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -44,12 +43,13 @@ func (d *stream) part(v jsonv.Value) bool {
 			return true
 		}
 	case "tool":
-		calls{d}.tool(rec, id, v)
-		return true
+		if over := (calls{d}).inPart(rec, id, v); !over {
+			return true
+		}
 	case "step-start", "snapshot", "agent":
 		conversation.Attrs(d.beside(rec, id, typ, msg.NoSignal), v, "snapshot", "name")
 	case "step-finish":
-		m := d.tokens(rec, counts(v.Get("tokens")), msg.Complete, ident.Of(v.Get("reason")))
+		m := d.tokens(rec, counts(v.Get("tokens"), false), msg.Complete, ident.Of(v.Get("reason")))
 		m.SetAttr("part_id", id)
 		m.SetAttr("cost", v.Get("cost").Digits())
 		conversation.Attrs(m, v, "snapshot")
@@ -87,11 +87,12 @@ func (d *stream) part(v jsonv.Value) bool {
 func (d *stream) messageOf(v jsonv.Value, typ string) *message {
 	id := d.id(v, "messageID", "message_id")
 	if rec := d.known(id); rec != nil {
-		ident.Is(v.Get("sessionID"), rec.Session)
+		d.find(rec.Session)
+		ident.Is(jsonv.Or(v.Get("sessionID"), d.row.Get("session_id")), rec.Session)
 		return rec
 	}
 	s := d.find(d.id(v, "sessionID", "session_id"))
-	rec := &message{ID: id, Session: s.ID, Response: conversation.Response{ID: id}}
+	rec := message{ID: id, Session: s.ID}
 	rec.User = typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)
 	if !rec.User && !d.single { // a file of the storage has no run
 		s.Last = id
@@ -99,8 +100,7 @@ func (d *stream) messageOf(v jsonv.Value, typ string) *message {
 			rec.Run = s.turn(id, false)
 		}
 	}
-	d.Messages = bounded.Push(d.Messages, rec, maxMessages)
-	return rec
+	return d.remember(rec)
 }
 
 // prompt adds a part of a prompt.
@@ -116,13 +116,9 @@ func (d *stream) prompt(rec *message, id string) *msg.Message {
 
 // piece appends to a text of the model, which it begins if need be.
 func (d *state) piece(rec *message, kind msg.Kind, id string, text jsonv.Value) {
-	p := d.Parts.Part(id)
-	if p == nil {
-		if p = d.Parts.Open(id, kind); p != nil {
-			p.Key = rec.ID
-		}
+	if p := d.Parts.Piece(id, kind, text.Text(), conversation.MaxBytes); p != nil {
+		p.Key = rec.ID
 	}
-	d.Parts.Append(p, text.Text(), conversation.MaxBytes)
 }
 
 // said adds a text of the model that is complete. One without characters is hidden by its provider.
@@ -155,43 +151,62 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 // the calls of each response.
 func unique(message string, id jsonv.Value) string {
 	s := ident.Of(id)
-	if s != "" && (len(s) < shortID || strings.Contains(s, ":")) {
+	if strings.Contains(s, ":") {
 		return message + "/" + s
 	}
-	return s
-}
-
-// tool decodes a call in its state: pending, running, completed or error.
-func (d calls) tool(rec *message, id string, v jsonv.Value) {
-	state := v.Get("state")
-	status, input := state.Get("status"), state.Get("input")
-	c := d.of(rec, cmp.Or(unique(rec.ID, v.Get("callID")), id), v.Get("tool"))
-	d.At = conversation.TimeOf(state.Path("time", "start")).Or(d.At)
-	if !c.Complete {
-		m := d.called(rec, c, input, !status.Equal("pending"))
-		if raw := state.Get("raw"); !c.Complete && len(raw.Escaped()) > 0 {
-			m.Tool.Arguments = raw.Text()
-		}
-		m.SetAttr("part_id", id)
-	} else if c.Input == conversation.SumOf(input.Peek()) {
-		input.MarkRead()
-	}
-	d.link(rec, c, ident.Of(state.Path("metadata", "sessionId")))
-	if status.In("completed", "error") {
-		d.Seen.Add(id, maxSeen)
-		d.At = conversation.TimeOf(state.Path("time", "end")).Or(d.At)
-		d.ended(rec, c, state)
-	} else if c.Complete {
-		status.Equal("running")
-		state.Get("title").MarkRead()
-	}
+	return ident.Within(message, s)
 }
 
 // calls decodes the tool calls of responses.
 type calls struct{ *stream }
 
-// of returns the call of that id, which it adds if need be.
-func (d calls) of(rec *message, id string, tool jsonv.Value) *call {
+// inPart decodes a call in a part, and reports whether it is over.
+func (d calls) inPart(rec *message, id string, v jsonv.Value) (over bool) {
+	state, c := v.Get("state"), d.call(rec, cmp.Or(unique(rec.ID, v.Get("callID")), id), v.Get("tool"))
+	d.At = conversation.TimeOf(state.Path("time", "start")).Or(d.At)
+	return d.tool(rec, c, id, jsonv.Word(state.Get("status"), "pending", "running", "completed", "error"), state)
+}
+
+// states are those of a part, by the actions that lead to them.
+var states = map[string]string{
+	"input.started": "pending", "input.ended": "pending", "called": "running", "progress": "running", "success": "completed", "failed": "error",
+}
+
+// inEvent decodes a call in an event of the newer family: its arguments as they are written, its beginning, and its end.
+func (d calls) inEvent(rec *message, action string, e jsonv.Value) {
+	id := unique(rec.ID, e.First("callID", "id"))
+	if id == "" {
+		d.unknown("tool."+action, d.Root)
+		return
+	}
+	c := d.call(rec, id, e.First("tool", "name"))
+	if state := states[action]; state != "" {
+		d.tool(rec, c, "", state, e)
+	} else {
+		e.Get("delta").MarkRead() // the end has it
+	}
+}
+
+// tool decodes the state of a call, which a part has, or an event of the newer family that has no part: pending while its
+// arguments are written, running, completed or error, with which it is over.
+func (d calls) tool(rec *message, c *call, part, state string, v jsonv.Value) (over bool) {
+	extra := v.First("metadata", "structured")
+	d.called(rec, c, part, state == "pending", v.Get("input"), v.First("raw", "text"))
+	if c.Task || part != "" {
+		d.link(rec, c, ident.Of(extra.First("sessionId", "sessionID")))
+	}
+	if over = state == "completed" || state == "error"; over {
+		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
+		d.At = conversation.TimeOf(v.Path("time", "end")).Or(d.At)
+		d.ended(rec, c, v)
+	} else {
+		v.Skip("title", "content") // the end has them
+	}
+	return over
+}
+
+// call returns the call of that id, which it adds if need be.
+func (d calls) call(rec *message, id string, tool jsonv.Value) *call {
 	rec.Tools = true
 	c := d.Calls.Get(id)
 	if c == nil {
@@ -207,17 +222,29 @@ func (d calls) of(rec *message, id string, tool jsonv.Value) *call {
 	return c
 }
 
-// called adds a call, which is complete when its arguments are.
-func (d calls) called(rec *message, c *call, input jsonv.Value, complete bool) *msg.Message {
-	if c.Complete, c.Input = complete, conversation.SumOf(input.Peek()); c.Task {
+// called adds a call, unless its arguments are known. While they are written, they may be the beginning of JSON.
+func (d calls) called(rec *message, c *call, part string, writing bool, input, written jsonv.Value) {
+	sum := conversation.SumOf(input.Peek())
+	if c.Complete {
+		if c.Input == sum {
+			input.MarkRead()
+		}
+		return
+	}
+	if c.Complete, c.Input = !writing, sum; c.Task {
 		c.To, c.Async = ident.Of(input.First("subagent_type", "agent")), input.Get("background").Bool()
 	}
 	m := d.partOf(rec, msg.ToolCall, "call:"+c.ID)
-	if c.Called(m, input.JSON(), input.Get("prompt")); !complete {
+	c.Called(m, input.JSON(), input.Get("prompt"))
+	if m.SetAttr("part_id", part); writing {
 		m.Complete = msg.Partial
+		if len(written.Escaped()) > 0 {
+			m.Tool.Arguments = written.Text()
+		} else if !input.Exists() {
+			m.Tool.Arguments = msg.Plain("{}")
+		}
 	}
 	rec.Response.Last = m.Key
-	return m
 }
 
 // link emits the session in which the agent of a call works, once it is known.
@@ -268,10 +295,7 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 	if !fault.Exists() && !v.Get("status").Equal("error") {
 		return
 	}
-	text, typ := fault, fault.Get("type")
-	if t := fault.Get("message"); t.Exists() {
-		text = t
-	}
+	text, typ := jsonv.Or(fault.Get("message"), fault), fault.Get("type")
 	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), "tool_error"
 	switch {
 	case typ.Equal(aborted), v.Path("metadata", "interrupted").Bool(), text.Equal("Tool execution aborted"):
@@ -292,11 +316,7 @@ func file(v jsonv.Value) msg.Attachment {
 // tokens emits the tokens of a response, or of a step of it; those of a response yield to those
 // of its step.
 func (d *stream) tokens(rec *message, c conversation.Counts, complete msg.Completeness, reason string) *msg.Message {
-	r := rec.Response
-	if complete == msg.Summary && c == (conversation.Counts{}) {
-		return nil
-	}
-	n := rec.Steps
+	r, n := rec.Response, rec.Steps
 	r.ID = conversation.Ordinal(rec.ID, &n)
 	r.Run, r.At, r.Stop = rec.Run, d.At, reason
 	r.Count(c, msg.Provider)
@@ -308,21 +328,15 @@ func (d *stream) tokens(rec *message, c conversation.Counts, complete msg.Comple
 	return m
 }
 
-// apart reads tokens whose output excludes those of reasoning: {input, output, reasoning, cache: {read, write}}.
-func apart(v jsonv.Value) conversation.Counts {
-	reasoning := v.Get("reasoning").Uint()
-	return conversation.Counts{
-		Input: v.Get("input").Uint(), Output: v.Get("output").Uint() + reasoning, Reasoning: reasoning,
+// counts reads {total?, input, output, reasoning, cache: {read, write}}. Where the reasoning is not known to be apart from the
+// output, the total decides.
+func counts(v jsonv.Value, apart bool) conversation.Counts {
+	c := conversation.Counts{
+		Input: v.Get("input").Uint(), Output: v.Get("output").Uint(), Reasoning: v.Get("reasoning").Uint(),
 		CacheRead: v.Path("cache", "read").Uint(), CacheWrite: v.Path("cache", "write").Uint(),
 	}
-}
-
-// counts reads tokens whose total decides: {total?, input, output, reasoning, cache: {read, write}}.
-func counts(v jsonv.Value) conversation.Counts {
-	c := apart(v)
-	c.Output -= c.Reasoning
 	inside := c.Input + c.Output + c.CacheRead + c.CacheWrite
-	if total := v.Get("total").Uint(); c.Reasoning > c.Output || total >= inside+(c.Reasoning+1)/2 && c.Reasoning > 0 {
+	if total := v.Get("total").Uint(); apart || c.Reasoning > c.Output || total >= inside+(c.Reasoning+1)/2 && c.Reasoning > 0 {
 		c.Output += c.Reasoning
 	}
 	return c

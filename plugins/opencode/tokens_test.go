@@ -5,7 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/decoder/decodertest"
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -48,6 +50,32 @@ func TestTree(t *testing.T) {
 	} {
 		if d != "" {
 			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
+
+// TestOthersAreUnknown: what only looks like a message, a session, a part or a row is kept as it is, and is none.
+func TestOthersAreUnknown(t *testing.T) {
+	for _, in := range []string{
+		`{"role":"user","content":"a message of another format"}`,
+		`{"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[]}]}`,
+		`{"id":"prt_1","type":"text","text":"a part of no message"}`,
+		`{"type":"message.updated","properties":{"sessionID":"ses_1"}}`,
+		`{"type":"message.part.updated","properties":{"sessionID":"ses_1","part":{"type":"text","text":"of no message"}}}`,
+		`{"table":"message","row":{"id":"msg_1","session_id":"ses_1","data":"no JSON of a message"}}`,
+		`{"table":"todo","row":{"session_id":"ses_1","content":"count the hives"}}`,
+		`{"table":"session","row":"no row"}`,
+	} {
+		d, err := New().New(decoder.Stream{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out decoder.Output
+		if err := d.Decode(&frame.Frame{Data: []byte(in)}, &out); err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Messages) != 1 || out.Messages[0].Kind != msg.Unknown || out.Messages[0].Content.String() != in {
+			t.Errorf("%s: %+v", in, out.Messages)
 		}
 	}
 }

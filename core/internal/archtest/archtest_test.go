@@ -37,7 +37,7 @@ var may = map[string][]string{
 	"core/decoder":             {"core/msg", "core/frame"},
 	"core/proto":               {},
 	"core/sdk/jsonv":           {"core/msg"},
-	"core/sdk/jsonrpc":         {"core/frame", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv"},
+	"core/sdk/jsonrpc":         {"core/msg", "core/frame", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv"},
 	"core/sdk/bounded":         {},
 	"core/sdk/ident":           {"core/msg", "core/sdk/jsonv"},
 	"core/sdk/codex":           {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/record", "core/sdk/spawn"},

@@ -4,6 +4,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // Records of type system that both formats have. A transcript spells members in camelCase, a
@@ -44,10 +45,7 @@ func Retried(ln *Line, subtype string) {
 	if m.Content.IsZero() {
 		m.Content = fault.Text()
 	}
-	status := ln.Root.First("error_status", "status_code")
-	if !status.Exists() {
-		status = fault.Get("status")
-	}
+	status := jsonv.Or(ln.Root.First("error_status", "status_code"), fault.Get("status"))
 	m.SetAttr("request_id", ident.Of(fault.Get("requestID")))
 	m.SetAttr("error_type", ident.Of(fault.Path("error", "error", "type")))
 	m.SetAttr("status_code", anthropic.Number(status))

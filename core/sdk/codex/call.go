@@ -36,6 +36,14 @@ func (t *Thread) NewCall(id, name string) *Call {
 	return &Call{Call: conversation.Call{ID: id, Name: name}, Run: t.Run}
 }
 
+// OpenCall returns the open call of that id, or a new one of a tool that is not known.
+func (t *Thread) OpenCall(id string) *Call {
+	if c := t.Calls.GetOpen(id); c != nil {
+		return c
+	}
+	return t.NewCall(id, "")
+}
+
 // On makes the message that of the call itself.
 func (c *Call) On(m *msg.Message) {
 	m.Role = msg.RoleAssistant

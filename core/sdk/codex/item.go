@@ -32,6 +32,14 @@ func (it *Item) Known() bool {
 	return false
 }
 
+// Whole makes a message of the item partial unless the item is done.
+func (it *Item) Whole(m *msg.Message) *msg.Message {
+	if !it.Done {
+		m.Complete = msg.Partial
+	}
+	return m
+}
+
 // Item adds the messages of an item to the active run.
 func (t *Thread) Item(it Item) {
 	switch it.Type {
@@ -44,7 +52,7 @@ func (t *Thread) Item(it Item) {
 
 // text decodes an item that is a text of the model.
 //
-//	agent_message, plan  {text}
+//	agent_message, plan  {text, phase?}
 //	reasoning            {text | summary: ["…"], content: ["…"]}, which are empty when it is encrypted
 //	todo_list            {items: [{text, completed}]}
 func (t *Thread) text(it Item) {
@@ -57,11 +65,9 @@ func (t *Thread) text(it Item) {
 	case "todo_list":
 		kind, text = msg.Plan, todo(it.Get("items"))
 	}
-	m := t.Add(kind, it.ID)
+	m := it.Whole(t.Add(kind, it.ID))
 	m.Role, m.Content = msg.RoleAssistant, text
-	if !it.Done {
-		m.Complete = msg.Partial
-	}
+	SetIDs(m, it.Value, "phase")
 	if it.Type == "reasoning" && !it.Get("text").Exists() {
 		if m.Content = thoughts(it.Value); m.Content.IsZero() {
 			m.Hidden = true

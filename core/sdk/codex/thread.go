@@ -3,7 +3,8 @@
 // Framing: the transcripts of the CLI, the events of codex exec --json, the messages of
 // codex app-server. A framing reads its records; the common parts are here:
 //
-//   - Thread adds the messages of a thread, and keeps its State.
+//   - Thread adds the messages of a thread, the ends of its runs, its errors and its tokens among them, and keeps its
+//     State.
 //   - Call is a tool call without a result; the answer of an agent that a call began is
 //     the result of that call (Answer).
 //   - Item is an item of a thread, which has the same members in each framing, in other
@@ -18,6 +19,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
@@ -31,13 +33,23 @@ type State struct {
 	Name    string `json:",omitempty"` // of a sub-agent
 	Manual  bool   `json:",omitempty"` // a person began it, at a terminal or in an editor
 
-	Client msg.Client `json:",omitzero"`
+	Provider string     `json:",omitempty"` // of its model
+	Model    string     `json:",omitempty"`
+	Dir      string     `json:",omitempty"` // in which it works
+	Client   msg.Client `json:",omitzero"`
 
 	Run     string `json:",omitempty"` // the active one
 	Started string `json:",omitempty"` // the last run whose start was emitted
 
 	Total conversation.Counts       `json:",omitzero"` // tokens of the thread so far, as Codex counts them
 	Calls conversation.Calls[*Call] `json:",omitzero"` // without a result
+}
+
+// Below makes the thread that of a sub-agent, which has one run for all its turns. The session is that of its parent
+// unless the thread names one.
+func (s *State) Below(parent, session string) {
+	s.Parent, s.Child, s.Run = parent, true, s.ID
+	s.Session = cmp.Or(s.Session, session, parent)
 }
 
 // Thread adds the messages of a thread.
@@ -93,12 +105,59 @@ func (t *Thread) Prompt(key string) *msg.Message {
 	return m
 }
 
-// Asked puts the text of a prompt, with which a run begins in that directory, into m.
-func (t *Thread) Asked(m *msg.Message, dir string, text msg.Text) {
+// Asked puts the text of a prompt, with which a run begins, into m.
+func (t *Thread) Asked(m *msg.Message, text msg.Text) {
 	m.Content = text
 	if !t.Child && !t.Manual {
-		m.Delegation.CorrelationPrompt = spawn.Prompt(spawn.Codex, dir, text.String())
+		m.Delegation.CorrelationPrompt = spawn.Prompt(spawn.Codex, t.Dir, text.String())
 	}
+}
+
+// Fault adds an error: {message, codex_error_info}. One after which Codex tries again is a status.
+func (t *Thread) Fault(key string, v jsonv.Value, again bool) *msg.Message {
+	m := t.Add(msg.Error, key)
+	m.IsError = true
+	fault(m, v)
+	if again {
+		m.Kind, m.IsError, m.Hidden, m.Signal = msg.Status, false, true, msg.Retry
+	}
+	return m
+}
+
+// fault puts the text and the class of an error into m. The class is a string, or an object of one member:
+//
+//	"usage_limit_exceeded"
+//	{"http_connection_failed": {"http_status_code": 502}}
+func fault(m *msg.Message, v jsonv.Value) {
+	class := v.First("codex_error_info", "codexErrorInfo")
+	m.Content, m.Tool.ErrorType = v.Get("message").Text(), ident.Of(class)
+	for name := range class.Members() {
+		m.Tool.ErrorType = ident.Bounded(name.String())
+	}
+}
+
+// The reasons for which a run ends. Any other one interrupts it.
+const (
+	Stopped = "stop"
+	Failed  = "error"
+)
+
+// Stop adds the end of a run. If it failed, it has the error, and a user sees it.
+func (t *Thread) Stop(run, key, reason string, err jsonv.Value) *msg.Message {
+	m := t.AddTo(run, msg.Stop, "stop:"+key)
+	m.Signal, m.FinishReason = msg.RunEnd, reason
+	m.Hidden, m.IsError = reason != Failed, reason != Stopped
+	if reason == Failed {
+		fault(m, err)
+	}
+	return m
+}
+
+// Usage adds the tokens of a response, or of a turn, as Codex counts them.
+func (t *Thread) Usage(run, key string, c conversation.Counts, p msg.Provenance) *msg.Message {
+	m := t.AddTo(run, msg.Usage, "usage:"+key)
+	m.Hidden, m.Model, m.Provider, m.Usage = true, t.Model, t.Provider, openai.Tokens(c, p)
+	return m
 }
 
 // Status adds a message that is hidden from users.

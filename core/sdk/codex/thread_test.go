@@ -115,3 +115,46 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestEnds: an error has its text and its class, which may have members of its own, and only a run that failed shows its end.
+func TestEnds(t *testing.T) {
+	var doc jsonv.Doc
+	if err := doc.Parse([]byte(`{"message":"no route","codex_error_info":{"http_connection_failed":{"http_status_code":502}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	v := doc.Root()
+	var out decoder.Output
+	d := Thread{State: &State{ID: "t", Run: "r", Started: "r"}, Current: &record.Current{Out: &out}}
+	d.Fault("error:1", v, false)
+	d.Fault("error:2", v, true)
+	d.Stop("r", "1", Failed, v)
+	d.Stop("r", "2", Stopped, v)
+	d.Stop("r", "3", "interrupted", v)
+	var got []string
+	for _, m := range out.Messages {
+		got = append(got, fmt.Sprintf("%s %s %s hidden %t error %t %s %s %s", m.Key, m.Kind, m.Signal, m.Hidden, m.IsError, m.FinishReason, m.Content, m.Tool.ErrorType))
+	}
+	want := []string{
+		"error:1 error  hidden false error true  no route http_connection_failed",
+		"error:2 status retry hidden true error false  no route http_connection_failed",
+		"stop:1 stop run_end hidden false error true error no route http_connection_failed",
+		"stop:2 stop run_end hidden true error false stop  ",
+		"stop:3 stop run_end hidden true error true interrupted  ",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestBelow: a sub-agent has one run, and is in the session that it names, else in that of its parent, which may lead the tree.
+func TestBelow(t *testing.T) {
+	for want, s := range map[string]State{"own": {ID: "t", Session: "own"}, "tree": {ID: "t"}, "parent": {ID: "t"}} {
+		session := want
+		if want == "parent" {
+			session = ""
+		}
+		if s.Below("parent", session); s.Session != want || s.Run != "t" || s.Parent != "parent" || !s.Child {
+			t.Errorf("%+v, want session %s", s, want)
+		}
+	}
+}

@@ -318,6 +318,26 @@ func TestDeltasAreBounded(t *testing.T) {
 	}
 }
 
+// TestPiecesMakeOnePart: the pieces of a name are one part in their order, which the first of them opens.
+func TestPiecesMakeOnePart(t *testing.T) {
+	var d Deltas
+	for _, s := range []string{"a1", "b1", "a2", "b2"} {
+		p := d.Piece(s[:1], msg.Reasoning, msg.Plain(s), MaxBytes)
+		if p != d.Part(s[:1]) || p.Kind != msg.Reasoning {
+			t.Errorf("%s is a piece of %+v", s, p)
+		}
+	}
+	if a, b := string(d.Part("a").Text), string(d.Part("b").Text); a != "a1a2" || b != "b1b2" || len(d.Parts) != 2 || d.Bytes != 8 {
+		t.Errorf("%d parts of %d bytes, %s and %s", len(d.Parts), d.Bytes, a, b)
+	}
+	for i := range MaxParts {
+		d.Piece(fmt.Sprint(i), msg.Assistant, msg.Plain("x"), MaxBytes)
+	}
+	if p := d.Piece("beyond", msg.Assistant, msg.Plain("x"), MaxBytes); p != nil || len(d.Parts) != MaxParts {
+		t.Errorf("%d parts, and %+v", len(d.Parts), p)
+	}
+}
+
 func TestParse(t *testing.T) {
 	for in, want := range map[string]string{`{}`: "", `[]`: msg.ReasonWrongType, `{`: msg.ReasonInvalidJSON, "{\"\xff\":1}": msg.ReasonInvalidUTF8} {
 		var doc jsonv.Doc

@@ -95,6 +95,16 @@ func (d *Deltas) Append(p *Part, piece msg.Text, limit int) {
 	d.Bytes += len(p.Text) - before
 }
 
+// Piece is Append for the part of that name, which it opens if need be and returns; nil when there are too many.
+func (d *Deltas) Piece(name string, kind msg.Kind, piece msg.Text, limit int) *Part {
+	p := d.Part(name)
+	if p == nil {
+		p = d.Open(name, kind)
+	}
+	d.Append(p, piece, limit)
+	return p
+}
+
 // Clear empties a part, whose text begins again.
 func (d *Deltas) Clear(p *Part) {
 	d.Bytes -= len(p.Text)

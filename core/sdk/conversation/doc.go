@@ -43,6 +43,7 @@
 //     (TestCallsAreBounded); a repeated call is one call (TestCallOnce); a result may
 //     precede its call (TestEarlyResult); calls without ids are matched to results by name and
 //     order (TestCallsWithoutIDs).
+//   - The pieces of a name are one part, which the first of them opens (TestPiecesMakeOnePart).
 //   - Parts keep at most MaxParts open parts and MaxBytes of text; a part that lost
 //     text is marked as cut (TestDeltasAreBounded).
 package conversation

@@ -8,9 +8,12 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -59,6 +62,15 @@ func Of(f *frame.Frame, root jsonv.Value) Message {
 		m.Beside = ident.Of(dir)
 	}
 	return m
+}
+
+// Note returns the key and the type of a record that is no message: a text, or one of the recorder. The same record
+// is the same note at its time only.
+func (m Message) Note(at conversation.Time) (key, typ string, ok bool) {
+	if m.Beside == "" && !m.Is(jsonv.String) {
+		return "", "", false
+	}
+	return "beside:" + msg.HashKey(m.Beside, string(m.Peek()), strconv.FormatInt(at.Nanos, 10)), cmp.Or(m.Beside, "text"), true
 }
 
 // Text parses a message that is a string, into a document of its own.

@@ -337,3 +337,35 @@ func TestEach(t *testing.T) {
 		}
 	}
 }
+
+// TestOr: the next value takes the place of one that is missing or null, and of no other.
+func TestOr(t *testing.T) {
+	var d Doc
+	if err := d.Parse([]byte(`{"null":null,"false":false,"empty":"","other":7}`)); err != nil {
+		t.Fatal(err)
+	}
+	other := d.Root().Get("other")
+	for name, want := range map[string]string{"null": "7", "missing": "7", "false": "false", "empty": `""`} {
+		if got := string(Or(d.Root().Get(name), other).Peek()); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestWord: a word that is known counts as read and allocates nothing; any other string is kept.
+func TestWord(t *testing.T) {
+	var d Doc
+	if err := d.Parse([]byte(`{"a":"content-filtered-by-them","b":"another word that nobody knows"}`)); err != nil {
+		t.Fatal(err)
+	}
+	var a, b string
+	if n := testing.AllocsPerRun(10, func() {
+		a = Word(d.Root().Get("a"), "stop", "content-filtered-by-them")
+		b = Word(d.Root().Get("b"), "stop", "content-filtered-by-them")
+	}); n != 0 || a != "content-filtered-by-them" || b != "" {
+		t.Errorf("%q and %q with %v allocations", a, b, n)
+	}
+	if rest := d.Unread(1, func([]string) bool { return false }); len(rest) != 1 || rest[0].Path[0] != "b" {
+		t.Errorf("unread: %v", rest)
+	}
+}

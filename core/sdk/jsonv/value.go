@@ -140,6 +140,16 @@ func (v Value) In(words ...string) bool {
 	return false
 }
 
+// Word is In that returns the string; "" if the value is none of them.
+func Word(v Value, words ...string) string {
+	for _, w := range words {
+		if v.Equal(w) {
+			return w
+		}
+	}
+	return ""
+}
+
 // equal is Equal of a value or a key, without the mark.
 func equal(v Value, s string) bool {
 	n := v.node()
@@ -261,6 +271,16 @@ func (v Value) First(keys ...string) Value {
 	for _, key := range keys {
 		if m := v.Get(key); m.Exists() {
 			return m
+		}
+	}
+	return Value{}
+}
+
+// Or returns the first of the values that is there and is not null; Missing when none is.
+func Or(values ...Value) Value {
+	for _, v := range values {
+		if v.Exists() {
+			return v
 		}
 	}
 	return Value{}
