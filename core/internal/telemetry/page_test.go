@@ -58,53 +58,47 @@ func TestPage(t *testing.T) {
 
 // touch gives every metric a value.
 func touch(m *Metrics) {
-	m.Bytes.WithLabelValues("quay", "decoded").Add(1234567)
-	m.Bytes.WithLabelValues("quay", "dropped").Add(3)
-	m.Frames.WithLabelValues("quay").Inc()
-	m.Messages.WithLabelValues("quay", "legion", "assistant").Inc()
-	m.Messages.WithLabelValues("harbour", "agno", "user").Add(2)
-	m.Unknown.WithLabelValues("legion", `a "type"\of`+"\nlines").Inc()
-	m.Problems.WithLabelValues("quay", "decode", "invalid_json").Inc()
-	m.Spans.WithLabelValues("legion", "chat", "ok").Inc()
-	m.Findings.WithLabelValues("legion", "repeat").Inc()
-	m.Verdicts.WithLabelValues("stuck").Inc()
-	m.Verdicts.WithLabelValues("stuck").Inc()
-	m.Verdicts.WithLabelValues("stuck").Dec()
-	m.VerdictsMade.WithLabelValues("legion", "stuck").Inc()
-	m.Responses.WithLabelValues("quay", "legion").Inc()
-	m.Buffered.WithLabelValues("quay", "legion").Inc()
-	m.FirstByte.WithLabelValues("quay", "legion").Observe(0.01)
-	m.FirstEvent.WithLabelValues("quay", "legion").Observe(0.02)
-	m.Gap.WithLabelValues("quay", "legion").Observe(3)
-	m.Stall.WithLabelValues("quay", "legion").Observe(1000)
-	m.DecoderRestarts.WithLabelValues("legion").Inc()
-	m.DecoderFailures.WithLabelValues("legion").Inc()
-	m.DecoderCircuit.WithLabelValues("legion").Set(1)
-	m.Redacted.WithLabelValues("aws_key").Inc()
-	m.Erased.WithLabelValues("quay").Inc()
-	m.SpoolBytes.WithLabelValues("clickhouse").Set(1 << 40)
-	m.SpoolLost.WithLabelValues("clickhouse").Inc()
-	m.Batches.WithLabelValues("clickhouse", "ok").Inc()
-	m.BatchSeconds.WithLabelValues("clickhouse").Observe(0.25)
-	m.Records.WithLabelValues("clickhouse").Add(2500)
-	m.ExporterLag.WithLabelValues("clickhouse").Set(1.5)
-	m.StoreBehind.WithLabelValues("clickhouse").Add(2)
-	m.Streams.WithLabelValues("quay").Inc()
+	m.Bytes.With("quay", "decoded").Add(1234567)
+	m.Bytes.With("quay", "dropped").Add(3)
+	m.Frames.With("quay").Inc()
+	m.Messages.With("quay", "legion", "assistant").Inc()
+	m.Messages.With("harbour", "agno", "user").Add(2)
+	m.Unknown.With("legion", `a "type"\of`+"\nlines").Inc()
+	m.Problems.With("quay", "decode", "invalid_json").Inc()
+	m.Spans.With("legion", "chat", "ok").Inc()
+	m.Findings.With("legion", "repeat").Inc()
+	m.Verdicts.With("stuck").Inc()
+	m.Verdicts.With("stuck").Inc()
+	m.Verdicts.With("stuck").Dec()
+	m.VerdictsMade.With("legion", "stuck").Inc()
+	m.Responses.With("quay", "legion").Inc()
+	m.Buffered.With("quay", "legion").Inc()
+	m.FirstByte.With("quay", "legion").Observe(0.01)
+	m.FirstEvent.With("quay", "legion").Observe(0.02)
+	m.Gap.With("quay", "legion").Observe(3)
+	m.Stall.With("quay", "legion").Observe(1000)
+	m.DecoderRestarts.With("legion").Inc()
+	m.DecoderFailures.With("legion").Inc()
+	m.DecoderCircuit.With("legion").Set(1)
+	m.Redacted.With("aws_key").Inc()
+	m.Erased.With("quay").Inc()
+	m.SpoolBytes.With("clickhouse").Set(1 << 40)
+	m.SpoolLost.With("clickhouse").Inc()
+	m.Batches.With("clickhouse", "ok").Inc()
+	m.BatchSeconds.With("clickhouse").Observe(0.25)
+	m.Records.With("clickhouse").Add(2500)
+	m.ExporterLag.With("clickhouse").Set(1.5)
+	m.StoreBehind.With("clickhouse").Add(2)
+	m.Streams.With("quay").Inc()
 	m.InFlight.Set(65536)
 	m.Commits.Add(2)
-	for name, help := range map[string]string{
-		"bytes": "Bytes of the journal on disk.", "pending_bytes": "Bytes that are not on disk yet.", "streams": "Recordings that are open.",
-		"failures": "Writes and syncs that failed.", "evicted_bytes": "Bytes of segments that were removed before everything in them was safe.",
-		"refused_bytes": "Bytes of frames that there was no room for.", "corrupt_bytes": "Damaged bytes that were skipped.",
-	} {
-		m.Watch("journal_"+name, help, nil, func() float64 { return 7 })
+	seven := func() int64 { return 7 }
+	for _, g := range []*Gauges{m.JournalBytes, m.JournalPending, m.JournalStreams, m.JournalFailures, m.JournalEvicted, m.JournalRefused, m.JournalCorrupt} {
+		g.With().Read(seven)
 	}
-	for name, help := range map[string]string{
-		"requests": "Requests that a tap passed on.", "recorded": "Requests whose response a tap recorded.",
-		"failed": "Requests for which the upstream gave no response.", "lost_bytes": "Bytes that a tap passed on and should have recorded, but did not.",
-	} {
-		m.Count("tap_"+name+"_total", help, map[string]string{"source": "quay"}, func() int64 { return 7 })
+	for _, c := range []*Counters{m.TapRequests, m.TapRecorded, m.TapFailed, m.TapLost} {
+		c.With("quay").Read(seven)
 	}
-	m.Count("sampled_spans_total", "Spans of decided conversations.", map[string]string{"exporter": "otlp", "fate": "kept"}, func() int64 { return 4 })
-	m.Watch("sample_held_spans", "Spans of undecided conversations.", map[string]string{"exporter": "otlp"}, func() float64 { return 5 })
+	m.Sampled.With("otlp", "kept").Read(func() int64 { return 4 })
+	m.SampleHeld.With("otlp").Read(func() int64 { return 5 })
 }
