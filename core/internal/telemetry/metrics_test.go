@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -74,6 +75,32 @@ func TestEverySourceIsCounted(t *testing.T) {
 	}
 	if got := series(t, m, "earshot_source_frames_total"); len(got) != n {
 		t.Errorf("%d series of %d sources", len(got), n)
+	}
+}
+
+// TestCountedWhileRead: components count, find their series and set functions while scrapes read.
+func TestCountedWhileRead(t *testing.T) {
+	m := New()
+	var counting sync.WaitGroup
+	for i := range 4 {
+		counting.Go(func() {
+			for n := range 500 {
+				m.Unknown.With("legion", fmt.Sprint(n%200)).Inc()
+				m.InFlight.Add(1)
+				m.Streams.With(fmt.Sprint(i)).Read(func() int64 { return int64(n) })
+			}
+		})
+	}
+	for range 20 {
+		series(t, m, "")
+	}
+	counting.Wait()
+	total := 0.0
+	for _, v := range series(t, m, "earshot_unknown_total") {
+		total += v
+	}
+	if total != 2000 || m.InFlight.value() != 2000 {
+		t.Errorf("%v counted, %v in flight", total, m.InFlight.value())
 	}
 }
 
