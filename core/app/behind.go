@@ -160,7 +160,7 @@ func (v *storedCheck) compare(ctx context.Context, other bool) error {
 			bytes[s.Source] += n
 		}
 	}
-	v.runner.metrics.StoreBehind.WithLabelValues(v.name).Add(float64(all))
+	v.runner.metrics.StoreBehind.With(v.name).Add(float64(all))
 	for _, source := range slices.Sorted(maps.Keys(streams)) {
 		detail := fmt.Sprintf("%s does not have the last %d bytes of %d streams that it had accepted: it was emptied, replaced or restored; earshot dlq retry, or backfill, reads again what the source still has",
 			v.name, bytes[source], streams[source])

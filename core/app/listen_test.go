@@ -47,7 +47,7 @@ func TestTapIsCounted(t *testing.T) {
 	}
 	r := &runner{metrics: telemetry.New()}
 	countTap(r.metrics, "t", listener)
-	families, err := r.metrics.Registry().Gather()
+	families, err := r.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

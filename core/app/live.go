@@ -56,7 +56,7 @@ func redactMessages(c *config.Source, r *redact.Redactor, salt string, m *teleme
 
 // countRedacted counts the finds of rules.
 func countRedacted(m *telemetry.Metrics) func(rule string, n int) {
-	return func(rule string, n int) { m.Redacted.WithLabelValues(rule).Add(float64(n)) }
+	return func(rule string, n int) { m.Redacted.With(rule).Add(int64(n)) }
 }
 
 // openJournal opens the journal when the first source wants it.
@@ -86,16 +86,16 @@ func (r *runner) openJournal() error {
 			r.Logger.Error("close journal", "error", err)
 		}
 	})
-	watch := func(name, help string, value func(journal.Stats) int64) {
-		r.metrics.Watch("journal_"+name, help, nil, func() float64 { return float64(value(j.Stats())) })
+	read := func(g *telemetry.Gauges, value func(journal.Stats) int64) {
+		g.With().Read(func() int64 { return value(j.Stats()) })
 	}
-	watch("bytes", "Bytes of the journal on disk.", func(s journal.Stats) int64 { return s.Bytes })
-	watch("pending_bytes", "Bytes that are not on disk yet.", func(s journal.Stats) int64 { return s.Pending })
-	watch("streams", "Recordings that are open.", func(s journal.Stats) int64 { return int64(s.Streams) })
-	watch("failures", "Writes and syncs that failed.", func(s journal.Stats) int64 { return s.Failures })
-	watch("evicted_bytes", "Bytes of segments that were removed before everything in them was safe.", func(s journal.Stats) int64 { return s.Evicted })
-	watch("refused_bytes", "Bytes of frames that there was no room for.", func(s journal.Stats) int64 { return s.Refused })
-	watch("corrupt_bytes", "Damaged bytes that were skipped.", func(s journal.Stats) int64 { return s.Corrupt })
+	read(r.metrics.JournalBytes, func(s journal.Stats) int64 { return s.Bytes })
+	read(r.metrics.JournalPending, func(s journal.Stats) int64 { return s.Pending })
+	read(r.metrics.JournalStreams, func(s journal.Stats) int64 { return int64(s.Streams) })
+	read(r.metrics.JournalFailures, func(s journal.Stats) int64 { return s.Failures })
+	read(r.metrics.JournalEvicted, func(s journal.Stats) int64 { return s.Evicted })
+	read(r.metrics.JournalRefused, func(s journal.Stats) int64 { return s.Refused })
+	read(r.metrics.JournalCorrupt, func(s journal.Stats) int64 { return s.Corrupt })
 	return nil
 }
 
@@ -165,13 +165,13 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 
 // countTap exports the counts of a tap as metrics.
 func countTap(m *telemetry.Metrics, source string, t *tap.Tap) {
-	count := func(name, help string, of func(tap.Counts) int64) {
-		m.Count("tap_"+name+"_total", help, map[string]string{"source": source}, func() int64 { return of(t.Counts()) })
+	read := func(c *telemetry.Counters, of func(tap.Counts) int64) {
+		c.With(source).Read(func() int64 { return of(t.Counts()) })
 	}
-	count("requests", "Requests that a tap passed on.", func(c tap.Counts) int64 { return c.Requests })
-	count("recorded", "Requests whose response a tap recorded.", func(c tap.Counts) int64 { return c.Recorded })
-	count("failed", "Requests for which the upstream gave no response.", func(c tap.Counts) int64 { return c.Failed })
-	count("lost_bytes", "Bytes that a tap passed on and should have recorded, but did not.", func(c tap.Counts) int64 { return c.Lost })
+	read(m.TapRequests, func(c tap.Counts) int64 { return c.Requests })
+	read(m.TapRecorded, func(c tap.Counts) int64 { return c.Recorded })
+	read(m.TapFailed, func(c tap.Counts) int64 { return c.Failed })
+	read(m.TapLost, func(c tap.Counts) int64 { return c.Lost })
 }
 
 // live is a listener together with the reader of its recordings.

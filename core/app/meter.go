@@ -27,7 +27,7 @@ func (r *runner) meter(ctx context.Context) (func(*export.Batch), error) {
 			return nil, err
 		}
 	}
-	m, err := meter.New(profile, r.metrics.Registry(), readers...)
+	m, err := meter.New(profile, r.metrics, readers...)
 	if err != nil {
 		return nil, err
 	}

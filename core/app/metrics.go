@@ -22,13 +22,9 @@ func countSampled(m *telemetry.Metrics, e Exporter) {
 	if !ok {
 		return
 	}
-	for fate, of := range map[string]func(export.Sampling) int64{
-		"kept":    func(n export.Sampling) int64 { return n.Kept },
-		"dropped": func(n export.Sampling) int64 { return n.Dropped },
-	} {
-		m.Count("sampled_spans_total", "Spans of decided conversations.", map[string]string{"exporter": e.Name, "fate": fate}, func() int64 { return of(s.Sampled()) })
-	}
-	m.Watch("sample_held_spans", "Spans of undecided conversations.", map[string]string{"exporter": e.Name}, func() float64 { return float64(s.Sampled().Held) })
+	m.Sampled.With(e.Name, "kept").Read(func() int64 { return s.Sampled().Kept })
+	m.Sampled.With(e.Name, "dropped").Read(func() int64 { return s.Sampled().Dropped })
+	m.SampleHeld.With(e.Name).Read(func() int64 { return int64(s.Sampled().Held) })
 }
 
 // listenMetrics opens telemetry.listen, before anything that takes long. The default is also

@@ -64,7 +64,7 @@ func (r *refusals) mirror(dataDir string) error {
 
 // lost counts the rows that the bounded local file evicted.
 func (r *refusals) lost(n int) {
-	r.metrics.DeadLettersLost.Add(float64(n))
+	r.metrics.DeadLettersLost.Add(int64(n))
 	r.logger.Warn("the oldest refused rows are gone from the local file; the table of dead letters has them", "rows", n)
 }
 

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -33,6 +32,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/meter"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 	"github.com/earshot-dev/earshot/exporters/otel"
@@ -409,7 +409,7 @@ func (r *registry) messages(t *testing.T, of string, attrs map[string]*commonpb.
 func measured(t *testing.T, p *semconv.Profile, batches []*export.Batch) []metricdata.Metrics {
 	t.Helper()
 	reader := sdk.NewManualReader()
-	m, err := meter.New(p, prometheus.NewRegistry(), reader)
+	m, err := meter.New(p, telemetry.New(), reader)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,14 +90,14 @@ var may = map[string][]string{
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/internal/plane", "core/sandbox"},
 	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec", "core/loopback", "core/sdk/jsonv"},
 	"core/internal/anomaly":    {},
-	"core/internal/assemble":   {"core/msg", "core/verdict", "core/internal/anomaly", "core/internal/assemble/link"},
+	"core/internal/assemble":   {"core/msg", "core/verdict", "core/sdk/jsonv", "core/internal/anomaly", "core/internal/assemble/link"},
 	"core/internal/checkpoint": {},
 	"core/internal/journal":    {"core/frame", "core/internal/source", "core/retry", "core/internal/segment"},
-	"core/internal/redact":     {"core/frame", "core/internal/source", "core/msg"},
+	"core/internal/redact":     {"core/frame", "core/internal/source", "core/msg", "core/sdk/jsonv"},
 	"core/replay":              {"core/frame", "core/internal/source", "core/retry"},
 	"core/internal/telemetry":  {},
 	"core/internal/livetail":   {"core/frame", "core/internal/source"},
-	"core/internal/meter":      {"core/msg", "core/export", "core/semconv", "core/sdk/bounded"},
+	"core/internal/meter":      {"core/msg", "core/export", "core/semconv", "core/sdk/bounded", "core/internal/telemetry"},
 	"core/internal/store":      {"core/loopback", "core/retry"},
 	"core/internal/deadletter": {"core/export", "core/msg"},
 	"core/internal/erasure":    {"core/export", "core/msg"},
@@ -240,6 +240,18 @@ func TestSDKStaysSmall(t *testing.T) {
 		}
 		if !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(p.ImportPath, a) }) {
 			t.Errorf("core/sdk now needs %s", p.ImportPath)
+		}
+	}
+}
+
+// There is one way to define a metric: OpenTelemetry's. One package translates them for Prometheus.
+func TestMetricsAreDefinedOneWay(t *testing.T) {
+	const one = module + "core/internal/telemetry"
+	for _, p := range list(t, "./...") {
+		for _, imp := range p.Imports {
+			if p.ImportPath != one && (strings.HasPrefix(imp, "github.com/prometheus/client_golang/") || imp == "go.opentelemetry.io/otel/exporters/prometheus") {
+				t.Errorf("%s imports %s: metrics are those of %s", p.ImportPath, imp, one)
+			}
 		}
 	}
 }

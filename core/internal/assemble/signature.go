@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // Limits of a signature: the caller decides how many arguments a tool is called with.
@@ -134,20 +135,11 @@ func scanValue(b []byte) (kind string, length int) {
 // stringLen is the length of the string that b begins with, quotes and all; 0 when it does
 // not end.
 func stringLen(b []byte) int {
-	for i := 1; ; {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
-			return 0
-		}
-		i += n + 1
-		slashes := 0
-		for b[i-2-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return i
-		}
+	end, closed := jsonv.StringEnd(b, 1)
+	if !closed {
+		return 0
 	}
+	return end + 1
 }
 
 // nestedLen is the length of the object or the array that b begins with; 0 when it does not

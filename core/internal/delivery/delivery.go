@@ -172,7 +172,7 @@ func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 			s.Logger.Warn("the end of the spool was cut: a batch that a crash interrupted, and that is decoded again", "exporter", t.Name, "bytes", n)
 		}
 		d.queues = append(d.queues, &queue{Target: t, spool: sp, behind: sp.Size() > 0, wake: make(chan struct{}, 1), changed: make(chan struct{})})
-		s.Metrics.SpoolBytes.WithLabelValues(t.Name).Set(float64(sp.Size()))
+		s.Metrics.SpoolBytes.With(t.Name).Set(float64(sp.Size()))
 	}
 	d.warnOrphans()
 	return d, nil
@@ -328,7 +328,7 @@ func (d *Delivery) commitInOrder(ctx context.Context) {
 		if d.retry(ctx, "checkpoint", func() error { return d.commit.Commit(deltas...) }) != nil {
 			return
 		}
-		d.settings.Metrics.Commits.Add(float64(len(group)))
+		d.settings.Metrics.Commits.Add(int64(len(group)))
 		for _, p := range group {
 			p.done()
 		}

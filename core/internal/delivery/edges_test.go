@@ -60,7 +60,7 @@ func TestRewrite(t *testing.T) {
 // figures are the values of the metrics, by name and labels.
 func figures(t *testing.T, m *telemetry.Metrics) map[string]float64 {
 	t.Helper()
-	families, err := m.Registry().Gather()
+	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

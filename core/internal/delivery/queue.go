@@ -131,7 +131,7 @@ func (d *Delivery) spill(q *queue, record []byte) bool {
 		d.warn(q, "not spooled, trying again", "error", err)
 		return false
 	}
-	d.settings.Metrics.SpoolBytes.WithLabelValues(q.Name).Set(float64(q.spool.Size()))
+	d.settings.Metrics.SpoolBytes.With(q.Name).Set(float64(q.spool.Size()))
 	return true
 }
 
@@ -193,7 +193,7 @@ func (d *Delivery) gather(q *queue, p *inFlight) bool {
 	q.gathered = append(q.gathered, p)
 	q.announce()
 	q.mu.Unlock()
-	d.settings.Metrics.Records.WithLabelValues(q.Name).Add(float64(p.batch.Len()))
+	d.settings.Metrics.Records.With(q.Name).Add(int64(p.batch.Len()))
 	p.used.sub(1)
 	return true
 }
@@ -308,18 +308,18 @@ func (d *Delivery) damaged(q *queue, err error) {
 	if d.settings.Damaged != nil {
 		d.settings.Damaged(q.Name, err)
 	}
-	d.settings.Metrics.SpoolLost.WithLabelValues(q.Name).Inc()
+	d.settings.Metrics.SpoolLost.With(q.Name).Inc()
 	d.settings.Logger.Error("spooled batches are lost; earshot backfill restores the rows of files that are still there", "exporter", q.Name, "error", err)
 }
 
 // remove removes the batch of a turn, which the exporter has accepted.
 func (d *Delivery) remove(ctx context.Context, q *queue, t turn) {
-	d.settings.Metrics.ExporterLag.WithLabelValues(q.Name).Set(0)
+	d.settings.Metrics.ExporterLag.With(q.Name).Set(0)
 	if t.spooled {
 		if d.retry(ctx, "spool", q.spool.Take) != nil {
 			return
 		}
-		d.settings.Metrics.SpoolBytes.WithLabelValues(q.Name).Set(float64(q.spool.Size()))
+		d.settings.Metrics.SpoolBytes.With(q.Name).Set(float64(q.spool.Size()))
 	}
 	q.mu.Lock()
 	if t.p != nil {

@@ -19,20 +19,20 @@ func (d *Delivery) send(ctx context.Context, q *queue, b *export.Batch, sealed t
 		try = func(_ context.Context, _ string, f func() error) error { return f() }
 	}
 	err := try(ctx, q.Name, func() error {
-		m.ExporterLag.WithLabelValues(q.Name).Set(time.Since(sealed).Seconds())
+		m.ExporterLag.With(q.Name).Set(time.Since(sealed).Seconds())
 		began := time.Now()
 		err := q.Exporter.Export(ctx, b)
 		switch {
 		case err == nil:
-			m.BatchSeconds.WithLabelValues(q.Name).Observe(time.Since(began).Seconds())
-			m.Batches.WithLabelValues(q.Name, "ok").Inc()
-			m.Records.WithLabelValues(q.Name).Add(float64(b.Len()))
+			m.BatchSeconds.With(q.Name).Observe(time.Since(began).Seconds())
+			m.Batches.With(q.Name, "ok").Inc()
+			m.Records.With(q.Name).Add(int64(b.Len()))
 		case export.IsPermanent(err):
-			m.Batches.WithLabelValues(q.Name, "refused").Inc()
+			m.Batches.With(q.Name, "refused").Inc()
 			refused = err
 			return nil
 		default:
-			m.Batches.WithLabelValues(q.Name, "retry").Inc()
+			m.Batches.With(q.Name, "retry").Inc()
 		}
 		return err
 	})

@@ -23,7 +23,7 @@
 //
 // # Bounds
 //
-// Names of models, agents, tools and classes of errors come from outside. Each
-// attribute has 100 values at the most, of 128 bytes; later values are counted as
-// _OTHER. The SDK's own limit of 2,000 combinations is above that.
+// Names of models, agents, tools and classes of errors come from outside and are
+// bounded as all names of the traffic are (telemetry.Names). The SDK's limit of 2,000
+// combinations is above that.
 package meter

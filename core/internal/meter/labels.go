@@ -6,16 +6,12 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-const (
-	maxValues = 100 // of an attribute
-	maxLength = 128 // of a value, in bytes
-	maxSets   = 4096
-	other     = "_OTHER"
-)
+const maxSets = 4096
 
 // classes are the values of semconv.KeyTokenClass.
 var classes = [...]string{"input", "output", "cache_read", "cache_write", "reasoning"}
@@ -23,7 +19,7 @@ var classes = [...]string{"input", "output", "cache_read", "cache_write", "reaso
 // labels makes sets of attributes, each of them once.
 type labels struct {
 	profile *semconv.Profile
-	known   map[string]map[string]string // by attribute and value: the attribute's value
+	names   *telemetry.Names
 	spans   map[spanKey]*spanSet
 	usages  map[usageKey]*usageSets
 }
@@ -62,30 +58,8 @@ type usageSets struct {
 }
 
 func newLabels(p *semconv.Profile) labels {
-	return labels{p, make(map[string]map[string]string), make(map[spanKey]*spanSet), make(map[usageKey]*usageSets)}
+	return labels{p, telemetry.NewNames(), make(map[spanKey]*spanSet), make(map[usageKey]*usageSets)}
 }
-
-// value is the attribute's value for a name from the traffic: the name, if it is one of the
-// first hundred.
-func (l *labels) value(key, v string) string {
-	values := l.known[key]
-	if values == nil {
-		values = make(map[string]string)
-		l.known[key] = values
-	}
-	if name, ok := values[v]; ok {
-		return name
-	}
-	if len(values) >= maxValues {
-		return other
-	}
-	v = strings.Clone(v)
-	values[v] = strings.ToValidUTF8(v, "\uFFFD")
-	return values[v]
-}
-
-// clip bounds the length of a value from the traffic.
-func clip(s string) string { return s[:min(len(s), maxLength)] }
 
 // set collects attributes.
 type set struct {
@@ -112,7 +86,7 @@ func (s *set) value(key string, v semconv.Value) {
 // bounded adds an attribute whose values are from the traffic.
 func (s *set) bounded(key, v string) {
 	if v != "" {
-		s.add(key, s.labels.value(key, v))
+		s.add(key, s.labels.names.Bound(key, v))
 	}
 }
 
@@ -128,21 +102,21 @@ func (s *set) option(more ...attribute.KeyValue) metric.MeasurementOption {
 
 func (l *labels) span(s *msg.Span) *spanSet {
 	k := spanKey{
-		kind: s.Kind, failed: s.Outcome == msg.OutcomeError, source: s.Source, format: s.Format, agent: clip(s.Agent.Name),
+		kind: s.Kind, failed: s.Outcome == msg.OutcomeError, source: s.Source, format: s.Format, agent: telemetry.Clip(s.Agent.Name),
 	}
 	switch s.Kind {
 	case msg.SpanChat:
-		k.provider, k.models, k.server = clip(l.profile.Provider(s)), modelsOf(s), clip(s.Server)
+		k.provider, k.models, k.server = telemetry.Clip(l.profile.Provider(s)), modelsOf(s), telemetry.Clip(s.Server)
 	case msg.SpanTool:
-		k.tool = clip(s.Tool.Name)
+		k.tool = telemetry.Clip(s.Tool.Name)
 	case msg.SpanDelegation:
-		k.tool, k.delegate = clip(s.Tool.Name), clip(s.Delegate.To)
+		k.tool, k.delegate = telemetry.Clip(s.Tool.Name), telemetry.Clip(s.Delegate.To)
 	default:
-		k.provider = clip(l.profile.Provider(s))
+		k.provider = telemetry.Clip(l.profile.Provider(s))
 	}
 	if k.failed {
-		if k.problem = clip(s.ErrorType); k.problem == "" {
-			k.problem = other
+		if k.problem = telemetry.Clip(s.ErrorType); k.problem == "" {
+			k.problem = telemetry.Other
 		}
 	}
 	if o, ok := l.spans[k]; ok {
@@ -170,7 +144,7 @@ func (l *labels) span(s *msg.Span) *spanSet {
 type models struct{ requested, responded string }
 
 func modelsOf(s *msg.Span) models {
-	return models{clip(semconv.RequestModel(s)), clip(semconv.ResponseModel(s))}
+	return models{telemetry.Clip(semconv.RequestModel(s)), telemetry.Clip(semconv.ResponseModel(s))}
 }
 
 // usageBy is the key of a usage message; the span of its response may know more of the models.
@@ -183,7 +157,7 @@ func (l *labels) usageBy(u *msg.Message, known models) usageKey {
 }
 
 func (l *labels) usageKey(s *msg.Span, m models) usageKey {
-	return usageKey{s.Kind == msg.SpanChat, s.Source, s.Format, clip(semconv.ProviderOf(s)), m, clip(s.Agent.Name)}
+	return usageKey{s.Kind == msg.SpanChat, s.Source, s.Format, telemetry.Clip(semconv.ProviderOf(s)), m, telemetry.Clip(s.Agent.Name)}
 }
 
 func kindOf(chat bool) msg.SpanKind {

@@ -7,16 +7,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/otlptranslator"
-	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/exemplar"
-	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/semconv"
@@ -58,24 +54,17 @@ type Meter struct {
 	input, output, cacheRead, write, reasonings metric.Int64Counter // nil where tokens stand for them
 }
 
-// New returns a meter whose figures are in the registry and with the readers.
-func New(p *semconv.Profile, registry prometheus.Registerer, readers ...sdk.Reader) (*Meter, error) {
-	scrape, err := otelprometheus.New(
-		otelprometheus.WithRegisterer(registry), otelprometheus.WithoutTargetInfo(), otelprometheus.WithoutScopeInfo(),
-		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
-	)
+// maxSeries is how many series a metric has at the most. Each name in them is one of a hundred,
+// but they could meet in any combination.
+const maxSeries = 2000
+
+// New returns a meter whose figures are among the metrics and with the readers.
+func New(p *semconv.Profile, metrics *telemetry.Metrics, readers ...sdk.Reader) (*Meter, error) {
+	provider, err := metrics.Provider(maxSeries, readers...)
 	if err != nil {
 		return nil, fmt.Errorf("meter: %w", err)
 	}
-	// Every option is set, so that the OTEL_* of the environment, which are the agent's as
-	// often as not, change nothing.
-	options := []sdk.Option{
-		sdk.WithResource(resource.Empty()), sdk.WithExemplarFilter(exemplar.TraceBasedFilter), sdk.WithCardinalityLimit(2000), sdk.WithReader(scrape),
-	}
-	for _, r := range readers {
-		options = append(options, sdk.WithReader(r))
-	}
-	m := &Meter{provider: sdk.NewMeterProvider(options...), labels: newLabels(p), counted: newMemory()}
+	m := &Meter{provider: provider, labels: newLabels(p), counted: newMemory()}
 	make := instruments{meter: m.provider.Meter(semconv.Scope, metric.WithSchemaURL(p.SchemaURL()))}
 	names := p.Metrics()
 	m.chat, m.first, m.run = make.seconds(names.Chat), make.seconds(names.FirstChunk), make.seconds(names.Run)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -16,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/semconv"
@@ -25,9 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type rig struct {
 	*Meter
-	t        *testing.T
-	registry *prometheus.Registry
-	reader   *sdk.ManualReader
+	t       *testing.T
+	metrics *telemetry.Metrics
+	reader  *sdk.ManualReader
 }
 
 func newRig(t *testing.T, profile string) *rig {
@@ -36,8 +35,8 @@ func newRig(t *testing.T, profile string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, registry: prometheus.NewRegistry(), reader: sdk.NewManualReader()}
-	if r.Meter, err = New(p, r.registry, r.reader); err != nil {
+	r := &rig{t: t, metrics: telemetry.New(), reader: sdk.NewManualReader()}
+	if r.Meter, err = New(p, r.metrics, r.reader); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close(t.Context()) })
@@ -234,11 +233,11 @@ func TestLabelsAreBounded(t *testing.T) {
 	total := uint64(0)
 	for _, p := range points {
 		total += p.Count
-		if v, _ := p.Attributes.Value("gen_ai.tool.name"); len(v.AsString()) > maxLength+3 || strings.Contains(v.AsString(), "\xff") {
+		if v, _ := p.Attributes.Value("gen_ai.tool.name"); len(v.AsString()) > telemetry.MaxNameBytes+3 || strings.Contains(v.AsString(), "\xff") {
 			t.Fatalf("a value of %d bytes: %.10q", len(v.AsString()), v.AsString())
 		}
 	}
-	if len(points) != maxValues+1 || total != n {
+	if len(points) != telemetry.MaxNames+1 || total != n {
 		t.Errorf("%d series, %d values", len(points), total)
 	}
 	if len(m.labels.spans) > maxSets {
@@ -272,7 +271,7 @@ func TestExemplarsPointToSpans(t *testing.T) {
 	m.Record(&export.Batch{Spans: []msg.Span{s}, Messages: []msg.Message{u}})
 	w, q := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)
 	q.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
-	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, q)
+	m.metrics.Handler().ServeHTTP(w, q)
 	body, err := io.ReadAll(w.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +293,7 @@ func BenchmarkRecord(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := New(p, prometheus.NewRegistry())
+	m, err := New(p, telemetry.New())
 	if err != nil {
 		b.Fatal(err)
 	}

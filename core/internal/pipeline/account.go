@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
@@ -95,7 +93,7 @@ type accounting struct {
 	commits   *committer
 	progress  *progress
 	metrics   *telemetry.Metrics
-	spans     map[spanKind]prometheus.Counter
+	spans     map[spanKind]*telemetry.Counter
 
 	final, provisional intake
 }
@@ -116,7 +114,7 @@ type spanKind struct {
 func (x *accounting) init(s *Settings, assembler *assemble.Assembler, commits *committer, progress *progress) {
 	*x = accounting{
 		settings: s, assembler: assembler, commits: commits, progress: progress, metrics: s.Metrics,
-		spans: make(map[spanKind]prometheus.Counter),
+		spans: make(map[spanKind]*telemetry.Counter),
 		final: intake{Date, assembler.Apply}, provisional: intake{infer, assembler.ApplyOpen},
 	}
 }
@@ -210,8 +208,8 @@ func (x *accounting) count(a *account, f *frame.Frame, bad bool) {
 	case f.Reason != "":
 		rec.Dropped += f.Dropped
 		rec.Quarantined += n - f.Dropped
-		x.metrics.Bytes.WithLabelValues(feed.source, "dropped").Add(float64(f.Dropped))
-		x.metrics.Bytes.WithLabelValues(feed.source, "quarantined").Add(float64(n - f.Dropped))
+		x.metrics.Bytes.With(feed.source, "dropped").Add(f.Dropped)
+		x.metrics.Bytes.With(feed.source, "quarantined").Add(n - f.Dropped)
 		stage := "read"
 		if strings.HasPrefix(f.Reason, "decoder_") {
 			stage = "decode"
@@ -219,11 +217,11 @@ func (x *accounting) count(a *account, f *frame.Frame, bad bool) {
 		x.deadLetter(a, f, stage, f.Reason, "")
 	case bad:
 		rec.Quarantined += n
-		x.metrics.Bytes.WithLabelValues(feed.source, "quarantined").Add(float64(n))
+		x.metrics.Bytes.With(feed.source, "quarantined").Add(n)
 	default:
 		feed.format.inQuarantine = 0
 		rec.Decoded += n
-		feed.counters.decoded.Add(float64(n))
+		feed.counters.decoded.Add(n)
 	}
 }
 
@@ -277,7 +275,7 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 		x.messages(feed, m.Kind).Inc()
 		if m.Kind == msg.Unknown {
 			rec.Unknown++
-			x.metrics.Unknown.WithLabelValues(feed.format.name, label(m.Attr("type"))).Inc()
+			x.metrics.Unknown.With(feed.format.name, m.Attr("type")).Inc()
 		}
 	}
 	x.commits.touch(a)
@@ -338,35 +336,25 @@ func Alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 
 }
 
 // messages is the counter of the source's messages of a kind.
-func (x *accounting) messages(f *Feed, k msg.Kind) prometheus.Counter {
+func (x *accounting) messages(f *Feed, k msg.Kind) *telemetry.Counter {
 	n := f.counters.messages[k]
 	if n == nil {
-		n = x.metrics.Messages.WithLabelValues(f.source, f.format.name, k.String())
+		n = x.metrics.Messages.With(f.source, f.format.name, k.String())
 		f.counters.messages[k] = n
 	}
 	return n
-}
-
-// label bounds a metric label that is taken from the traffic.
-func label(s string) string {
-	const most = 48
-	s = strings.ToValidUTF8(s, "")
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "")
-	}
-	return s
 }
 
 // deadLetter keeps a frame that could not be decoded.
 func (x *accounting) deadLetter(a *account, f *frame.Frame, stage, reason, detail string) {
 	rec, feed := &a.record, a.stream.feed
 	if a.ofErased {
-		x.metrics.Erased.WithLabelValues(feed.source).Inc()
+		x.metrics.Erased.With(feed.source).Inc()
 		return
 	}
 	rec.Problems++
 	x.progress.problems.Add(1)
-	x.metrics.Problems.WithLabelValues(feed.source, stage, label(reason)).Inc()
+	x.metrics.Problems.With(feed.source, stage, reason).Inc()
 	payload := f.Data[:min(len(f.Data), x.settings.MaxDeadLetter)]
 	if feed.second != nil {
 		payload, detail = feed.second.Payload(payload), feed.second.String(detail)
@@ -392,7 +380,7 @@ func (x *accounting) span(s *msg.Span) {
 	key := spanKind{s.Format, s.Kind, s.Outcome}
 	n := x.spans[key]
 	if n == nil {
-		n = x.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String())
+		n = x.metrics.Spans.With(s.Format, s.Kind.String(), s.Outcome.String())
 		x.spans[key] = n
 	}
 	n.Inc()

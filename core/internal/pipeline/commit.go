@@ -12,11 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -28,7 +27,7 @@ type committer struct {
 	check     Checkpoint
 	sink      Sink
 	inFlight  *budget
-	bytes     prometheus.Gauge // in flight
+	bytes     *telemetry.Gauge // in flight
 	progress  *progress
 
 	batch     *commitBatch

@@ -225,7 +225,7 @@ func (c *core) collect() {
 	}
 	for _, l := range c.deadLetters.take() {
 		c.commits.addDeadLetter(l)
-		c.metrics.Problems.WithLabelValues(l.Source, l.Stage, l.Reason).Inc()
+		c.metrics.Problems.With(l.Source, l.Stage, l.Reason).Inc()
 	}
 }
 
@@ -284,7 +284,7 @@ func (c *core) unreadable(f *Feed, origin, reason, detail string) {
 		return
 	}
 	c.reported[key] = true
-	c.metrics.Problems.WithLabelValues(f.source, "read", reason).Inc()
+	c.metrics.Problems.With(f.source, "read", reason).Inc()
 	c.commits.addDeadLetter(msg.DeadLetter{
 		ID: msg.NewDeadLetterID(f.tenant, f.source, "read", origin, reason), Tenant: f.tenant, Source: f.source, Format: f.format.name,
 		Stage: "read", Reason: reason, Detail: detail, Origin: origin, Seen: time.Now().UnixNano(), Ver: 1,
@@ -413,11 +413,11 @@ func (x *verdictCounts) count(v *msg.Verdict) {
 	switch held := x.hold[key]; {
 	case v.Resolved == 0 && !held:
 		x.hold[key] = true
-		x.metrics.VerdictsMade.WithLabelValues(v.Format, v.Name).Inc()
-		x.metrics.Verdicts.WithLabelValues(v.Name).Inc()
+		x.metrics.VerdictsMade.With(v.Format, v.Name).Inc()
+		x.metrics.Verdicts.With(v.Name).Inc()
 	case v.Resolved != 0 && held:
 		delete(x.hold, key)
-		x.metrics.Verdicts.WithLabelValues(v.Name).Dec()
+		x.metrics.Verdicts.With(v.Name).Dec()
 	}
 }
 
@@ -431,7 +431,7 @@ func (x *accounts) lastBytes(stream uint64) int64 {
 
 // Finding implements assemble.Emitter.
 func (c *core) Finding(format, kind string) {
-	c.metrics.Findings.WithLabelValues(format, kind).Inc()
+	c.metrics.Findings.With(format, kind).Inc()
 }
 
 var _ assemble.Emitter = (*core)(nil)

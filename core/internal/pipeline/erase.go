@@ -197,7 +197,7 @@ func (a *account) erase(e *Erasing) (changed bool) {
 
 // refuse counts a message of an erased session. The state of its file's decoder is not kept.
 func (x *accounting) refuse(a *account) {
-	x.metrics.Erased.WithLabelValues(a.stream.feed.source).Inc()
+	x.metrics.Erased.With(a.stream.feed.source).Inc()
 	a.ofErased = true
 	if !a.stream.feed.journalled && !a.record.Erased {
 		a.record.SnapPos, a.record.Snapshot, a.record.Erased = 0, nil, true

@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -56,9 +55,9 @@ type Feed struct {
 // counters are a source's counters that every frame and message increments: to find one by
 // its labels costs as much as to hash a message's ids.
 type counters struct {
-	streams         prometheus.Gauge
-	frames, decoded prometheus.Counter
-	messages        map[msg.Kind]prometheus.Counter
+	streams         *telemetry.Gauge
+	frames, decoded *telemetry.Counter
+	messages        map[msg.Kind]*telemetry.Counter
 }
 
 var _ source.Sink = (*Feed)(nil)
@@ -73,9 +72,9 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 		source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled, snapEvery: p.settings.SnapEvery,
 		inbox: p.inbox, inFlight: p.inFlight, progress: &p.progress, check: p.check, log: p.log,
 		counters: counters{
-			streams: p.metrics.Streams.WithLabelValues(sourceName),
-			frames:  p.metrics.Frames.WithLabelValues(sourceName), decoded: p.metrics.Bytes.WithLabelValues(sourceName, "decoded"),
-			messages: make(map[msg.Kind]prometheus.Counter),
+			streams: p.metrics.Streams.With(sourceName),
+			frames:  p.metrics.Frames.With(sourceName), decoded: p.metrics.Bytes.With(sourceName, "decoded"),
+			messages: make(map[msg.Kind]*telemetry.Counter),
 		},
 	}
 	if journalled {

@@ -80,7 +80,7 @@ type circuit struct {
 func (f *format) advance() {
 	f.circuit.progress.Add(1)
 	if f.circuit.open.Load() != nil && f.circuit.open.Swap(nil) != nil {
-		f.metrics.DecoderCircuit.WithLabelValues(f.name).Set(0)
+		f.metrics.DecoderCircuit.With(f.name).Set(0)
 		f.log.Info("decoder works again", "format", f.name)
 	}
 }
@@ -117,10 +117,10 @@ func (f *format) run(ctx context.Context) {
 		if crashes >= crashesUntilOpen {
 			why := fmt.Sprintf("format %s: its decoder crashed %d times without progress: %v", f.name, crashes, err)
 			f.circuit.open.Store(&why)
-			f.metrics.DecoderCircuit.WithLabelValues(f.name).Set(1)
+			f.metrics.DecoderCircuit.With(f.name).Set(1)
 		}
 		f.log.Error("decoder crashed", "format", f.name, "error", err, "crashes", crashes, "restart_in", wait)
-		f.metrics.DecoderRestarts.WithLabelValues(f.name).Inc()
+		f.metrics.DecoderRestarts.With(f.name).Inc()
 		if !retry.Wait(ctx, wait) {
 			return
 		}

@@ -293,7 +293,7 @@ func TestResponse(t *testing.T) {
 // figures are the metrics by name, added up over their labels.
 func figures(t *testing.T, m *telemetry.Metrics) map[string]float64 {
 	t.Helper()
-	families, err := m.Registry().Gather()
+	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -306,7 +306,7 @@ func TestSecretsAreGoneWhereverTheyLie(t *testing.T) {
 	if len(counts) == 0 {
 		t.Error("the second pass counted nothing")
 	}
-	families, err := metrics.Registry().Gather()
+	families, err := metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (c *core) failed(a *account, f *wire.Failure) {
 		// After an upgrade of a decoder this is the rule: its state has another form.
 		format := a.stream.feed.format.name
 		c.log.Warn("decoder failed with its saved state; decoding the stream from its beginning", "format", format, "origin", a.record.Origin, "error", f.Error)
-		c.metrics.DecoderFailures.WithLabelValues(format).Inc()
+		c.metrics.DecoderFailures.With(format).Inc()
 		c.dropSnapshot(a)
 		c.rewind(a)
 		return
@@ -49,7 +49,7 @@ func (c *core) failed(a *account, f *wire.Failure) {
 func countFailure(log *slog.Logger, metrics *telemetry.Metrics, a *account, f *wire.Failure) {
 	format := a.stream.feed.format.name
 	log.Error("decoder failed", "format", format, "origin", a.record.Origin, "error", f.Error, "permanent", f.Permanent)
-	metrics.DecoderFailures.WithLabelValues(format).Inc()
+	metrics.DecoderFailures.With(format).Inc()
 }
 
 // dropSnapshot has a stream decoded from its beginning. Its account stays as it is.

@@ -73,17 +73,17 @@ func (x *accounting) link(a *account, row *msg.Stream) {
 func (x *accounting) observe(row *msg.Stream) {
 	m, p := x.metrics, &row.Pace
 	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
-	m.Responses.WithLabelValues(row.Source, row.Format).Inc()
+	m.Responses.With(row.Source, row.Format).Inc()
 	if p.Buffered {
-		m.Buffered.WithLabelValues(row.Source, row.Format).Inc()
+		m.Buffered.With(row.Source, row.Format).Inc()
 	}
-	m.FirstByte.WithLabelValues(row.Source, row.Format).Observe(seconds(p.FirstByte))
+	m.FirstByte.With(row.Source, row.Format).Observe(seconds(p.FirstByte))
 	if p.Events > 0 {
-		m.FirstEvent.WithLabelValues(row.Source, row.Format).Observe(seconds(p.FirstEvent))
+		m.FirstEvent.With(row.Source, row.Format).Observe(seconds(p.FirstEvent))
 	}
 	if p.Chunks > 1 {
-		m.Gap.WithLabelValues(row.Source, row.Format).Observe(seconds(p.GapP95))
-		m.Stall.WithLabelValues(row.Source, row.Format).Observe(seconds(p.LongestStall))
+		m.Gap.With(row.Source, row.Format).Observe(seconds(p.GapP95))
+		m.Stall.With(row.Source, row.Format).Observe(seconds(p.LongestStall))
 	}
 }
 

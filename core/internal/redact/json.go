@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // deepest is how many JSON documents may lie in each other's strings.
@@ -57,7 +59,7 @@ func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
 			pos += n
 			continue
 		}
-		end, closed := stringEnd(b, pos+1)
+		end, closed := jsonv.StringEnd(b, pos+1)
 		inner := unescape(b[pos+1 : end])
 		next := end
 		if closed {
@@ -220,23 +222,6 @@ func merged(all []match) []match {
 	return out
 }
 
-// stringEnd returns where the string ends that begins at pos: at its closing
-// quote, or at the end of b.
-func stringEnd(b []byte, pos int) (end int, closed bool) {
-	for pos < len(b) {
-		i := bytes.IndexAny(b[pos:], `"\`)
-		if i < 0 {
-			break
-		}
-		pos += i
-		if b[pos] == '"' {
-			return pos, true
-		}
-		pos += 2
-	}
-	return len(b), false
-}
-
 // valueAt returns where the value after a colon begins and ends. A null is no
 // value.
 func valueAt(b []byte, pos int) (from, to int) {
@@ -248,7 +233,7 @@ func valueAt(b []byte, pos int) (from, to int) {
 	for pos < len(b) {
 		switch c := b[pos]; c {
 		case '"':
-			end, closed := stringEnd(b, pos+1)
+			end, closed := jsonv.StringEnd(b, pos+1)
 			if pos = end; closed {
 				pos++
 			}
@@ -292,7 +277,7 @@ func whole(b []byte) ([]byte, bool) {
 	if len(b) < 2 || b[0] != '"' {
 		return nil, false
 	}
-	end, closed := stringEnd(b, 1)
+	end, closed := jsonv.StringEnd(b, 1)
 	if closed && end != len(b)-1 {
 		return nil, false
 	}
