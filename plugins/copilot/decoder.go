@@ -8,8 +8,8 @@
 //   - The records of a sub-agent have its agentId, or parentToolCallId, both as a rule the id of
 //     the call that began it. Its prompt is a user.message of the source agent-<id>.
 //   - A message has its output tokens only. The other classes are in session.shutdown,
-//     cumulative for each model over all agents and over resumed runs; a block of records may be
-//     written twice. inputTokens has the cached ones.
+//     cumulative for each model over all agents, and in newer versions over resumed runs; a
+//     block of records may be written twice. inputTokens has the cached ones.
 //   - tool.execution_start repeats the call of the message, hooks repeat prompts, calls and
 //     results, and promptRequest the permissionRequest.
 package copilot
@@ -37,7 +37,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "copilot",
-			Revision:   3,
+			Revision:   4,
 			Summary:    "Event logs of GitHub Copilot CLI.",
 			Transports: []frame.Kind{frame.Line},
 		},
@@ -88,6 +88,8 @@ type state struct {
 	Waits   []wait                    `json:",omitempty"`
 	Seen    bounded.Set[string]       `json:",omitzero"`  // records
 	Counted []counted                 `json:",omitempty"` // the tokens of usage messages
+	Totals  conversation.Counts       `json:",omitzero"`  // of all models, that the program told last
+	Before  conversation.Counts       `json:",omitzero"`  // the same, when the program was resumed
 	Turns   int                       `json:",omitempty"` // interactions since the last totals
 	Turn    string                    `json:",omitempty"` // the last of them
 }
@@ -118,6 +120,7 @@ type wait struct{ ID, Run, Call string }
 type counted struct {
 	Model string `json:",omitempty"`
 	conversation.Counts
+	Leg conversation.Counts `json:",omitzero"` // those since the program was resumed
 }
 
 // Read decodes one record: {type, data, id, timestamp, parentId, agentId?}.

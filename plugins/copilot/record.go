@@ -18,6 +18,9 @@ func (d *stream) record() bool {
 	v := d.data
 	switch d.typ {
 	case "session.start", "session.resume", "session.model_change":
+		if d.typ == "session.resume" && !v.Get("sessionWasActive").Bool() {
+			d.resumed()
+		}
 		d.lane.Model = cmp.Or(ident.Peek(v.First("newModel", "selectedModel")), d.lane.Model)
 		d.facts()
 	case "user.message":
@@ -210,7 +213,7 @@ func (d *stream) count(r *conversation.Response, c conversation.Counts, p msg.Pr
 	m := r.Usage(d.Out, msg.Complete)
 	m.Session, m.Agent = d.session(), msg.Agent{Name: d.lane.Name, Kind: msg.KindAgent}
 	t := d.countedOf(r.Model)
-	t.Counts = t.Add(c)
+	t.Counts, t.Leg = t.Add(c), t.Leg.Add(c)
 	return m
 }
 
@@ -235,21 +238,49 @@ func countsOf(v jsonv.Value) conversation.Counts {
 	return c
 }
 
-// shutdown decodes the end of the program: the tokens of each model since the session began, of
-// which a usage message has those that no message had.
+// resumed begins the tokens of another run of the program.
+func (d *stream) resumed() {
+	d.Before = d.Totals
+	for i := range d.Counted {
+		d.Counted[i].Leg = conversation.Counts{}
+	}
+}
+
+// cumulative reports whether totals are those since the session began. Older versions begin again
+// with each run of the program, and a compaction may too: then they are lower than those before the run, or the output
+// that usage messages of the run do not have is nearer to none than to that before it.
+func (d *stream) cumulative(sum conversation.Counts) bool {
+	var leg uint64
+	for _, t := range d.Counted {
+		leg += t.Leg.Output
+	}
+	return sum.Max(d.Before) == sum && 2*(sum.Output-min(sum.Output, leg)) >= d.Before.Output
+}
+
+// shutdown decodes the end of the program: the tokens of each model, of which a usage message has those that no
+// message had.
 func (d *stream) shutdown() {
 	v := d.data
-	nameless := d.countedOf("").Output // of messages that do not name their model
+	d.Totals = conversation.Counts{}
+	for _, metric := range v.Get("modelMetrics").Members() {
+		d.Totals = d.Totals.Add(countsOf(metric.Get("usage")))
+	}
+	had := func(t *counted) *conversation.Counts { return &t.Counts }
+	if !d.cumulative(d.Totals) {
+		had = func(t *counted) *conversation.Counts { return &t.Leg }
+	}
+	nameless := had(d.countedOf("")).Output // of messages that do not name their model
 	for name, metric := range v.Get("modelMetrics").Members() {
 		model := ident.Bounded(name.String())
 		total, t := countsOf(metric.Get("usage")), d.countedOf(model)
-		less := min(nameless, total.Output-min(total.Output, t.Output))
+		less := min(nameless, total.Output-min(total.Output, had(t).Output))
 		nameless -= less
-		t.Output += less
-		d.countedOf("").Output -= less
+		t.Output, t.Leg.Output = t.Output+less, t.Leg.Output+less
+		t = d.countedOf("")
+		t.Output, t.Leg.Output = t.Output-less, t.Leg.Output-min(t.Leg.Output, less)
 		t = d.countedOf(model)
-		rest := total.Max(t.Counts)
-		rest, _ = rest.Sub(t.Counts)
+		rest := total.Max(*had(t))
+		rest, _ = rest.Sub(*had(t))
 		if rest == (conversation.Counts{}) {
 			continue
 		}

@@ -10,13 +10,16 @@ import (
 )
 
 // TestTokensAreTheTotals: the sum of the usage messages is that of the last session.shutdown,
-// which is cumulative and may be repeated.
+// which is cumulative, or of
+// each run of the program, and may be repeated.
 func TestTokensAreTheTotals(t *testing.T) {
 	for name, want := range map[string]msg.Tokens{
 		"turn":   {Input: 21006 + 1100, Output: 199 + 30, CacheRead: 41648 + 800, CacheWrite: 100},
 		"agents": {Input: 3000 + 3000 + 894, Output: 100 + 69 + 6, CacheRead: 2000},
 		"copies": {Input: 850, Output: 23, CacheRead: 2600, CacheWrite: 50},
 		"twice":  {Input: 400, Output: 24, CacheRead: 300},
+		// A version whose totals begin again with each run of the program.
+		"resumed": {Input: 400 + 600 + 80, Output: 25 + 34 + 3, CacheRead: 600 + 900},
 	} {
 		var sum msg.Tokens
 		for _, m := range decodertest.Play(t, New(), name) {
