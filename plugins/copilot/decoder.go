@@ -102,7 +102,10 @@ type lane struct {
 	Last  string `json:",omitempty"` // the last message of the model
 	Calls bool   `json:",omitempty"` // it has calls
 	Ahead int64  `json:",omitempty"` // output tokens of messages that assistant.usage has not had yet
-	Run   conversation.Run
+	// Response is the last response of the model, and Output its output tokens so far.
+	Response string `json:",omitempty"`
+	Output   int64  `json:",omitempty"`
+	Run      conversation.Run
 }
 
 // call is a tool call.

@@ -17,11 +17,15 @@ import (
 func (d *stream) record() bool {
 	v := d.data
 	switch d.typ {
-	case "session.start", "session.resume", "session.model_change":
+	case "session.start", "session.resume", "session.model_change", "session.auto_mode_resolved":
 		if d.typ == "session.resume" && !v.Get("sessionWasActive").Bool() {
 			d.resumed()
 		}
-		d.lane.Model = cmp.Or(ident.Peek(v.First("newModel", "selectedModel")), d.lane.Model)
+		if model := ident.Peek(v.First("newModel", "selectedModel", "chosenModel")); model == "auto" { // it names none
+			d.lane.Model = ""
+		} else {
+			d.lane.Model = cmp.Or(model, d.lane.Model)
+		}
 		d.facts()
 	case "user.message":
 		d.user()
@@ -177,10 +181,16 @@ func (d *stream) message() {
 			m.ParentKey, r.Last = r.Last, m.Key
 		}
 	}
-	if out := v.Get("outputTokens").Int(); out > 0 {
+	if r.ID != l.Response {
+		l.Response, l.Output = r.ID, 0
+	}
+	if out := v.Get("outputTokens").Int() - l.Output; out > 0 { // the pieces of a response repeat them
 		prepaid := min(out, max(0, -l.Ahead))
 		l.Ahead += out
-		d.count(&r, conversation.Counts{Output: uint64(out - prepaid)}, msg.TranscriptPartial)
+		m := d.count(&r, conversation.Counts{Output: uint64(out - prepaid)}, msg.TranscriptPartial)
+		if l.Output += out; l.Output > out {
+			m.Key += "/" + id
+		}
 	}
 	if len(d.Out.Messages) == before {
 		d.status(id)

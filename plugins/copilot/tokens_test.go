@@ -19,6 +19,8 @@ func TestTokensAreTheTotals(t *testing.T) {
 		"copies": {Input: 850, Output: 23, CacheRead: 2600, CacheWrite: 50},
 		"twice":  {Input: 400, Output: 24, CacheRead: 300},
 		// A version whose totals begin again with each run of the program.
+		// The pieces of a response repeat its tokens, and auto names no model.
+		"chunks":  {Input: 400, Output: 60, CacheRead: 500},
 		"resumed": {Input: 400 + 600 + 80, Output: 25 + 34 + 3, CacheRead: 600 + 900},
 	} {
 		var sum msg.Tokens
