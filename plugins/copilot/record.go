@@ -30,7 +30,7 @@ func (d *stream) record() bool {
 	case "user.message":
 		d.user()
 	case "assistant.turn_start":
-		d.lane.Run.Ended = false
+		d.lane.Run.Ended, d.lane.Run.Failed, d.lane.Last = false, false, ""
 		m := d.status(d.id)
 		signal(m, msg.ModelStart)
 		conversation.Attrs(m, v, "turnId", "interactionId", "model")
@@ -40,15 +40,15 @@ func (d *stream) record() bool {
 		d.usage()
 	case "assistant.turn_end":
 		m := (*msg.Message)(nil)
-		if d.lane.ID == "" && d.lane.Last != "" && !d.lane.Calls && d.lane.Run.Active() {
-			m = d.stop("stop")
+		if l := d.lane; l.ID == "" && l.Run.Active() && (l.Run.Failed || l.Last != "" && !l.Calls) {
+			m = d.stop(d.outcome())
 		} else {
 			m = d.status(d.id)
 		}
 		conversation.Attrs(m, v, "turnId", "model")
 	case "assistant.idle", "session.idle":
 		if d.lane.Run.Active() {
-			d.stop("stop")
+			d.stop(d.outcome())
 		}
 	case "abort":
 		conversation.Attrs(d.stop("interrupted"), v, "reason")
@@ -63,7 +63,9 @@ func (d *stream) record() bool {
 	case "session.compaction_complete":
 		m := d.status(d.id)
 		m.Hidden, m.Content = false, v.First("summaryContent", "error").Text()
-		signal(m, msg.Compaction)
+		if m.IsError = v.Get("success").Is(jsonv.False); !m.IsError {
+			signal(m, msg.Compaction)
+		}
 		conversation.Attrs(m, v, "checkpointPath", "customInstructions", "requestId", "serviceRequestId", "trigger")
 		m.SetAttr("tokens", conversation.ShortJSON(v.Get("compactionTokensUsed")))
 	case "session.error", "model.call_failure":
@@ -72,11 +74,21 @@ func (d *stream) record() bool {
 		if d.typ == "model.call_failure" { // it is tried again, or session.error follows
 			m.Kind, m.IsError, m.Hidden = msg.Status, false, true
 			signal(m, msg.Retry)
+		} else {
+			d.lane.Run.Failed = true
 		}
 		m.SetAttr("status_code", v.Get("statusCode").Digits())
 		conversation.Attrs(m, v, "errorCode", "url", "providerCallId", "serviceRequestId", "apiCallId", "stack", "model")
 	case "session.shutdown":
 		d.shutdown()
+	case "session.binary_asset":
+		data := v.Get("data")
+		if !data.Is(jsonv.String) {
+			return false
+		}
+		m := d.status(d.id)
+		m.Attachments = []msg.Attachment{media.Base64(data, ident.Of(v.Get("mimeType")))}
+		conversation.Attrs(m, v, "assetId", "description")
 	case "system.message", "system.notification", "skill.invoked":
 		m := d.add(msg.System, d.id)
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, v.Get("content").Text()
@@ -102,6 +114,17 @@ func (d *stream) record() bool {
 		}
 	}
 	return true
+}
+
+// outcome is how the lane's run ends, which the agent leaves idle.
+func (d *stream) outcome() string {
+	switch {
+	case d.data.Get("aborted").Bool():
+		return "interrupted"
+	case d.lane.Run.Failed:
+		return "error"
+	}
+	return "stop"
 }
 
 // facts keeps a record that is beside the conversation.
@@ -163,7 +186,7 @@ func (d *stream) message() {
 	id := cmp.Or(ident.Of(v.Get("messageId")), d.id)
 	l.Model = cmp.Or(ident.Of(v.Get("model")), l.Model)
 	r := conversation.Response{ID: cmp.Or(ident.Of(v.Get("apiCallId")), id), Model: l.Model, Run: l.Run.ID, At: d.At}
-	l.Last, l.Calls, l.Run.Ended = id, v.Get("toolRequests").Len() > 0, false
+	l.Last, l.Calls, l.Run.Ended, l.Run.Failed = id, v.Get("toolRequests").Len() > 0, false, false
 	key := id
 	if n := v.Get("chunkIndex").Digits(); n != "" && n != "0" {
 		key += "/" + n
@@ -398,8 +421,11 @@ func (d *stream) result() {
 		if text := v.Path("error", "message"); text.Exists() {
 			m.Content = text.Text()
 		}
-		if v.Path("error", "code").In("denied", "rejected", "permission_denied") {
+		switch code := v.Path("error", "code"); {
+		case code.In("denied", "rejected", "permission_denied"):
 			m.Tool.ErrorType = "denied"
+		case code.Equal("timeout"):
+			m.Tool.ErrorType = "timeout"
 		}
 	}
 	conversation.Attrs(m, v.Get("error"), "code")
