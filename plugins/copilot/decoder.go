@@ -134,6 +134,9 @@ func (d *stream) Read() {
 		d.id = "record:" + msg.HashKey(d.typ, string(d.Root.Get("timestamp").Peek()), string(d.data.Peek()))
 	}
 	switch {
+	case d.typ == "result" && !d.data.Exists():
+		d.enter("")
+		d.printed()
 	case !d.data.Is(jsonv.Object) || d.typ == "":
 		d.unknown()
 	case !d.Seen.Add(d.id, maxSeen):

@@ -107,7 +107,7 @@ func (d *stream) record() bool {
 		switch {
 		case (rest == "requested" || rest == "completed") && slices.Contains([]string{"permission", "user_input", "elicitation", "exit_plan_mode", "sampling", "auto_mode_switch", "session_limits_exhausted"}, group):
 			d.asked(group, rest)
-		case slices.Contains([]string{"session", "assistant", "subagent", "command", "commands", "mcp", "mcp_app", "capabilities", "pending_messages", "external_tool", "factory", "tool_search", "ui"}, group):
+		case slices.Contains([]string{"session", "assistant", "subagent", "command", "commands", "model", "permission", "mcp", "mcp_app", "capabilities", "pending_messages", "external_tool", "factory", "tool_search", "ui"}, group):
 			d.facts()
 		default:
 			return false
@@ -339,6 +339,24 @@ func (d *stream) shutdown() {
 	conversation.AttrsAs(m, v, jsonv.Value.Digits, "premium_requests=totalPremiumRequests", "nano_aiu=totalNanoAiu")
 	conversation.Attrs(m, v, "currentModel", "shutdownType")
 	m.SetAttr("files", conversation.ShortJSON(v.Path("codeChanges", "filesModified")))
+}
+
+// printed decodes the last line that the program prints with --output-format json: {exitCode, sessionId, usage}.
+func (d *stream) printed() {
+	v, code := d.Root, d.Root.Get("exitCode").Digits()
+	m := (*msg.Message)(nil)
+	switch failed := code != "" && code != "0"; {
+	case d.lane.Run.Active() && failed:
+		m = d.stop("error")
+	case d.lane.Run.Active():
+		m = d.stop(d.outcome())
+	default:
+		m = d.status("result:" + d.id)
+		m.IsError = failed
+	}
+	m.SetAttr("exit_code", code)
+	m.SetAttr("usage", conversation.ShortJSON(v.Get("usage")))
+	conversation.Attrs(m, v, "sessionId")
 }
 
 // call decodes a call, which the message of the model and the beginning of its execution have;
