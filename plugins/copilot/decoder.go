@@ -5,8 +5,8 @@
 //   - parentId is the record before: a chain, not a tree.
 //   - A turn of the protocol is one response of the model; a turn of the person is an
 //     interaction, whose id all of its records have. turnId begins at 0 in each.
-//   - The records of a sub-agent have its agentId, or parentToolCallId, both as a rule the id of
-//     the call that began it. Its prompt is a user.message of the source agent-<id>.
+//   - The records of a sub-agent have its agentId, or parentToolCallId, the id of the call that began
+//     it. Both were the same once. Its prompt is a user.message of the source agent-<id>.
 //   - A message has its output tokens only. The other classes are in session.shutdown,
 //     cumulative for each model over all agents, and in newer versions over resumed runs; a
 //     block of records may be written twice. inputTokens has the cached ones.
@@ -145,11 +145,23 @@ func (d *stream) Read() {
 		if d.typ == "session.start" {
 			d.Session = cmp.Or(d.Session, ident.Peek(d.data.Get("sessionId")))
 		}
-		d.enter(ident.First(d.Root.Get("agentId"), d.data.Get("parentToolCallId")))
-		ident.Is(d.data.Get("parentToolCallId"), d.lane.ID)
+		parent := d.data.Get("parentToolCallId")
+		d.enter(ident.First(d.Root.Get("agentId"), parent))
+		if !ident.Is(parent, d.lane.ID) { // newer agents have ids of their own
+			d.caused(parent)
+		}
 		if !d.record() {
 			d.unknown()
 		}
+	}
+}
+
+// caused puts the lane below the call that caused it, if it is known.
+func (d *stream) caused(call jsonv.Value) {
+	if c := d.Calls.Get(ident.Peek(call)); c != nil {
+		call.MarkRead()
+		d.lane.Name = cmp.Or(d.lane.Name, c.To)
+		d.lane.Run.Caused(c.Run, c.ID, msg.ByNativeID, 0)
 	}
 }
 

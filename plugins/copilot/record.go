@@ -17,11 +17,11 @@ import (
 func (d *stream) record() bool {
 	v := d.data
 	switch d.typ {
-	case "session.start", "session.resume", "session.model_change", "session.auto_mode_resolved":
+	case "session.start", "session.resume", "session.model_change", "session.auto_mode_resolved", "subagent.configured":
 		if d.typ == "session.resume" && !v.Get("sessionWasActive").Bool() {
 			d.resumed()
 		}
-		if model := ident.Peek(v.First("newModel", "selectedModel", "chosenModel")); model == "auto" { // it names none
+		if model := ident.Peek(v.First("newModel", "selectedModel", "chosenModel", "model")); model == "auto" { // it names none
 			d.lane.Model = ""
 		} else {
 			d.lane.Model = cmp.Or(model, d.lane.Model)
@@ -234,7 +234,7 @@ func (d *stream) usage() {
 	c, out := countsOf(v), v.Get("outputTokens").Int()
 	c.Output = uint64(max(0, out-max(0, l.Ahead)))
 	l.Ahead -= out
-	r := conversation.Response{ID: cmp.Or(ident.First(v.Get("apiCallId"), v.Get("providerCallId")), d.id), Model: ident.Of(v.Get("model")), Run: l.Run.ID, At: d.At}
+	r := conversation.Response{ID: cmp.Or(ident.First(v.Get("apiCallId"), v.Get("providerCallId")), d.id), Model: cmp.Or(ident.Of(v.Get("model")), l.Model), Run: l.Run.ID, At: d.At}
 	m := d.count(&r, c, msg.Provider)
 	m.Key += "/usage"
 	conversation.Attrs(m, v, "finishReason", "initiator", "serviceRequestId")
@@ -459,16 +459,21 @@ func (d *stream) ended(c *call) *msg.Message {
 	return c.Result(d.about(c, msg.ToolResult, "result:"+c.ID))
 }
 
-// started decodes the beginning of a sub-agent, in whose lane the record is, or in that of the call.
+// started decodes the beginning of a sub-agent, in whose lane the record is, or in that of the call. Where the log
+// lacks the call, it is one of the agent that the record names, or of the main one.
 func (d *stream) started() {
 	v := d.data
 	id := ident.Of(v.Get("toolCallId"))
 	if d.lane.ID == "" && id != "" {
 		d.enter(id)
 	}
-	c, child := d.known(id, "task"), d.lane
+	c, child := d.Calls.Get(id), d.lane
+	if c == nil {
+		d.enter(ident.Peek(v.Get("parentId")))
+		c = d.known(id, "task")
+	}
 	child.Name, child.Model = ident.Of(v.Get("agentName")), ident.Of(v.Get("model"))
-	c.Task, c.Child = true, child.ID
+	c.Task, c.Child, c.Async = true, child.ID, c.Async || v.Get("executionMode").Equal("background")
 	child.Run.Caused(c.Run, c.ID, msg.ByNativeID, 0)
 	d.enter(c.Lane)
 	m := d.about(c, msg.Status, d.id)
