@@ -37,7 +37,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "copilot",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "Event logs of GitHub Copilot CLI.",
 			Transports: []frame.Kind{frame.Line},
 		},
@@ -102,6 +102,9 @@ type lane struct {
 	Last  string `json:",omitempty"` // the last message of the model
 	Calls bool   `json:",omitempty"` // it has calls
 	Ahead int64  `json:",omitempty"` // output tokens of messages that assistant.usage has not had yet
+	// Thought is the thought of the last message, Early one that came before its message.
+	Thought conversation.Sum `json:",omitempty"`
+	Early   conversation.Sum `json:",omitempty"`
 	// Response is the last response of the model, and Output its output tokens so far.
 	Response string `json:",omitempty"`
 	Output   int64  `json:",omitempty"`

@@ -99,7 +99,9 @@ func (d *stream) record() bool {
 		m.Content = v.Get("output").Text()
 		conversation.Attrs(m, v, "hookInvocationId", "hookType")
 		conversation.Attrs(m, v.Get("error"), "message", "source")
-	case "assistant.message_start", "assistant.message_delta", "assistant.reasoning", "assistant.reasoning_delta", "assistant.streaming_delta",
+	case "assistant.reasoning":
+		d.thought()
+	case "assistant.message_start", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta",
 		"assistant.tool_call_delta", "tool.execution_partial_result", "tool.execution_progress", "hook.progress":
 		v.MarkRead() // the whole follows
 	default:
@@ -192,9 +194,12 @@ func (d *stream) message() {
 		key += "/" + n
 	}
 	before := len(d.Out.Messages)
-	if thought := v.Get("reasoningText"); len(thought.Escaped()) > 0 {
+	if thought, sum := v.Get("reasoningText"), sumOf(v.Get("reasoningText")); sum != 0 && sum == l.Early {
+		thought.MarkRead()
+	} else if l.Thought = sum; sum != 0 {
 		r.Said(d.add(msg.Reasoning, key+"/thinking"), thought.Text())
 	}
+	l.Early = 0
 	if text := v.Get("content"); len(text.Escaped()) > 0 {
 		r.Said(d.add(msg.Assistant, key), text.Text())
 	}
@@ -226,6 +231,32 @@ func (d *stream) message() {
 		m.SetAttr("interactionId", ident.Of(interaction))
 	}
 	conversation.Attrs(m, v, "requestId", "serviceRequestId", "clientRequestId", "phase", "turnId")
+}
+
+// thought decodes a thought, which the message before or after it has too, as a rule.
+func (d *stream) thought() {
+	v, l := d.data, d.lane
+	text, sum := v.Get("content"), sumOf(v.Get("content"))
+	switch {
+	case !text.Is(jsonv.String):
+		d.facts()
+		return
+	case sum == 0, sum == l.Thought:
+		v.MarkRead()
+		return
+	}
+	l.Early = sum
+	m := d.add(msg.Reasoning, d.id)
+	m.Role, m.Content, m.Model = msg.RoleAssistant, text.Text(), l.Model
+	conversation.Attrs(m, v, "reasoningId")
+}
+
+// sumOf is the checksum of a text; 0 of an empty one.
+func sumOf(text jsonv.Value) conversation.Sum {
+	if len(text.Escaped()) == 0 {
+		return 0
+	}
+	return conversation.SumOf(text.Escaped())
 }
 
 // usage decodes the tokens of a response, which a live stream has beside its messages.
@@ -468,11 +499,13 @@ func (d *stream) started() {
 		d.enter(id)
 	}
 	c, child := d.Calls.Get(id), d.lane
+	child.Name, child.Model = ident.Of(v.Get("agentName")), ident.Of(v.Get("model"))
 	if c == nil {
 		d.enter(ident.Peek(v.Get("parentId")))
-		c = d.known(id, "task")
+		child.Run.Caused(d.lane.Run.ID, "", msg.ByNativeID, 0)
+		conversation.Attrs(d.status(d.id), v, "toolCallId", "parentId", "agentName", "agentDisplayName", "agentDescription", "model")
+		return
 	}
-	child.Name, child.Model = ident.Of(v.Get("agentName")), ident.Of(v.Get("model"))
 	c.Task, c.Child, c.Async = true, child.ID, c.Async || v.Get("executionMode").Equal("background")
 	child.Run.Caused(c.Run, c.ID, msg.ByNativeID, 0)
 	d.enter(c.Lane)
