@@ -338,6 +338,7 @@ func (d *stream) result(id, content string) *msg.Message {
 // {subtype: started | completed, call_id, tool_call: {readToolCall: {args, result: {success | error | rejected}}}}.
 func (d *stream) toolCall(v jsonv.Value) {
 	id := ident.Of(v.Get("call_id"))
+	ident.Is(v.Path("tool_call", "toolCallId"), id)
 	for key, tool := range v.Get("tool_call").Members() {
 		if !tool.Is(jsonv.Object) {
 			continue
