@@ -151,7 +151,7 @@ func (d *stream) user() {
 	fromAgent := d.lane.ID != "" || strings.HasPrefix(source, "agent-")
 	injected := !fromAgent && (source != "" && source != "user" || v.Get("isAutopilotContinuation").Bool())
 	switch run := &d.lane.Run; {
-	case d.lane.ID != "", injected && run.Active(), interaction != "" && interaction == run.ID:
+	case d.lane.ID != "", (injected || v.Get("delivery").Equal("steering")) && run.Active(), interaction != "" && interaction == run.ID:
 		run.Ended = false
 	default:
 		run.Begin(cmp.Or(interaction, d.id))
