@@ -5,11 +5,11 @@
 //   - parentId is the record before: a chain, not a tree.
 //   - A turn of the protocol is one response of the model; a turn of the person is an
 //     interaction, whose id all of its records have. turnId begins at 0 in each.
-//   - The records of a sub-agent have its agentId, or parentToolCallId, both as a rule the id of
-//     the call that began it. Its prompt is a user.message of the source agent-<id>.
+//   - The records of a sub-agent have its agentId, or parentToolCallId, the id of the call that began
+//     it. Both were the same once. Its prompt is a user.message of the source agent-<id>.
 //   - A message has its output tokens only. The other classes are in session.shutdown,
-//     cumulative for each model over all agents and over resumed runs; a block of records may be
-//     written twice. inputTokens has the cached ones.
+//     cumulative for each model over all agents, and in newer versions over resumed runs; a
+//     block of records may be written twice. inputTokens has the cached ones.
 //   - tool.execution_start repeats the call of the message, hooks repeat prompts, calls and
 //     results, and promptRequest the permissionRequest.
 package copilot
@@ -37,7 +37,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "copilot",
-			Revision:   3,
+			Revision:   5,
 			Summary:    "Event logs of GitHub Copilot CLI.",
 			Transports: []frame.Kind{frame.Line},
 		},
@@ -88,6 +88,8 @@ type state struct {
 	Waits   []wait                    `json:",omitempty"`
 	Seen    bounded.Set[string]       `json:",omitzero"`  // records
 	Counted []counted                 `json:",omitempty"` // the tokens of usage messages
+	Totals  conversation.Counts       `json:",omitzero"`  // of all models, that the program told last
+	Before  conversation.Counts       `json:",omitzero"`  // the same, when the program was resumed
 	Turns   int                       `json:",omitempty"` // interactions since the last totals
 	Turn    string                    `json:",omitempty"` // the last of them
 }
@@ -100,7 +102,13 @@ type lane struct {
 	Last  string `json:",omitempty"` // the last message of the model
 	Calls bool   `json:",omitempty"` // it has calls
 	Ahead int64  `json:",omitempty"` // output tokens of messages that assistant.usage has not had yet
-	Run   conversation.Run
+	// Thought is the thought of the last message, Early one that came before its message.
+	Thought conversation.Sum `json:",omitempty"`
+	Early   conversation.Sum `json:",omitempty"`
+	// Response is the last response of the model, and Output its output tokens so far.
+	Response string `json:",omitempty"`
+	Output   int64  `json:",omitempty"`
+	Run      conversation.Run
 }
 
 // call is a tool call.
@@ -118,6 +126,7 @@ type wait struct{ ID, Run, Call string }
 type counted struct {
 	Model string `json:",omitempty"`
 	conversation.Counts
+	Leg conversation.Counts `json:",omitzero"` // those since the program was resumed
 }
 
 // Read decodes one record: {type, data, id, timestamp, parentId, agentId?}.
@@ -128,6 +137,9 @@ func (d *stream) Read() {
 		d.id = "record:" + msg.HashKey(d.typ, string(d.Root.Get("timestamp").Peek()), string(d.data.Peek()))
 	}
 	switch {
+	case d.typ == "result" && !d.data.Exists():
+		d.enter("")
+		d.printed()
 	case !d.data.Is(jsonv.Object) || d.typ == "":
 		d.unknown()
 	case !d.Seen.Add(d.id, maxSeen):
@@ -136,11 +148,23 @@ func (d *stream) Read() {
 		if d.typ == "session.start" {
 			d.Session = cmp.Or(d.Session, ident.Peek(d.data.Get("sessionId")))
 		}
-		d.enter(ident.First(d.Root.Get("agentId"), d.data.Get("parentToolCallId")))
-		ident.Is(d.data.Get("parentToolCallId"), d.lane.ID)
+		parent := d.data.Get("parentToolCallId")
+		d.enter(ident.First(d.Root.Get("agentId"), parent))
+		if !ident.Is(parent, d.lane.ID) { // newer agents have ids of their own
+			d.caused(parent)
+		}
 		if !d.record() {
 			d.unknown()
 		}
+	}
+}
+
+// caused puts the lane below the call that caused it, if it is known.
+func (d *stream) caused(call jsonv.Value) {
+	if c := d.Calls.Get(ident.Peek(call)); c != nil {
+		call.MarkRead()
+		d.lane.Name = cmp.Or(d.lane.Name, c.To)
+		d.lane.Run.Caused(c.Run, c.ID, msg.ByNativeID, 0)
 	}
 }
 

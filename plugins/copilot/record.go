@@ -17,13 +17,20 @@ import (
 func (d *stream) record() bool {
 	v := d.data
 	switch d.typ {
-	case "session.start", "session.resume", "session.model_change":
-		d.lane.Model = cmp.Or(ident.Peek(v.First("newModel", "selectedModel")), d.lane.Model)
+	case "session.start", "session.resume", "session.model_change", "session.auto_mode_resolved", "subagent.configured":
+		if d.typ == "session.resume" && !v.Get("sessionWasActive").Bool() {
+			d.resumed()
+		}
+		if model := ident.Peek(v.First("newModel", "selectedModel", "chosenModel", "model")); model == "auto" { // it names none
+			d.lane.Model = ""
+		} else {
+			d.lane.Model = cmp.Or(model, d.lane.Model)
+		}
 		d.facts()
 	case "user.message":
 		d.user()
 	case "assistant.turn_start":
-		d.lane.Run.Ended = false
+		d.lane.Run.Ended, d.lane.Run.Failed, d.lane.Last = false, false, ""
 		m := d.status(d.id)
 		signal(m, msg.ModelStart)
 		conversation.Attrs(m, v, "turnId", "interactionId", "model")
@@ -33,15 +40,15 @@ func (d *stream) record() bool {
 		d.usage()
 	case "assistant.turn_end":
 		m := (*msg.Message)(nil)
-		if d.lane.ID == "" && d.lane.Last != "" && !d.lane.Calls && d.lane.Run.Active() {
-			m = d.stop("stop")
+		if l := d.lane; l.ID == "" && l.Run.Active() && (l.Run.Failed || l.Last != "" && !l.Calls) {
+			m = d.stop(d.outcome())
 		} else {
 			m = d.status(d.id)
 		}
 		conversation.Attrs(m, v, "turnId", "model")
 	case "assistant.idle", "session.idle":
 		if d.lane.Run.Active() {
-			d.stop("stop")
+			d.stop(d.outcome())
 		}
 	case "abort":
 		conversation.Attrs(d.stop("interrupted"), v, "reason")
@@ -56,7 +63,9 @@ func (d *stream) record() bool {
 	case "session.compaction_complete":
 		m := d.status(d.id)
 		m.Hidden, m.Content = false, v.First("summaryContent", "error").Text()
-		signal(m, msg.Compaction)
+		if m.IsError = v.Get("success").Is(jsonv.False); !m.IsError {
+			signal(m, msg.Compaction)
+		}
 		conversation.Attrs(m, v, "checkpointPath", "customInstructions", "requestId", "serviceRequestId", "trigger")
 		m.SetAttr("tokens", conversation.ShortJSON(v.Get("compactionTokensUsed")))
 	case "session.error", "model.call_failure":
@@ -65,11 +74,21 @@ func (d *stream) record() bool {
 		if d.typ == "model.call_failure" { // it is tried again, or session.error follows
 			m.Kind, m.IsError, m.Hidden = msg.Status, false, true
 			signal(m, msg.Retry)
+		} else {
+			d.lane.Run.Failed = true
 		}
 		m.SetAttr("status_code", v.Get("statusCode").Digits())
 		conversation.Attrs(m, v, "errorCode", "url", "providerCallId", "serviceRequestId", "apiCallId", "stack", "model")
 	case "session.shutdown":
 		d.shutdown()
+	case "session.binary_asset":
+		data := v.Get("data")
+		if !data.Is(jsonv.String) {
+			return false
+		}
+		m := d.status(d.id)
+		m.Attachments = []msg.Attachment{media.Base64(data, ident.Of(v.Get("mimeType")))}
+		conversation.Attrs(m, v, "assetId", "description")
 	case "system.message", "system.notification", "skill.invoked":
 		m := d.add(msg.System, d.id)
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, v.Get("content").Text()
@@ -80,7 +99,9 @@ func (d *stream) record() bool {
 		m.Content = v.Get("output").Text()
 		conversation.Attrs(m, v, "hookInvocationId", "hookType")
 		conversation.Attrs(m, v.Get("error"), "message", "source")
-	case "assistant.message_start", "assistant.message_delta", "assistant.reasoning", "assistant.reasoning_delta", "assistant.streaming_delta",
+	case "assistant.reasoning":
+		d.thought()
+	case "assistant.message_start", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta",
 		"assistant.tool_call_delta", "tool.execution_partial_result", "tool.execution_progress", "hook.progress":
 		v.MarkRead() // the whole follows
 	default:
@@ -88,13 +109,24 @@ func (d *stream) record() bool {
 		switch {
 		case (rest == "requested" || rest == "completed") && slices.Contains([]string{"permission", "user_input", "elicitation", "exit_plan_mode", "sampling", "auto_mode_switch", "session_limits_exhausted"}, group):
 			d.asked(group, rest)
-		case slices.Contains([]string{"session", "assistant", "subagent", "command", "commands", "mcp", "mcp_app", "capabilities", "pending_messages", "external_tool", "factory", "tool_search", "ui"}, group):
+		case slices.Contains([]string{"session", "assistant", "subagent", "command", "commands", "model", "permission", "mcp", "mcp_app", "capabilities", "pending_messages", "external_tool", "factory", "tool_search", "ui"}, group):
 			d.facts()
 		default:
 			return false
 		}
 	}
 	return true
+}
+
+// outcome is how the lane's run ends, which the agent leaves idle.
+func (d *stream) outcome() string {
+	switch {
+	case d.data.Get("aborted").Bool():
+		return "interrupted"
+	case d.lane.Run.Failed:
+		return "error"
+	}
+	return "stop"
 }
 
 // facts keeps a record that is beside the conversation.
@@ -119,7 +151,7 @@ func (d *stream) user() {
 	fromAgent := d.lane.ID != "" || strings.HasPrefix(source, "agent-")
 	injected := !fromAgent && (source != "" && source != "user" || v.Get("isAutopilotContinuation").Bool())
 	switch run := &d.lane.Run; {
-	case d.lane.ID != "", injected && run.Active(), interaction != "" && interaction == run.ID:
+	case d.lane.ID != "", (injected || v.Get("delivery").Equal("steering")) && run.Active(), interaction != "" && interaction == run.ID:
 		run.Ended = false
 	default:
 		run.Begin(cmp.Or(interaction, d.id))
@@ -156,15 +188,18 @@ func (d *stream) message() {
 	id := cmp.Or(ident.Of(v.Get("messageId")), d.id)
 	l.Model = cmp.Or(ident.Of(v.Get("model")), l.Model)
 	r := conversation.Response{ID: cmp.Or(ident.Of(v.Get("apiCallId")), id), Model: l.Model, Run: l.Run.ID, At: d.At}
-	l.Last, l.Calls, l.Run.Ended = id, v.Get("toolRequests").Len() > 0, false
+	l.Last, l.Calls, l.Run.Ended, l.Run.Failed = id, v.Get("toolRequests").Len() > 0, false, false
 	key := id
 	if n := v.Get("chunkIndex").Digits(); n != "" && n != "0" {
 		key += "/" + n
 	}
 	before := len(d.Out.Messages)
-	if thought := v.Get("reasoningText"); len(thought.Escaped()) > 0 {
+	if thought, sum := v.Get("reasoningText"), sumOf(v.Get("reasoningText")); sum != 0 && sum == l.Early {
+		thought.MarkRead()
+	} else if l.Thought = sum; sum != 0 {
 		r.Said(d.add(msg.Reasoning, key+"/thinking"), thought.Text())
 	}
+	l.Early = 0
 	if text := v.Get("content"); len(text.Escaped()) > 0 {
 		r.Said(d.add(msg.Assistant, key), text.Text())
 	}
@@ -174,10 +209,16 @@ func (d *stream) message() {
 			m.ParentKey, r.Last = r.Last, m.Key
 		}
 	}
-	if out := v.Get("outputTokens").Int(); out > 0 {
+	if r.ID != l.Response {
+		l.Response, l.Output = r.ID, 0
+	}
+	if out := v.Get("outputTokens").Int() - l.Output; out > 0 { // the pieces of a response repeat them
 		prepaid := min(out, max(0, -l.Ahead))
 		l.Ahead += out
-		d.count(&r, conversation.Counts{Output: uint64(out - prepaid)}, msg.TranscriptPartial)
+		m := d.count(&r, conversation.Counts{Output: uint64(out - prepaid)}, msg.TranscriptPartial)
+		if l.Output += out; l.Output > out {
+			m.Key += "/" + id
+		}
 	}
 	if len(d.Out.Messages) == before {
 		d.status(id)
@@ -192,13 +233,39 @@ func (d *stream) message() {
 	conversation.Attrs(m, v, "requestId", "serviceRequestId", "clientRequestId", "phase", "turnId")
 }
 
+// thought decodes a thought, which the message before or after it has too, as a rule.
+func (d *stream) thought() {
+	v, l := d.data, d.lane
+	text, sum := v.Get("content"), sumOf(v.Get("content"))
+	switch {
+	case !text.Is(jsonv.String):
+		d.facts()
+		return
+	case sum == 0, sum == l.Thought:
+		v.MarkRead()
+		return
+	}
+	l.Early = sum
+	m := d.add(msg.Reasoning, d.id)
+	m.Role, m.Content, m.Model = msg.RoleAssistant, text.Text(), l.Model
+	conversation.Attrs(m, v, "reasoningId")
+}
+
+// sumOf is the checksum of a text; 0 of an empty one.
+func sumOf(text jsonv.Value) conversation.Sum {
+	if len(text.Escaped()) == 0 {
+		return 0
+	}
+	return conversation.SumOf(text.Escaped())
+}
+
 // usage decodes the tokens of a response, which a live stream has beside its messages.
 func (d *stream) usage() {
 	v, l := d.data, d.lane
 	c, out := countsOf(v), v.Get("outputTokens").Int()
 	c.Output = uint64(max(0, out-max(0, l.Ahead)))
 	l.Ahead -= out
-	r := conversation.Response{ID: cmp.Or(ident.First(v.Get("apiCallId"), v.Get("providerCallId")), d.id), Model: ident.Of(v.Get("model")), Run: l.Run.ID, At: d.At}
+	r := conversation.Response{ID: cmp.Or(ident.First(v.Get("apiCallId"), v.Get("providerCallId")), d.id), Model: cmp.Or(ident.Of(v.Get("model")), l.Model), Run: l.Run.ID, At: d.At}
 	m := d.count(&r, c, msg.Provider)
 	m.Key += "/usage"
 	conversation.Attrs(m, v, "finishReason", "initiator", "serviceRequestId")
@@ -210,7 +277,7 @@ func (d *stream) count(r *conversation.Response, c conversation.Counts, p msg.Pr
 	m := r.Usage(d.Out, msg.Complete)
 	m.Session, m.Agent = d.session(), msg.Agent{Name: d.lane.Name, Kind: msg.KindAgent}
 	t := d.countedOf(r.Model)
-	t.Counts = t.Add(c)
+	t.Counts, t.Leg = t.Add(c), t.Leg.Add(c)
 	return m
 }
 
@@ -235,21 +302,49 @@ func countsOf(v jsonv.Value) conversation.Counts {
 	return c
 }
 
-// shutdown decodes the end of the program: the tokens of each model since the session began, of
-// which a usage message has those that no message had.
+// resumed begins the tokens of another run of the program.
+func (d *stream) resumed() {
+	d.Before = d.Totals
+	for i := range d.Counted {
+		d.Counted[i].Leg = conversation.Counts{}
+	}
+}
+
+// cumulative reports whether totals are those since the session began. Older versions begin again
+// with each run of the program, and a compaction may too: then they are lower than those before the run, or the output
+// that usage messages of the run do not have is nearer to none than to that before it.
+func (d *stream) cumulative(sum conversation.Counts) bool {
+	var leg uint64
+	for _, t := range d.Counted {
+		leg += t.Leg.Output
+	}
+	return sum.Max(d.Before) == sum && 2*(sum.Output-min(sum.Output, leg)) >= d.Before.Output
+}
+
+// shutdown decodes the end of the program: the tokens of each model, of which a usage message has those that no
+// message had.
 func (d *stream) shutdown() {
 	v := d.data
-	nameless := d.countedOf("").Output // of messages that do not name their model
+	d.Totals = conversation.Counts{}
+	for _, metric := range v.Get("modelMetrics").Members() {
+		d.Totals = d.Totals.Add(countsOf(metric.Get("usage")))
+	}
+	had := func(t *counted) *conversation.Counts { return &t.Counts }
+	if !d.cumulative(d.Totals) {
+		had = func(t *counted) *conversation.Counts { return &t.Leg }
+	}
+	nameless := had(d.countedOf("")).Output // of messages that do not name their model
 	for name, metric := range v.Get("modelMetrics").Members() {
 		model := ident.Bounded(name.String())
 		total, t := countsOf(metric.Get("usage")), d.countedOf(model)
-		less := min(nameless, total.Output-min(total.Output, t.Output))
+		less := min(nameless, total.Output-min(total.Output, had(t).Output))
 		nameless -= less
-		t.Output += less
-		d.countedOf("").Output -= less
+		t.Output, t.Leg.Output = t.Output+less, t.Leg.Output+less
+		t = d.countedOf("")
+		t.Output, t.Leg.Output = t.Output-less, t.Leg.Output-min(t.Leg.Output, less)
 		t = d.countedOf(model)
-		rest := total.Max(t.Counts)
-		rest, _ = rest.Sub(t.Counts)
+		rest := total.Max(*had(t))
+		rest, _ = rest.Sub(*had(t))
 		if rest == (conversation.Counts{}) {
 			continue
 		}
@@ -275,6 +370,24 @@ func (d *stream) shutdown() {
 	conversation.AttrsAs(m, v, jsonv.Value.Digits, "premium_requests=totalPremiumRequests", "nano_aiu=totalNanoAiu")
 	conversation.Attrs(m, v, "currentModel", "shutdownType")
 	m.SetAttr("files", conversation.ShortJSON(v.Path("codeChanges", "filesModified")))
+}
+
+// printed decodes the last line that the program prints with --output-format json: {exitCode, sessionId, usage}.
+func (d *stream) printed() {
+	v, code := d.Root, d.Root.Get("exitCode").Digits()
+	m := (*msg.Message)(nil)
+	switch failed := code != "" && code != "0"; {
+	case d.lane.Run.Active() && failed:
+		m = d.stop("error")
+	case d.lane.Run.Active():
+		m = d.stop(d.outcome())
+	default:
+		m = d.status("result:" + d.id)
+		m.IsError = failed
+	}
+	m.SetAttr("exit_code", code)
+	m.SetAttr("usage", conversation.ShortJSON(v.Get("usage")))
+	conversation.Attrs(m, v, "sessionId")
 }
 
 // call decodes a call, which the message of the model and the beginning of its execution have;
@@ -357,8 +470,11 @@ func (d *stream) result() {
 		if text := v.Path("error", "message"); text.Exists() {
 			m.Content = text.Text()
 		}
-		if v.Path("error", "code").In("denied", "rejected", "permission_denied") {
+		switch code := v.Path("error", "code"); {
+		case code.In("denied", "rejected", "permission_denied"):
 			m.Tool.ErrorType = "denied"
+		case code.Equal("timeout"):
+			m.Tool.ErrorType = "timeout"
 		}
 	}
 	conversation.Attrs(m, v.Get("error"), "code")
@@ -374,16 +490,23 @@ func (d *stream) ended(c *call) *msg.Message {
 	return c.Result(d.about(c, msg.ToolResult, "result:"+c.ID))
 }
 
-// started decodes the beginning of a sub-agent, in whose lane the record is, or in that of the call.
+// started decodes the beginning of a sub-agent, in whose lane the record is, or in that of the call. Where the log
+// lacks the call, it is one of the agent that the record names, or of the main one.
 func (d *stream) started() {
 	v := d.data
 	id := ident.Of(v.Get("toolCallId"))
 	if d.lane.ID == "" && id != "" {
 		d.enter(id)
 	}
-	c, child := d.known(id, "task"), d.lane
+	c, child := d.Calls.Get(id), d.lane
 	child.Name, child.Model = ident.Of(v.Get("agentName")), ident.Of(v.Get("model"))
-	c.Task, c.Child = true, child.ID
+	if c == nil {
+		d.enter(ident.Peek(v.Get("parentId")))
+		child.Run.Caused(d.lane.Run.ID, "", msg.ByNativeID, 0)
+		conversation.Attrs(d.status(d.id), v, "toolCallId", "parentId", "agentName", "agentDisplayName", "agentDescription", "model")
+		return
+	}
+	c.Task, c.Child, c.Async = true, child.ID, c.Async || v.Get("executionMode").Equal("background")
 	child.Run.Caused(c.Run, c.ID, msg.ByNativeID, 0)
 	d.enter(c.Lane)
 	m := d.about(c, msg.Status, d.id)

@@ -43,7 +43,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "cursor",
-			Revision:   2,
+			Revision:   3,
 			Summary:    "Conversations of Cursor: its database, its transcripts, and what cursor-agent prints.",
 			Transports: []frame.Kind{frame.Line},
 			// A conversation precedes its messages.
@@ -164,7 +164,7 @@ func (d *stream) composer(v jsonv.Value) {
 	s := d.s
 	d.At = conversation.TimeOf(v.Get("createdAt"))
 	v.Get("composerId").Equal(s.ID)
-	s.Model = cmp.Or(ident.Of(v.Path("modelConfig", "modelName")), s.Model)
+	s.Model = cmp.Or(modelOf(v.Path("modelConfig", "modelName")), s.Model)
 	if sub := v.Get("subagentInfo"); sub.Is(jsonv.Object) {
 		s.Parent, s.Call, s.Agent = ident.Of(sub.Get("parentComposerId")), ident.Of(sub.Get("toolCallId")), ident.Of(sub.Get("subagentTypeName"))
 		s.Root = cmp.Or(ident.Of(sub.Get("rootParentConversationId")), s.Parent, s.Root)
@@ -250,7 +250,7 @@ func (d *stream) bubble(id string, v jsonv.Value) {
 		return
 	}
 	s.Last = run
-	r := conversation.Response{ID: id, Model: cmp.Or(ident.Of(v.Path("modelInfo", "modelName")), s.Model), Run: run, At: d.At}
+	r := conversation.Response{ID: id, Model: cmp.Or(modelOf(v.Path("modelInfo", "modelName")), s.Model), Run: run, At: d.At}
 	for _, part := range [...]struct {
 		kind msg.Kind
 		key  string

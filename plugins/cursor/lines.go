@@ -311,7 +311,7 @@ func (d *stream) call(id, name string, input jsonv.Value, r *conversation.Respon
 	r.Mark(m)
 	if name == "Task" || name == "task" {
 		task := input.Get("prompt")
-		m.Kind, m.Delegation.Task, m.Delegation.To = msg.Delegation, task.Text(), ident.First(input.Get("subagent_type"), input.Get("subagentType"))
+		m.Kind, m.Delegation.Task, m.Delegation.To = msg.Delegation, task.Text(), agentOf(input.First("subagent_type", "subagentType"))
 		m.Delegation.CorrelationID = spawn.Sent("cursor", strings.TrimSpace(task.Str()))
 	}
 }
@@ -338,6 +338,7 @@ func (d *stream) result(id, content string) *msg.Message {
 // {subtype: started | completed, call_id, tool_call: {readToolCall: {args, result: {success | error | rejected}}}}.
 func (d *stream) toolCall(v jsonv.Value) {
 	id := ident.Of(v.Get("call_id"))
+	ident.Is(v.Path("tool_call", "toolCallId"), id)
 	for key, tool := range v.Get("tool_call").Members() {
 		if !tool.Is(jsonv.Object) {
 			continue
@@ -366,16 +367,46 @@ func (d *stream) outcome(id string, v jsonv.Value) {
 		if v.Len() > 1 {
 			return
 		}
-		switch m.Content = what.JSON(); how.String() {
-		case "success":
+		m.Content = what.JSON()
+		if how.String() == "success" {
 			conversation.Causes(m, ident.Of(what.Get("agentId")))
-		case "rejected":
-			m.IsError, m.Tool.ErrorType = true, "denied"
-		case "error", "failure":
-			m.IsError, m.Tool.ErrorType = true, "tool_error"
+			conversation.Failed(m, what.Get("isError").Bool()) // of an MCP server
+		} else if m.Tool.ErrorType = failure(how.String()); m.Tool.ErrorType != "" {
+			m.IsError = true
 		}
 		return
 	}
+}
+
+// failure is the class of the outcome of a call that failed.
+func failure(outcome string) string {
+	switch outcome {
+	case "error", "failure", "spawnError", "fileNotFound", "invalidFile":
+		return "tool_error"
+	case "rejected", "permissionDenied":
+		return "denied"
+	case "timeout":
+		return "timeout"
+	}
+	return ""
+}
+
+// agentOf is the type of an agent: a string, {<type>: {}}, or {custom: {name}}.
+func agentOf(v jsonv.Value) string {
+	for key, of := range v.Members() {
+		if key.String() != "unspecified" {
+			return cmp.Or(ident.Of(of.Get("name")), ident.Bounded(key.String()))
+		}
+	}
+	return ident.Of(v)
+}
+
+// modelOf is the name of a model. Auto, which the database calls default, names none.
+func modelOf(v jsonv.Value) string {
+	if name := ident.Of(v); name != "Auto" && name != "default" {
+		return name
+	}
+	return ""
 }
 
 // ended ends the run: {status, error}, or {subtype, is_error, result, usage, request_id}. The request names the tokens: those of
@@ -400,7 +431,10 @@ func (d *stream) stop(v jsonv.Value, key, typ string) {
 	t := &d.Talk
 	status := ident.First(v.Get("status"), v.Get("subtype"))
 	m := d.say(msg.Stop, key, typ+status)
-	m.Hidden, m.FinishReason, m.IsError = true, cmp.Or(status, typ), status != "success" || v.Get("is_error").Bool()
+	m.Hidden, m.FinishReason, m.IsError = true, cmp.Or(status, typ), status != "success" && status != "" || v.Get("is_error").Bool()
+	if status == "aborted" {
+		m.FinishReason = "interrupted"
+	}
 	if m.Content = v.Get("error").Text(); msg.HashKey(string(v.Get("result").Escaped())) != t.Said && m.IsError && m.Content.IsZero() {
 		m.Content = v.Get("result").Text()
 	}
@@ -417,7 +451,7 @@ func (d *stream) stop(v jsonv.Value, key, typ string) {
 func (d *stream) beside(v jsonv.Value, typ string) {
 	t := &d.Talk
 	if v.Get("subtype").Equal("init") {
-		t.Model = ident.Of(v.Get("model"))
+		t.Model = modelOf(v.Get("model"))
 		t.Client = msg.Client{Project: ident.Of(v.Get("cwd"))}
 	}
 	key := "status:" + msg.HashKey(t.Chain, string(v.Get("type").Peek()), string(v.Get("subtype").Peek()), string(v.Get("timestamp_ms").Peek()))

@@ -2,6 +2,7 @@ package vercelui
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,6 +89,7 @@ func (d *stream) control(v jsonv.Value) {
 		d.metadata(v.Get("messageMetadata"))
 	case "start-step":
 		d.Step++
+		d.Stepped = false
 	case "finish-step", "reset-step":
 		reset := d.typ == "reset-step"
 		for i := 0; i < len(d.Parts.Parts); {
@@ -100,13 +102,17 @@ func (d *stream) control(v jsonv.Value) {
 				d.finish(p, msg.Complete)
 			}
 		}
-		if reset {
+		if d.Stepped = !reset; reset {
 			d.status("reset:" + d.response())
+			d.Calls.Open = slices.DeleteFunc(d.Calls.Open, func(c *call) bool { return c.Step == d.Step }) // nothing waits for them
 			d.Step++
 		}
 	case "finish":
+		d.Stepped = false
 		d.metadata(v.Get("messageMetadata"))
-		d.end(ident.Of(v.Get("finishReason")), nil)
+		reason := ident.Of(v.Get("finishReason"))
+		d.Run.Failed = d.Run.Failed || reason == "error"
+		d.end(reason, nil)
 	case "abort":
 		d.end("cancelled", func(m *msg.Message) { m.IsError, m.Content = true, v.Get("reason").Text() })
 	case "error":
@@ -132,9 +138,14 @@ func (d *stream) metadata(v jsonv.Value) {
 	d.begin("", "metadata")
 	model := v.First("model", "modelId")
 	u := v.First("totalUsage", "usage")
-	if u.Get("inputTokens").IsCount() {
-		d.Count.Model = cmp.Or(ident.Peek(model), d.Count.Model)
-		d.Count.Counts, d.Count.Provenance = counts(u), msg.Provider
+	d.Count.Model = cmp.Or(ident.Peek(model), d.Count.Model)
+	switch c := counts(u); {
+	case !u.Get("inputTokens").IsCount():
+	case d.Stepped: // of the step that has just ended
+		d.Stepped, d.Steps = false, d.Steps.Add(c)
+		d.usage(conversation.Response{ID: d.response(), Model: d.Count.Model, Run: d.Run.ID}, c)
+	default:
+		d.Count.Counts, d.Count.Provenance = c, msg.Provider
 	}
 	if m := d.status("metadata:" + msg.HashKey(d.response(), string(v.Peek()))); m != nil {
 		m.Content, m.Model = v.JSON(), ident.Of(model)
@@ -143,11 +154,21 @@ func (d *stream) metadata(v jsonv.Value) {
 	}
 }
 
-// counts reads LanguageModelUsage, whose input has the cached tokens and whose output has those
-// of the thoughts.
+// usage emits the tokens of a response.
+func (d *stream) usage(r conversation.Response, c conversation.Counts) {
+	r.Count(c, msg.Provider)
+	m := r.Usage(d.Out, msg.Complete)
+	m.Session, m.Run, m.Agent.Kind = d.session(), d.Run.ID, msg.KindAgent
+}
+
+// counts reads LanguageModelUsage, whose input has the cached tokens, unless version 5 has passed on that of a
+// provider which counts them apart, and whose output has those of the thoughts.
 func counts(u jsonv.Value) (c conversation.Counts) {
 	in, out := u.Get("inputTokenDetails"), u.Get("outputTokenDetails")
 	c.Input, c.Output = u.Get("inputTokens").Uint(), u.Get("outputTokens").Uint()
+	if cached := u.Get("cachedInputTokens").Uint(); cached > c.Input && !in.Exists() {
+		c.Input += cached
+	}
 	c.CacheRead = min(c.Input, max(u.Get("cachedInputTokens").Uint(), in.Get("cacheReadTokens").Uint()))
 	c.CacheWrite = min(c.Input-c.CacheRead, in.Get("cacheWriteTokens").Uint())
 	c.Input -= c.CacheRead + c.CacheWrite
@@ -273,10 +294,7 @@ func (d *stream) piece(v jsonv.Value) bool {
 		return true
 	case "step-finish", "message-finish":
 		if u := v.Get("usage"); u.Get("inputTokens").IsCount() && d.typ == "step-finish" {
-			r := conversation.Response{ID: d.response(), Run: d.Run.ID}
-			r.Count(counts(u), msg.Provider)
-			m := r.Usage(d.Out, msg.Complete)
-			m.Session, m.Agent.Kind = d.session(), msg.KindAgent
+			d.usage(conversation.Response{ID: d.response()}, counts(u))
 		}
 		if reason := ident.Of(v.Get("finishReason")); !v.Get("isContinued").Bool() {
 			d.end(reason, nil)

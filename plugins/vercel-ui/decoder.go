@@ -42,7 +42,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "vercel-ui",
-			Revision:   3,
+			Revision:   4,
 			Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
 		},
@@ -74,7 +74,9 @@ type state struct {
 	Parts   conversation.Deltas       `json:",omitzero"`
 	Calls   conversation.Calls[*call] `json:",omitzero"`
 	Seen    bounded.Set[string]       `json:",omitzero"`
-	Count   conversation.Response     `json:",omitzero"`  // the tokens that the metadata has
+	Count   conversation.Response     `json:",omitzero"`  // the model and the tokens that the metadata has
+	Steps   conversation.Counts       `json:",omitzero"`  // the tokens of its steps
+	Stepped bool                      `json:",omitempty"` // a step has just ended
 	Pieces  int                       `json:",omitempty"` // parts of assistant-ui's dialect
 	Waits   bool                      `json:",omitempty"` // calls wait for the next request
 }
@@ -82,6 +84,7 @@ type state struct {
 type call struct {
 	conversation.Call
 	Approval string `json:",omitempty"`
+	Step     int    `json:",omitempty"`
 }
 
 // Read decodes a chunk, a list of chunks, or a request.
@@ -150,6 +153,7 @@ func (d *stream) begin(id, first string) {
 	}
 	d.Run.Begin(id)
 	d.Parts, d.Calls, d.Count, d.Step, d.Pieces = conversation.Deltas{}, conversation.Calls[*call]{}, conversation.Response{}, 0, 0
+	d.Steps, d.Stepped = conversation.Counts{}, false
 }
 
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
@@ -172,6 +176,7 @@ func (d *stream) unknown(v jsonv.Value) { d.Unknown(d.typ, v, d.Run.ID) }
 func (d *stream) fill(m *msg.Message, p *conversation.Part, c msg.Completeness) {
 	p.Fill(m)
 	m.Session, m.Run, m.Complete, m.Agent.Kind, m.ResponseID = d.session(), d.Run.ID, c, msg.KindAgent, d.response()
+	m.Model = d.Count.Model
 	if p.Cut {
 		m.SetAttr("cut", "true")
 	}
@@ -206,7 +211,7 @@ func (d *stream) finish(p *conversation.Part, c msg.Completeness) {
 		return
 	}
 	if p.Kind == msg.ToolCall {
-		if added, _ := d.Calls.Add(&call{Call: conversation.Call{ID: p.CallID, Name: p.Tool}}); !added {
+		if added, _ := d.Calls.Add(&call{Call: conversation.Call{ID: p.CallID, Name: p.Tool}, Step: d.Step}); !added {
 			return
 		}
 	} else if !d.Seen.Add("part:"+p.Key, maxSeen) { // the step has the id twice
@@ -226,11 +231,15 @@ func (d *stream) end(reason string, fill func(m *msg.Message)) {
 	for len(d.Parts.Parts) > 0 {
 		d.finish(d.Parts.Parts[0], msg.Summary)
 	}
-	d.Count.ID = d.response() // the last one of the stream: the tokens are those of all of its steps
-	if u := d.Count.Usage(d.Out, msg.Complete); u != nil {
-		u.Session, u.Run, u.Agent.Kind = d.session(), d.Run.ID, msg.KindAgent
+	if rest, _ := d.Count.Counts.Sub(d.Steps); rest != (conversation.Counts{}) {
+		d.Count.ID = d.response() // the last one of the stream: the tokens are those of all of its steps
+		if d.Steps != (conversation.Counts{}) {
+			d.Count.ID += "/rest"
+		}
+		d.Count.Counts = conversation.Counts{}
+		d.usage(d.Count, rest)
 	}
-	d.Count = conversation.Response{}
+	d.Count, d.Steps = conversation.Response{}, conversation.Counts{}
 	if !d.Run.Active() || d.Waits {
 		return
 	}

@@ -97,6 +97,8 @@ func (d *stream) answers(v jsonv.Value) {
 			d.result(id, p.Get("output"), "")
 		case state.Equal("output-error"):
 			d.result(id, p.Get("errorText"), "tool_error")
+		case state.Equal("output-denied"):
+			d.result(id, approval.Get("reason"), "denied")
 		case approval.Exists() && state.Equal("approval-responded"):
 			given := ident.Of(approval.Get("id"))
 			d.Calls.Add(&call{Call: conversation.Call{ID: d.unique(id), Name: toolOf(p)}, Approval: given})
