@@ -36,7 +36,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "acp", Revision: 2,
+			Name: "acp", Revision: 3,
 			Summary:    "Agent Client Protocol between an editor and a coding agent.",
 			Transports: []frame.Kind{frame.Line, frame.Text},
 		},
@@ -71,18 +71,19 @@ type state struct {
 
 // session is the state of a session.
 type session struct {
-	ID       string
-	Run      conversation.Run          `json:",omitzero"`
-	Turns    int                       `json:",omitempty"` // that began without a prompt
-	Prompted bool                      `json:",omitempty"` // the prompt of the run is known
-	Parts    int                       `json:",omitempty"` // of the run
-	Open     conversation.Deltas       `json:",omitzero"`  // the message whose chunks come
-	Message  string                    `json:",omitempty"` // its id, if it has one
-	At       conversation.Time         `json:",omitzero"`  // of its last chunk
-	History  bool                      `json:",omitempty"` // it happened before
-	Model    string                    `json:",omitempty"`
-	Dir      string                    `json:",omitempty"`
-	Calls    conversation.Calls[*call] `json:",omitzero"`
+	ID        string
+	Run       conversation.Run          `json:",omitzero"`
+	Turns     int                       `json:",omitempty"` // that began without a prompt
+	Prompted  bool                      `json:",omitempty"` // the prompt of the run is known
+	Parts     int                       `json:",omitempty"` // of the run
+	Responses int                       `json:",omitempty"` // of the run that had their own usage
+	Open      conversation.Deltas       `json:",omitzero"`  // the message whose chunks come
+	Message   string                    `json:",omitempty"` // its id, if it has one
+	At        conversation.Time         `json:",omitzero"`  // of its last chunk
+	History   bool                      `json:",omitempty"` // it happened before
+	Model     string                    `json:",omitempty"`
+	Dir       string                    `json:",omitempty"`
+	Calls     conversation.Calls[*call] `json:",omitzero"`
 }
 
 // call is a tool call of which the result has not come.

@@ -85,7 +85,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 func (d *connection) prompt(blocks jsonv.Value) {
 	d.complete()
 	d.s.Run.Begin("turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10)))
-	d.s.Parts, d.s.Prompted = 0, true
+	d.s.Parts, d.s.Responses, d.s.Prompted = 0, 0, true
 	m := d.add(msg.User, "prompt:"+d.s.Run.ID)
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
@@ -107,7 +107,7 @@ func (d *connection) response() {
 		d.answered(q, result.Get("outcome"))
 		return
 	case stop.Exists():
-		d.usage(result.Get("usage"))
+		d.usage(result)
 		d.stop(ident.Of(stop))
 		return
 	case q.Method == "session/prompt" && fault.Exists():
@@ -173,21 +173,51 @@ func (d *connection) stop(reason string) {
 	d.s.Run.Finish(d.add(msg.Stop, "stop:"+d.s.Run.ID), reason, reason == "cancelled" || reason == "refusal")
 }
 
-// usage decodes the tokens of a turn. Input excludes the cached ones, output those of thoughts; the
-// total is all.
-func (d *connection) usage(u jsonv.Value) {
-	if !u.Is(jsonv.Object) || !d.s.Run.Active() {
+// usage decodes the tokens of a turn: usage, or in _meta those that Gemini CLI has for each model.
+func (d *connection) usage(result jsonv.Value) {
+	if !d.s.Run.Active() || d.s.Responses > 0 { // its responses had theirs
 		return
 	}
-	m := d.add(msg.Usage, "usage:"+d.s.Run.ID)
-	m.Hidden, m.Model, m.ResponseID = true, d.s.Model, d.s.Run.ID
-	m.Usage = msg.Tokens{
+	id := d.s.Run.ID
+	if u := result.Get("usage"); u.Is(jsonv.Object) {
+		d.tokens(id, d.s.Model).Usage = tokensOf(u)
+		return
+	}
+	n := 0
+	for u := range result.Path("_meta", "quota", "model_usage").Elems() {
+		count := u.Get("token_count")
+		d.tokens(conversation.Ordinal(id, &n), ident.Of(u.Get("model"))).Usage = msg.Tokens{
+			Input: count.Get("input_tokens").Uint(), Output: count.Get("output_tokens").Uint(), Provenance: msg.TranscriptFinal,
+		}
+	}
+}
+
+// tokens adds the usage of a response, or of a turn.
+func (d *connection) tokens(id, model string) *msg.Message {
+	m := d.add(msg.Usage, "usage:"+id)
+	m.Hidden, m.Model, m.ResponseID = true, model, id
+	return m
+}
+
+// tokensOf reads a usage. In most agents the input excludes the cached tokens and the output those of thoughts, so
+// that the total is the sum of all; where the total is less, they are included.
+func tokensOf(u jsonv.Value) msg.Tokens {
+	t := msg.Tokens{
 		Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(), Reasoning: u.Get("thoughtTokens").Uint(),
 		CacheRead: u.Get("cachedReadTokens").Uint(), CacheWrite: u.Get("cachedWriteTokens").Uint(), Provenance: msg.TranscriptFinal,
 	}
-	if total := u.Get("totalTokens").Uint(); total > 0 && m.Usage.Total() > total && m.Usage.Output >= m.Usage.Reasoning {
-		m.Usage.Output -= m.Usage.Reasoning // an agent whose output has them
+	total, cached := u.Get("totalTokens").Uint(), t.CacheRead+t.CacheWrite
+	if total == 0 || t.Total() <= total {
+		return t
 	}
+	over := t.Total() - total
+	if (over == cached || over == cached+t.Reasoning) && t.Input >= cached {
+		t.Input, over = t.Input-cached, over-cached
+	}
+	if over > 0 && t.Output >= t.Reasoning {
+		t.Output -= t.Reasoning
+	}
+	return t
 }
 
 // asks decodes the request for a permission.

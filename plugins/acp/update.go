@@ -39,6 +39,7 @@ func (d *connection) update(u jsonv.Value) {
 		m.SetAttr("currency", ident.Of(u.Path("cost", "currency")))
 	case "state_update":
 		if state := u.Get("state"); state.Equal("idle") && d.s.Run.Active() {
+			d.usage(u)
 			d.stop(cmp.Or(ident.Of(u.Get("stopReason")), "end_turn"))
 			return
 		}
@@ -60,7 +61,7 @@ func (d *connection) begin(history bool) {
 		return
 	}
 	d.s.Run.Begin(conversation.Ordinal("turn:"+d.s.ID, &d.s.Turns))
-	d.s.Parts, d.s.Prompted = 0, false
+	d.s.Parts, d.s.Responses, d.s.Prompted = 0, 0, false
 }
 
 // chunk adds a piece to the message of that kind. A message ends when another one begins.
@@ -79,6 +80,12 @@ func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
 	}
 	d.s.At = d.At
 	c := mcp.Content(u.Get("content"))
+	if usage := u.Path("_meta", "usage"); usage.Is(jsonv.Object) && c.Joined().IsZero() { // the end of a response, as Qwen Code has it
+		if d.complete(); !history {
+			d.tokens(conversation.Ordinal(d.s.Run.ID+"/response", &d.s.Responses), d.s.Model).Usage = tokensOf(usage)
+		}
+		return
+	}
 	d.s.Open.Append(p, c.Joined(), maxText)
 	if c.Files != nil { // an image is a message
 		d.complete()
