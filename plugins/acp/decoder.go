@@ -79,6 +79,7 @@ type session struct {
 	Responses int                       `json:",omitempty"` // of the run that had their own usage
 	Open      conversation.Deltas       `json:",omitzero"`  // the message whose chunks come
 	Message   string                    `json:",omitempty"` // its id, if it has one
+	Author    string                    `json:",omitempty"` // its run, if it is of a sub-agent
 	At        conversation.Time         `json:",omitzero"`  // of its last chunk
 	History   bool                      `json:",omitempty"` // it happened before
 	Model     string                    `json:",omitempty"`
@@ -88,16 +89,18 @@ type session struct {
 
 // call is a tool call of which the result has not come.
 type call struct {
-	conversation.Call
-	Run     string            `json:",omitempty"`
-	Title   string            `json:",omitempty"`
-	Kind    string            `json:",omitempty"`
-	Parent  string            `json:",omitempty"` // the call of the sub-agent that made this one
-	Input   string            `json:",omitempty"` // JSON
-	Output  string            `json:",omitempty"`
-	At      conversation.Time `json:",omitzero"`
-	Denied  bool              `json:",omitempty"`
-	History bool              `json:",omitempty"`
+	conversation.Delegation
+	Run      string            `json:",omitempty"`
+	Title    string            `json:",omitempty"`
+	Kind     string            `json:",omitempty"`
+	Parent   string            `json:",omitempty"` // the call of the sub-agent that made this one, where it is not known
+	Input    string            `json:",omitempty"` // JSON
+	Shown    string            `json:",omitempty"` // of the input, for people, where it is not known
+	Output   string            `json:",omitempty"`
+	Response string            `json:",omitempty"` // of the tool, as the adapter of Claude Code has it
+	At       conversation.Time `json:",omitzero"`
+	Denied   bool              `json:",omitempty"`
+	History  bool              `json:",omitempty"`
 }
 
 // Read decodes one message.

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,6 +113,7 @@ func (d *connection) response() {
 		return
 	case q.Method == "session/prompt" && fault.Exists():
 		d.complete()
+		d.deny()
 		m := d.add(msg.Error, "error:"+d.s.Run.ID)
 		m.IsError, m.FinishReason = true, "error"
 		failed(m, fault)
@@ -170,7 +172,20 @@ func (d *connection) stop(reason string) {
 		d.status("stop:"+d.key(reason), "stop").FinishReason = reason
 		return
 	}
+	d.deny()
 	d.s.Run.Finish(d.add(msg.Stop, "stop:"+d.s.Run.ID), reason, reason == "cancelled" || reason == "refusal")
+}
+
+// deny ends the calls of the turn that a person rejected, of which some agents send nothing more.
+func (d *connection) deny() {
+	for _, c := range slices.Clone(d.s.Calls.Open) {
+		if c.Denied {
+			d.emit(c, msg.Complete)
+			m := d.result(c)
+			m.IsError, m.Tool.ErrorType = true, "denied"
+			d.end(c, true)
+		}
+	}
 }
 
 // usage decodes the tokens of a turn: usage, or in _meta those that Gemini CLI has for each model.
@@ -226,6 +241,7 @@ func (d *connection) asks(p jsonv.Value, q *jsonrpc.Request) {
 	if c == nil {
 		return
 	}
+	d.shown(c, p.Path("toolCall", "content"))
 	d.emit(c, msg.Partial)
 	q.Call = c.ID
 	var rejections []string

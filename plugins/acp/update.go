@@ -71,18 +71,20 @@ func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
 	if len(d.s.Open.Parts) > 0 {
 		p = d.s.Open.Parts[0]
 	}
-	if p == nil || p.Kind != kind || d.s.Message != id || d.s.History != history {
+	run := d.author(u, history)
+	if p == nil || p.Kind != kind || d.s.Message != id || d.s.History != history || d.s.Author != run {
 		d.complete()
 		d.begin(history)
 		p = d.s.Open.Open("", kind)
 		p.Key = conversation.Ordinal(d.s.Run.ID+"/"+kind.String(), &d.s.Parts)
-		d.s.Message, d.s.History = id, history
+		d.s.Message, d.s.History, d.s.Author = id, history, run
 	}
 	d.s.At = d.At
 	c := mcp.Content(u.Get("content"))
 	if usage := u.Path("_meta", "usage"); usage.Is(jsonv.Object) && c.Joined().IsZero() { // the end of a response, as Qwen Code has it
 		if d.complete(); !history {
-			d.tokens(conversation.Ordinal(d.s.Run.ID+"/response", &d.s.Responses), d.s.Model).Usage = tokensOf(usage)
+			m := d.tokens(conversation.Ordinal(d.s.Run.ID+"/response", &d.s.Responses), d.s.Model)
+			m.Run, m.Usage = cmp.Or(run, m.Run), tokensOf(usage)
 		}
 		return
 	}
@@ -115,6 +117,8 @@ func (d *connection) text(m *msg.Message, s *session, p *conversation.Part, comp
 	if p.Kind == msg.User {
 		m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	}
+	m.Run = cmp.Or(s.Author, m.Run)
+	d.name(m)
 	if m.ResponseID = s.Message; m.ResponseID != "" {
 		m.Model = s.Model
 	}
@@ -139,15 +143,13 @@ func (d *connection) tool(u jsonv.Value) *call {
 	}
 	c := d.s.Calls.Get(id)
 	if c == nil {
-		c = &call{Call: conversation.Call{ID: id}, Run: d.s.Run.ID, At: d.At}
+		c = &call{Delegation: conversation.Delegation{Call: conversation.Call{ID: id}}, Run: d.s.Run.ID, At: d.At}
+		c.Task = u.Path("rawInput", "subagent_type").Exists() || u.Path("_meta", "claudeCode", "toolName").In("Task", "Agent")
 		d.s.Calls.Add(c)
 	}
-	claude := u.Path("_meta", "claudeCode")
-	if name := ident.Of(claude.Get("toolName")); name != "" {
+	meta := u.Get("_meta")
+	if name := ident.First(u.Get("name"), meta.Path("claudeCode", "toolName"), meta.Get("toolName")); name != "" {
 		c.Name = name
-	}
-	if parent := ident.Of(claude.Get("parentToolUseId")); parent != "" {
-		c.Parent = parent
 	}
 	if kind := ident.Of(u.Get("kind")); kind != "" {
 		c.Kind = kind
@@ -159,6 +161,9 @@ func (d *connection) tool(u jsonv.Value) *call {
 	}
 	if input := u.Get("rawInput"); input.Exists() && (input.Len() > 0 || c.Input == "") && len(input.Peek()) <= maxText {
 		c.Input = string(input.Raw())
+		if to := ident.Of(input.Get("subagent_type")); to != "" {
+			c.To = to
+		}
 	}
 	return c
 }
@@ -169,16 +174,28 @@ func (d *connection) call(u jsonv.Value, history bool) {
 	if c == nil {
 		return
 	}
-	c.History = history
+	if c.History = history; history {
+		c.Run = ""
+	} else if run := d.author(u, history); run != "" {
+		c.Run = run
+	} else if parent := ident.Of(parentOf(u)); parent != "" {
+		c.Parent = parent
+	}
 	first := d.s.Calls.GetOpen(c.ID) != nil
 	status := u.Get("status")
-	if output := u.Get("content"); u.Get("sessionUpdate").PeekStr() == "tool_call_update" && output.Len() > 0 && len(output.Peek()) <= maxText {
-		c.Output = outputs(output)
+	ends := status.In("completed", "failed", "cancelled")
+	switch output := u.Get("content"); {
+	case ends, u.Get("sessionUpdate").PeekStr() == "tool_call_update" && !u.Get("rawInput").Exists():
+		if output.Len() > 0 && len(output.Peek()) <= maxText {
+			c.Output = outputs(output)
+		}
+	default:
+		d.shown(c, output)
 	}
-	if response := u.Path("_meta", "claudeCode", "toolResponse"); response.Exists() && c.Output == "" && len(response.Peek()) <= maxText {
-		c.Output = response.Text().String()
+	if response := u.Path("_meta", "claudeCode", "toolResponse"); response.Exists() && len(response.Peek()) <= maxText {
+		c.Response = response.Text().String()
 	}
-	if !status.In("completed", "failed") {
+	if !ends {
 		if first {
 			m := d.emit(c, msg.Partial)
 			m.SetAttr("locations", conversation.ShortJSON(u.Get("locations")))
@@ -191,25 +208,100 @@ func (d *connection) call(u jsonv.Value, history bool) {
 		return
 	}
 	d.emit(c, msg.Complete).SetAttr("locations", conversation.ShortJSON(u.Get("locations")))
+	m := d.result(c)
+	switch raw := u.Get("rawOutput"); {
+	case c.Output != "":
+		m.Content = msg.Plain(c.Output)
+		m.SetAttr("raw_output", conversation.ShortJSON(raw))
+	case raw.Exists():
+		m.Content = raw.Text()
+	default:
+		m.Content = msg.Plain(c.Response)
+	}
+	switch {
+	case status.Equal("cancelled"):
+		m.IsError, m.Tool.ErrorType = true, "cancelled"
+	case status.Equal("failed") && c.Denied:
+		m.IsError, m.Tool.ErrorType = true, "denied"
+	default:
+		conversation.Failed(m, status.Equal("failed"))
+	}
+	d.end(c, m.IsError)
+}
+
+// result adds the result of a call.
+func (d *connection) result(c *call) *msg.Message {
 	m := d.add(msg.ToolResult, "result:"+c.ID)
-	d.of(m, c)
+	if d.of(m, c); c.Task {
+		m.Kind = msg.DelegationResult
+		conversation.Causes(m, c.Child)
+	}
 	m.Role, m.Tool.Arguments = msg.RoleTool, msg.Text{}
-	m.Content = msg.Plain(c.Output)
-	if raw := u.Get("rawOutput"); raw.Exists() {
-		if text := raw.Text(); c.Output == "" {
-			m.Content = text
-		} else {
-			m.SetAttr("raw_output", conversation.ShortJSON(raw))
-		}
+	return m
+}
+
+// end ends a call, and the run of the sub-agent that it began.
+func (d *connection) end(c *call, failed bool) {
+	if c.Child != "" {
+		m := d.status("ended:"+c.Child, "agent")
+		m.Run, m.Agent.Name, m.Signal, m.IsError = c.Child, c.To, msg.RunEnd, failed
 	}
-	if status.Equal("failed") {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-		if c.Denied {
-			m.Tool.ErrorType = "denied"
-		}
-	}
-	c.Input, c.Output, c.Title = "", "", ""
+	c.Input, c.Output, c.Response, c.Shown, c.Title = "", "", "", "", ""
 	d.s.Calls.End(c)
+}
+
+// name names the sub-agent of whose run a message is.
+func (d *connection) name(m *msg.Message) {
+	if id, ok := strings.CutPrefix(m.Run, "agent:"); ok {
+		m.Agent.Name = ""
+		if c := d.s.Calls.Get(id); c != nil {
+			m.Agent.Name = c.To
+		}
+	}
+}
+
+// parentOf is the id of the call that began the sub-agent of an update, as the adapters of Claude Code and Qwen Code have it.
+func parentOf(u jsonv.Value) jsonv.Value {
+	meta := u.Get("_meta")
+	if id := meta.Path("claudeCode", "parentToolUseId"); id.Exists() {
+		return id
+	}
+	return meta.Get("parentToolCallId")
+}
+
+// author returns the run of the sub-agent that an update names by the call that began it; empty if it names none.
+func (d *connection) author(u jsonv.Value, history bool) string {
+	parent := parentOf(u)
+	c := d.s.Calls.Get(ident.Peek(parent))
+	if c == nil || history {
+		return ""
+	}
+	parent.MarkRead()
+	if c.Child == "" {
+		c.Child = "agent:" + c.ID
+		m := d.status("began:"+c.Child, "agent")
+		m.Run, m.Agent.Name, m.Signal = c.Child, c.To, msg.RunStart
+		m.ParentRun, m.ParentCall = c.Run, c.ID
+		m.Delegation.Link, m.Delegation.Confidence = msg.ByNativeID, 100
+	}
+	return c.Child
+}
+
+// shown keeps the content of a call that has no result yet: its input as people see it, which some agents have nowhere
+// else.
+func (d *connection) shown(c *call, content jsonv.Value) {
+	switch {
+	case c.Input != "" && c.Input != "{}":
+		c.Shown = ""
+		if content.Is(jsonv.Array) {
+			content.MarkRead()
+		}
+	case content.Len() > 0:
+		if c.Shown = conversation.ShortJSON(content); c.Shown == "" {
+			m := d.status("shown:"+c.ID+":"+msg.HashKey(string(content.Peek())), "content")
+			m.Run, m.Tool.CallID, m.Content = c.Run, c.ID, content.JSON()
+		}
+	}
 }
 
 // outputs are the texts of content: {type: content, content}, {type: diff, path, newText} or {type: terminal}.
@@ -228,13 +320,16 @@ func outputs(list jsonv.Value) string {
 // emit adds the call as it is known.
 func (d *connection) emit(c *call, complete msg.Completeness) *msg.Message {
 	m := d.add(msg.ToolCall, "call:"+c.ID)
-	d.of(m, c)
+	if d.of(m, c); c.Task {
+		m.Kind, m.Delegation.To = msg.Delegation, c.To
+	}
 	m.Complete = complete
 	if c.History {
 		m.Complete = min(complete, msg.Summary)
 	}
 	m.SetAttr("title", c.Title)
 	m.SetAttr("tool_kind", c.Kind)
+	m.SetAttr("content", c.Shown)
 	m.SetAttr("parent_tool_call", c.Parent)
 	c.At.Or(d.At).Set(m)
 	return m
@@ -243,6 +338,7 @@ func (d *connection) emit(c *call, complete msg.Completeness) *msg.Message {
 // of makes a message one of a call.
 func (d *connection) of(m *msg.Message, c *call) {
 	m.Run = c.Run
+	d.name(m)
 	m.Tool = msg.Tool{CallID: c.ID, Name: cmp.Or(c.Name, c.Kind, "tool"), Arguments: msg.Plain(cmp.Or(c.Input, "{}")), Server: conversation.ToolServer(c.Name)}
 	if c.History {
 		m.SetAttr("type", msg.History)
