@@ -54,27 +54,30 @@ func (d *connection) request(method string, p jsonv.Value) {
 	case "session/cancel":
 		d.status("cancel:"+d.key(method), method)
 	default:
-		switch {
-		case strings.HasPrefix(method, "fs/"), strings.HasPrefix(method, "terminal/"):
+		switch group, _, _ := strings.Cut(method, "/"); group {
+		case "fs", "terminal", "elicitation":
 			q.From = jsonrpc.Server
-		case method == "session/set_model":
-			q.Note = ident.Peek(p.Get("modelId"))
-		case method == "session/set_config_option" && p.Get("configId").Equal("model"):
-			q.Note = ident.Peek(p.Get("value"))
-		case !strings.HasPrefix(method, "session/") && method != "initialize" && method != "authenticate" && method != "logout":
-			if !strings.HasPrefix(method, "_") && !strings.HasPrefix(method, "$/") { // extensions
+		case "session", "initialize", "authenticate", "logout", "auth", "providers", "nes", "document":
+		default:
+			if q.From = d.m.From; group != "mcp" && group != "$" && !strings.HasPrefix(method, "_") { // no extension
 				d.unknown(method)
 				return
 			}
-			q.From = d.m.From
+		}
+		if method == "session/set_model" {
+			q.Note = ident.Peek(p.Get("modelId"))
+		} else if method == "session/set_config_option" && p.Get("configId").Equal("model") {
+			q.Note = ident.Peek(p.Get("value"))
 		}
 		m := d.status("request:"+d.key(method), method)
 		q.Dir = ident.Of(p.Get("cwd"))
 		m.Client.Project = q.Dir
-		conversation.Attrs(m, p, "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId")
+		conversation.Attrs(m, p, "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId", "connectionId", "method", "mode", "url", "elicitationId")
+		m.SetAttr("schema", conversation.ShortJSON(p.Get("requestedSchema")))
 		info := p.Get("clientInfo")
 		conversation.AttrsAs(m, info, ident.Of, "client=name", "client_version=version")
-		m.Content = p.Get("content").Text()
+		m.Content = p.First("content", "message").Text()
+		d.waits(m, method == elicitation, msg.WaitStart)
 	}
 	if q.ID != "" {
 		q.Run = d.s.Run.ID
@@ -119,10 +122,12 @@ func (d *connection) response() {
 		failed(m, fault)
 		d.s.Run.End(m)
 		return
-	case q.Method == "session/load":
+	case q.Method == "session/load", q.Method == "session/resume":
 		d.complete()
 	}
 	m := d.status("response:"+d.key(q.Method+string(fault.Peek())+string(result.First("sessionId", "protocolVersion").Peek())), cmp.Or(q.Method, "response"))
+	d.waits(m, q.Method == elicitation, msg.WaitEnd)
+	m.SetAttr("action", ident.Of(result.Get("action")))
 	if fault.Exists() {
 		m.IsError = true
 		failed(m, fault)
@@ -144,14 +149,7 @@ func (d *connection) response() {
 		d.s.Dir = q.Dir
 	}
 	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
-	if model := ident.Of(result.Path("models", "currentModelId")); model != "" {
-		d.s.Model = model
-	}
-	for o := range result.Get("configOptions").Elems() {
-		if o.Get("category").Equal("model") || o.Get("id").Equal("model") {
-			d.s.Model = ident.Of(o.Get("currentValue"))
-		}
-	}
+	d.model(result)
 	m.SetAttr("model", d.s.Model)
 	if m.Content = result.Get("content").Text(); m.Content.IsZero() && result.Len() > 0 { // else of a file
 		m.Content = result.JSON()
@@ -237,11 +235,22 @@ func tokensOf(u jsonv.Value) msg.Tokens {
 
 // asks decodes the request for a permission.
 func (d *connection) asks(p jsonv.Value, q *jsonrpc.Request) {
-	c := d.tool(p.Get("toolCall"))
+	asked := p.Get("toolCall")
+	if subject := p.Get("subject"); subject.Exists() {
+		asked = subject.Get("toolCall")
+	}
+	if !asked.Exists() {
+		m := d.status("wait:"+d.key(q.ID), q.Method)
+		d.waits(m, true, msg.WaitStart)
+		conversation.Attrs(m, p, "title", "description")
+		conversation.AttrsAs(m, p, conversation.ShortJSON, "subject", "options")
+		return
+	}
+	c := d.tool(asked)
 	if c == nil {
 		return
 	}
-	d.shown(c, p.Path("toolCall", "content"))
+	d.shown(c, asked.Get("content"))
 	d.emit(c, msg.Partial)
 	q.Call = c.ID
 	var rejections []string
@@ -252,6 +261,16 @@ func (d *connection) asks(p jsonv.Value, q *jsonrpc.Request) {
 	}
 	q.Note = strings.Join(rejections, "\n")
 	d.wait("wait:", q, c, msg.WaitStart).SetAttr("options", conversation.ShortJSON(p.Get("options")))
+}
+
+// elicitation asks a person for data.
+const elicitation = "elicitation/create"
+
+// waits marks a wait of the turn for a person, if it is one.
+func (d *connection) waits(m *msg.Message, is bool, signal msg.Signal) {
+	if is && d.s.Run.Active() {
+		m.Signal = signal
+	}
 }
 
 func (d *connection) wait(prefix string, q *jsonrpc.Request, c *call, signal msg.Signal) *msg.Message {
@@ -265,7 +284,9 @@ func (d *connection) answered(q jsonrpc.Request, outcome jsonv.Value) {
 	option := ident.Of(outcome.Get("optionId"))
 	c := d.s.Calls.Get(q.Call)
 	if c == nil {
-		d.status("response:"+d.key(option), "session/request_permission").SetAttr("option", option)
+		m := d.status("response:"+d.key(option), "session/request_permission")
+		d.waits(m, q.Method != "", msg.WaitEnd)
+		m.SetAttr("option", option)
 		return
 	}
 	for _, rejection := range strings.Split(q.Note, "\n") {

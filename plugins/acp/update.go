@@ -15,20 +15,27 @@ import (
 func (d *connection) update(u jsonv.Value) {
 	history := d.Requests.Open(d.s.ID, "session/load", "session/resume")
 	switch kind := ident.Of(u.Get("sessionUpdate")); kind {
-	case "user_message_chunk":
+	case "user_message_chunk", "user_message":
 		if d.s.Prompted && d.s.Run.Active() && !history {
 			u.MarkRead() // the request has the prompt
 			return
 		}
 		d.chunk(msg.User, u, history)
-	case "agent_message_chunk":
+	case "agent_message_chunk", "agent_message":
 		d.chunk(msg.Assistant, u, history)
-	case "agent_thought_chunk":
+	case "agent_thought_chunk", "agent_thought":
 		d.chunk(msg.Reasoning, u, history)
 	case "tool_call", "tool_call_update":
 		d.complete()
 		d.begin(history)
 		d.call(u, history)
+	case "tool_call_content_chunk":
+		if c := d.tool(u); c != nil && len(c.Output)+len(u.Get("content").Peek()) <= maxText {
+			c.Output += output(u.Get("content"), c.Output != "")
+			u.MarkRead() // the result has it
+		}
+	case "plan_update":
+		d.add(msg.Plan, "plan:"+d.key(kind)).Content = u.Get("plan").JSON()
 	case "plan":
 		m := d.add(msg.Plan, "plan:"+d.key(kind))
 		m.Content = u.Get("entries").JSON()
@@ -44,14 +51,36 @@ func (d *connection) update(u jsonv.Value) {
 			return
 		}
 		d.status("state:"+d.key(kind), kind).SetAttr("state", ident.Of(u.Get("state")))
-	case "current_mode_update", "current_model_update", "config_option_update", "session_info_update", "available_commands_update":
-		m := d.status(kind+":"+d.key(kind), kind)
-		conversation.Attrs(m, u, "currentModeId", "modelId", "title", "updatedAt")
-		if kind == "available_commands_update" {
-			m.Content = u.Get("availableCommands").JSON()
-		}
+	case "current_mode_update", "current_model_update", "config_option_update", "session_info_update", "available_commands_update",
+		"notice", "plan_removed", "terminal_update", "terminal_output_chunk", "compaction_update", "compaction_summary_chunk":
+		d.note(kind, u)
 	default:
 		d.unknown(cmp.Or(kind, "session/update"))
+	}
+}
+
+// note keeps an update that is no part of the conversation.
+func (d *connection) note(kind string, u jsonv.Value) {
+	m := d.status(kind+":"+d.key(kind), kind)
+	conversation.Attrs(m, u, "currentModeId", "modelId", "title", "updatedAt", "severity", "planId", "terminalId", "command", "cwd", "compactionId", "status", "error")
+	if m.Content = u.First("availableCommands", "configOptions", "description", "data", "output").Text(); m.Content.IsZero() {
+		mcp.Content(u.First("content", "summary")).Fill(m)
+	}
+	d.model(u)
+	if kind == "compaction_update" && u.Get("status").Equal("completed") && d.s.Run.Active() {
+		m.Signal = msg.Compaction
+	}
+}
+
+// model notes the model of the session, where a value names it.
+func (d *connection) model(v jsonv.Value) {
+	if model := ident.First(v.Path("models", "currentModelId"), v.Get("modelId")); model != "" {
+		d.s.Model = model
+	}
+	for o := range v.Get("configOptions").Elems() {
+		if o.Get("category").Equal("model") || o.Get("id").Equal("model") {
+			d.s.Model = ident.Of(o.Get("currentValue"))
+		}
 	}
 }
 
@@ -64,8 +93,13 @@ func (d *connection) begin(history bool) {
 	d.s.Parts, d.s.Responses, d.s.Prompted = 0, 0, false
 }
 
-// chunk adds a piece to the message of that kind. A message ends when another one begins.
+// chunk adds a piece to the message of that kind, or replaces what it has by the whole. A message ends when another one begins.
 func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
+	whole := !strings.HasSuffix(u.Get("sessionUpdate").PeekStr(), "_chunk")
+	if whole && u.Get("content").Kind() == jsonv.Missing {
+		u.MarkRead() // its content is as it was
+		return
+	}
 	id := ident.Of(u.Get("messageId"))
 	var p *conversation.Part
 	if len(d.s.Open.Parts) > 0 {
@@ -87,6 +121,9 @@ func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
 			m.Run, m.Usage = cmp.Or(run, m.Run), tokensOf(usage)
 		}
 		return
+	}
+	if whole {
+		d.s.Open.Clear(p)
 	}
 	d.s.Open.Append(p, c.Joined(), maxText)
 	if c.Files != nil { // an image is a message
@@ -305,16 +342,23 @@ func (d *connection) shown(c *call, content jsonv.Value) {
 }
 
 // outputs are the texts of content: {type: content, content}, {type: diff, path, newText} or {type: terminal}.
-func outputs(list jsonv.Value) string {
-	var texts conversation.Texts
+func outputs(list jsonv.Value) (text string) {
 	for v := range list.Elems() {
-		if !v.Get("type").Equal("content") {
-			texts.Add(v.JSON())
-		} else if c := mcp.Content(v.Get("content")); c.N > 0 {
-			texts.Add(c.Joined())
-		}
+		text += output(v, text != "")
 	}
-	return texts.Joined().String()
+	return text
+}
+
+func output(v jsonv.Value, below bool) string {
+	text := v.JSON()
+	if v.Get("type").Equal("content") {
+		c := mcp.Content(v.Get("content"))
+		text = c.Joined()
+	}
+	if below && !text.IsZero() {
+		return "\n" + text.String()
+	}
+	return text.String()
 }
 
 // emit adds the call as it is known.
