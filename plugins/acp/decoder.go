@@ -48,6 +48,7 @@ func New() decoder.Factory {
 
 const (
 	maxSessions = 32
+	maxWaiting  = 64
 	maxText     = 1 << 20 // bytes of a message that is not complete
 )
 
@@ -73,6 +74,7 @@ type state struct {
 type session struct {
 	ID        string
 	Run       conversation.Run          `json:",omitzero"`
+	Waiting   []conversation.Run        `json:",omitempty"` // prompts that came before the turn ended
 	Turns     int                       `json:",omitempty"` // that began without a prompt
 	Prompted  bool                      `json:",omitempty"` // the prompt of the run is known
 	Parts     int                       `json:",omitempty"` // of the run

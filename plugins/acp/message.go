@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
@@ -45,7 +46,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 	q := jsonrpc.Request{ID: d.m.ID(), From: jsonrpc.Client, Method: method, Session: d.s.ID}
 	switch method {
 	case "session/prompt":
-		d.prompt(p.Get("prompt"))
+		q.Run = d.prompt(p.Get("prompt"))
 	case "session/update":
 		d.update(p.Get("update"))
 	case "session/request_permission":
@@ -54,6 +55,9 @@ func (d *connection) request(method string, p jsonv.Value) {
 	case "session/cancel":
 		d.status("cancel:"+d.key(method), method)
 	default:
+		if method == "initialize" {
+			d.Requests = nil // of a process before this one
+		}
 		switch group, _, _ := strings.Cut(method, "/"); group {
 		case "fs", "terminal", "elicitation":
 			q.From = jsonrpc.Server
@@ -80,20 +84,37 @@ func (d *connection) request(method string, p jsonv.Value) {
 		d.waits(m, method == elicitation, msg.WaitStart)
 	}
 	if q.ID != "" {
-		q.Run = d.s.Run.ID
+		q.Run = cmp.Or(q.Run, d.s.Run.ID)
 		d.Requests.Add(q)
 	}
 }
 
-// prompt decodes the request that begins a turn.
-func (d *connection) prompt(blocks jsonv.Value) {
-	d.complete()
-	d.s.Run.Begin("turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10)))
-	d.s.Parts, d.s.Responses, d.s.Prompted = 0, 0, true
-	m := d.add(msg.User, "prompt:"+d.s.Run.ID)
+// prompt decodes the request that begins a turn, at once or after those before it, and returns its run.
+func (d *connection) prompt(blocks jsonv.Value) string {
+	run := conversation.Run{ID: "turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10))}
+	m := d.Add(msg.User, "prompt:"+run.ID)
+	run.Mark(m)
+	if d.s.Waiting = bounded.Push(d.s.Waiting, run, maxWaiting); !d.s.Run.Active() || !d.answering() {
+		d.complete()
+		d.next()
+	}
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
 	mcp.Content(blocks).Fill(m)
+	return run.ID
+}
+
+// answering reports whether the agent is at work on a prompt, as is seen of it.
+func (d *connection) answering() bool {
+	return d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
+}
+
+// next begins the turn that waits.
+func (d *connection) next() {
+	if len(d.s.Waiting) > 0 {
+		d.s.Run, d.s.Waiting = d.s.Waiting[0], d.s.Waiting[1:]
+		d.s.Parts, d.s.Responses, d.s.Prompted = 0, 0, true
+	}
 }
 
 // response decodes a result or an error.
@@ -111,16 +132,13 @@ func (d *connection) response() {
 		d.answered(q, result.Get("outcome"))
 		return
 	case stop.Exists():
-		d.usage(result)
-		d.stop(ident.Of(stop))
+		if d.current(q) {
+			d.usage(result)
+		}
+		d.stop(q, ident.Of(stop))
 		return
 	case q.Method == "session/prompt" && fault.Exists():
-		d.complete()
-		d.deny()
-		m := d.add(msg.Error, "error:"+d.s.Run.ID)
-		m.IsError, m.FinishReason = true, "error"
-		failed(m, fault)
-		d.s.Run.End(m)
+		failed(d.over(q, msg.Error, "error:", "error", true), fault)
 		return
 	case q.Method == "session/load", q.Method == "session/resume":
 		d.complete()
@@ -164,14 +182,35 @@ func failed(m *msg.Message, fault jsonv.Value) {
 }
 
 // stop ends the turn.
-func (d *connection) stop(reason string) {
-	d.complete()
-	if !d.s.Run.Active() {
+func (d *connection) stop(q jsonrpc.Request, reason string) {
+	if d.current(q) && !d.s.Run.Active() {
+		d.complete()
 		d.status("stop:"+d.key(reason), "stop").FinishReason = reason
 		return
 	}
-	d.deny()
-	d.s.Run.Finish(d.add(msg.Stop, "stop:"+d.s.Run.ID), reason, reason == "cancelled" || reason == "refusal")
+	d.over(q, msg.Stop, "stop:", reason, reason == "cancelled" || reason == "refusal").Hidden = true
+}
+
+// current reports whether a request is that of the turn, and not of one that waits.
+func (d *connection) current(q jsonrpc.Request) bool { return q.Run == "" || q.Run == d.s.Run.ID }
+
+// over ends the turn of a request, and begins the next.
+func (d *connection) over(q jsonrpc.Request, kind msg.Kind, prefix, reason string, failed bool) *msg.Message {
+	run := &conversation.Run{ID: q.Run}
+	if d.current(q) {
+		d.complete()
+		d.deny()
+		run = &d.s.Run
+	}
+	d.s.Waiting = slices.DeleteFunc(d.s.Waiting, func(r conversation.Run) bool { return r.ID == run.ID })
+	m := d.Add(kind, prefix+run.ID)
+	m.Agent.Name, m.Run = d.Agent, run.ID
+	run.Finish(m, reason, failed)
+	m.Hidden = false
+	if !d.s.Run.Active() {
+		d.next()
+	}
+	return m
 }
 
 // deny ends the calls of the turn that a person rejected, of which some agents send nothing more.

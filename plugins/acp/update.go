@@ -7,6 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/mcp"
 )
@@ -47,7 +48,7 @@ func (d *connection) update(u jsonv.Value) {
 	case "state_update":
 		if state := u.Get("state"); state.Equal("idle") && d.s.Run.Active() {
 			d.usage(u)
-			d.stop(cmp.Or(ident.Of(u.Get("stopReason")), "end_turn"))
+			d.stop(jsonrpc.Request{}, cmp.Or(ident.Of(u.Get("stopReason")), "end_turn"))
 			return
 		}
 		d.status("state:"+d.key(kind), kind).SetAttr("state", ident.Of(u.Get("state")))
