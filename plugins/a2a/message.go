@@ -283,6 +283,9 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 	ident.Is(named, t.Context)
 	d.accepts(h, t)
 	class, before := "", len(d.Out.Messages)
+	for _, holder := range [...]jsonv.Value{v, v.Get("artifact"), v.Path("status", "message")} {
+		d.usage(t, holder.Get("metadata"))
+	}
 	switch kind {
 	case "task":
 		for m := range v.Get("history").Elems() {
@@ -300,8 +303,9 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 		d.text(t, v)
 		d.end(t, "completed")
 	}
-	if before < len(d.Out.Messages) && kind != "message" {
-		d.Out.Messages[before].SetAttr("metadata", conversation.ShortJSON(v.Get("metadata")))
+	if kind != "message" {
+		d.metadata(t, before, "metadata", v.Get("metadata"))
+		d.metadata(t, before, "artifact_metadata", v.Path("artifact", "metadata"))
 	}
 	if h == nil {
 		return
@@ -310,6 +314,18 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 		d.answered(h, t, t.answer(), class)
 		d.ended(h, class != "")
 	}
+}
+
+// metadata keeps what an update has beside the protocol: with its first message, or alone.
+func (d *connection) metadata(t *task, first int, name string, v jsonv.Value) {
+	if v.Len() == 0 {
+		return
+	}
+	if text := conversation.ShortJSON(v); text != "" && first < len(d.Out.Messages) {
+		d.Out.Messages[first].SetAttr(name, text)
+		return
+	}
+	d.status(t, name+":"+msg.HashKey(t.ID, string(v.Peek())), name).Content = v.JSON()
 }
 
 // rests reports whether nothing follows a state until another message is sent.
