@@ -30,6 +30,8 @@ func (d *connection) message() {
 		d.failed(d.hop(), fault)
 	case result.Kind() != jsonv.Missing:
 		d.result(d.hop(), result)
+	case d.m.Get("status").Is(jsonv.Number) && d.m.First("title", "detail").Is(jsonv.String): // an error over plain HTTP
+		d.failed(d.hop(), d.m.Value)
 	case d.path != "" && d.m.Get("message").Is(jsonv.Object) && d.m.Path("message", "role").Exists(): // plain HTTP
 		d.request(d.path[strings.LastIndexByte(d.path, '/')+1:], d.m.Value)
 	default: // plain HTTP, or a push
@@ -41,6 +43,15 @@ func (d *connection) message() {
 func (d *connection) key(what string) string {
 	p := d.m.Get("params")
 	return msg.HashKey(what, strconv.Itoa(int(d.m.From)), d.m.ID(), strconv.FormatInt(d.At.Nanos, 10), string(p.First("id", "taskId", "name").Peek()))
+}
+
+// methodOf is the method of a path, without the id of its task: tasks:cancel of POST /v1/tasks/7:cancel.
+func methodOf(path string) string {
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	if _, verb, ok := strings.Cut(last, ":"); ok {
+		return "tasks:" + verb
+	}
+	return last
 }
 
 // hop returns the open hop that the message answers, or nil.
@@ -105,17 +116,23 @@ func (d *connection) send(method string, p jsonv.Value) {
 		m.SetAttr("rpc_id", h.RPC)
 	}
 	if h.Task != "" && h.Context != "" {
-		t := d.task(h.Task, h.Context)
-		t.resumes()
-		d.prompt(h, t)
-		if t.State == "input-required" || t.State == "auth-required" || t.State == "" {
-			d.status(t, "resume:"+h.ID, "resume").Signal = msg.RunResume
-		}
+		d.resumes(h, d.task(h.Task, h.Context))
 	}
 }
 
-// resumes makes the run of the task one that began before.
-func (t *task) resumes() { t.Run.Started, t.Run.Linked = true, true }
+// resumes goes on with a task, whose run began before.
+func (d *connection) resumes(h *hop, t *task) {
+	t.Run.Started, t.Run.Linked = true, true
+	if h.Prompted {
+		return
+	}
+	d.prompt(h, t)
+	if t.State == "input-required" || t.State == "auth-required" || t.State == "" {
+		m := d.status(t, "resume:"+h.ID, "resume")
+		m.Signal = msg.RunResume
+		h.At.Or(d.At).Set(m)
+	}
+}
 
 // delegate emits the hop as a delegation of the sender.
 func (d *connection) delegate(h *hop) {
@@ -164,7 +181,7 @@ func (d *connection) accepts(h *hop, t *task) {
 	d.delegate(h)
 	switch {
 	case h.Task == t.ID:
-		t.resumes()
+		d.resumes(h, t)
 	case h.Task == "":
 		t.Run.Caused(h.Run.ID, h.ID, msg.ByNativeID, 100)
 	}
@@ -201,18 +218,19 @@ func (d *connection) ended(h *hop, failed bool) {
 
 // failed decodes an error.
 func (d *connection) failed(h *hop, fault jsonv.Value) {
-	class := cmp.Or(fault.Get("code").Digits(), "error")
+	class := cmp.Or(fault.Get("code").Digits(), fault.Get("status").Digits(), "error")
+	text := fault.First("message", "detail", "title").Text()
 	if h != nil {
-		m := d.answered(h, nil, fault.Get("message").Text().String(), class)
-		conversation.Attrs(m, fault, "status")
+		m := d.answered(h, nil, text.String(), class)
+		conversation.Attrs(m, fault, "status", "type", "title")
 		m.SetAttr("data", conversation.ShortJSON(fault.First("data", "details")))
 		d.ended(h, m.IsError)
 		return
 	}
 	q, _ := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
 	m := d.status(nil, "response:"+d.key(q.Method+string(fault.Peek())), cmp.Or(q.Method, "response"))
-	m.IsError, m.Content, m.Tool.ErrorType = true, fault.Get("message").Text(), class
-	conversation.Attrs(m, fault, "status")
+	m.IsError, m.Content, m.Tool.ErrorType = true, text, class
+	conversation.Attrs(m, fault, "status", "type", "title")
 	m.SetAttr("data", conversation.ShortJSON(fault.First("data", "details")))
 }
 
@@ -240,6 +258,13 @@ func (d *connection) result(h *hop, v jsonv.Value) {
 			d.update(nil, "task", t)
 		}
 	default:
+		if d.path != "" { // another request over plain HTTP
+			method := methodOf(d.path)
+			m := d.status(nil, "request:"+msg.HashKey(d.path, string(v.Get("url").Peek())), method)
+			m.SetAttr("path", d.path)
+			m.SetAttr("push_url", conversation.Excerpt(v.Get("url")))
+			return
+		}
 		q, ok := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
 		if !ok && (d.m.ID() == "" || d.m.Get("result").Kind() == jsonv.Missing) {
 			m := d.Unknown(ident.Peek(v.Get("kind")), d.Root)
