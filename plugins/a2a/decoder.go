@@ -173,11 +173,11 @@ func (d *connection) session(context string) string {
 }
 
 // task returns a task, which it adds if need be.
-func (d *connection) task(id, context string) *task {
-	d.Tasks = bounded.Use(d.Tasks, maxTasks, func(t *task) bool { return t.ID == id }, func() *task {
+func (s *state) task(id, context string) *task {
+	s.Tasks = bounded.Use(s.Tasks, maxTasks, func(t *task) bool { return t.ID == id }, func() *task {
 		return &task{ID: id, Context: context, Run: conversation.Run{ID: id, Child: true}}
 	})
-	return d.Tasks[len(d.Tasks)-1]
+	return s.Tasks[len(s.Tasks)-1]
 }
 
 // add adds a message of a task, or of the session alone.

@@ -27,15 +27,15 @@ func (d *connection) message() {
 	case method != "":
 		d.request(method, d.m.Get("params"))
 	case fault.Exists():
-		d.failed(d.hop(), fault)
+		d.failed(d.hop(d.m), fault)
 	case result.Kind() != jsonv.Missing:
-		d.result(d.hop(), result)
+		d.result(d.hop(d.m), result)
 	case d.m.Get("status").Is(jsonv.Number) && d.m.First("title", "detail").Is(jsonv.String): // an error over plain HTTP
-		d.failed(d.hop(), d.m.Value)
+		d.failed(d.hop(d.m), d.m.Value)
 	case d.path != "" && d.m.Get("message").Is(jsonv.Object) && d.m.Path("message", "role").Exists(): // plain HTTP
 		d.request(d.path[strings.LastIndexByte(d.path, '/')+1:], d.m.Value)
 	default: // plain HTTP, or a push
-		d.result(d.hop(), d.m.Value)
+		d.result(d.hop(d.m), d.m.Value)
 	}
 }
 
@@ -54,11 +54,11 @@ func methodOf(path string) string {
 	return last
 }
 
-// hop returns the open hop that the message answers, or nil.
-func (d *connection) hop() *hop {
-	id := d.m.ID()
-	return d.Hops.Newest(func(h *hop) bool {
-		return h.RPC == id && (d.m.From == jsonrpc.Unknown || h.From == jsonrpc.Unknown || h.From != d.m.From)
+// hop returns the open hop that a message answers, or nil.
+func (s *state) hop(m jsonrpc.Message) *hop {
+	id := m.ID()
+	return s.Hops.Newest(func(h *hop) bool {
+		return h.RPC == id && (m.From == jsonrpc.Unknown || h.From == jsonrpc.Unknown || h.From != m.From)
 	})
 }
 

@@ -167,8 +167,3 @@ func (d *connection) add(kind msg.Kind, key string) *msg.Message {
 func (d *connection) status(key, typ string) *msg.Message {
 	return record.Hide(d.add(msg.Status, key), typ)
 }
-
-// unknown keeps a message that is of no known kind.
-func (d *connection) unknown(typ string) {
-	d.Unknown(typ, d.Root)
-}

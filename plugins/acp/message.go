@@ -31,7 +31,7 @@ func (d *connection) message() {
 	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():
 		d.response()
 	default:
-		d.unknown("none")
+		d.Unknown("none", d.Root)
 	}
 }
 
@@ -64,7 +64,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 		case "session", "initialize", "authenticate", "logout", "auth", "providers", "nes", "document":
 		default:
 			if q.From = d.m.From; group != "mcp" && group != "$" && !strings.HasPrefix(method, "_") { // no extension
-				d.unknown(method)
+				d.Unknown(method, d.Root)
 				return
 			}
 		}
@@ -81,7 +81,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 		info := p.Get("clientInfo")
 		conversation.AttrsAs(m, info, ident.Of, "client=name", "client_version=version")
 		m.Content = p.First("content", "message").Text()
-		d.waits(m, method == elicitation, msg.WaitStart)
+		d.s.waits(m, method == elicitation, msg.WaitStart)
 	}
 	if q.ID != "" {
 		q.Run = cmp.Or(q.Run, d.s.Run.ID)
@@ -94,9 +94,10 @@ func (d *connection) prompt(blocks jsonv.Value) string {
 	run := conversation.Run{ID: "turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10))}
 	m := d.Add(msg.User, "prompt:"+run.ID)
 	run.Mark(m)
-	if d.s.Waiting = bounded.Push(d.s.Waiting, run, maxWaiting); !d.s.Run.Active() || !d.answering() {
+	atWork := d.s.Run.Active() && d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
+	if d.s.Waiting = bounded.Push(d.s.Waiting, run, maxWaiting); !atWork {
 		d.complete()
-		d.next()
+		d.s.next()
 	}
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
@@ -104,16 +105,11 @@ func (d *connection) prompt(blocks jsonv.Value) string {
 	return run.ID
 }
 
-// answering reports whether the agent is at work on a prompt, as is seen of it.
-func (d *connection) answering() bool {
-	return d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
-}
-
 // next begins the turn that waits.
-func (d *connection) next() {
-	if len(d.s.Waiting) > 0 {
-		d.s.Run, d.s.Waiting = d.s.Waiting[0], d.s.Waiting[1:]
-		d.s.Parts, d.s.Responses, d.s.Prompted = 0, 0, true
+func (s *session) next() {
+	if len(s.Waiting) > 0 {
+		s.Run, s.Waiting = s.Waiting[0], s.Waiting[1:]
+		s.Parts, s.Responses, s.Prompted = 0, 0, true
 	}
 }
 
@@ -132,7 +128,7 @@ func (d *connection) response() {
 		d.answered(q, result.Get("outcome"))
 		return
 	case stop.Exists():
-		if d.current(q) {
+		if d.s.current(q) {
 			d.usage(result)
 		}
 		d.stop(q, ident.Of(stop))
@@ -144,7 +140,7 @@ func (d *connection) response() {
 		d.complete()
 	}
 	m := d.status("response:"+d.key(q.Method+string(fault.Peek())+string(result.First("sessionId", "protocolVersion").Peek())), cmp.Or(q.Method, "response"))
-	d.waits(m, q.Method == elicitation, msg.WaitEnd)
+	d.s.waits(m, q.Method == elicitation, msg.WaitEnd)
 	m.SetAttr("action", ident.Of(result.Get("action")))
 	if fault.Exists() {
 		m.IsError = true
@@ -167,7 +163,7 @@ func (d *connection) response() {
 		d.s.Dir = q.Dir
 	}
 	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
-	d.model(result)
+	d.s.model(result)
 	m.SetAttr("model", d.s.Model)
 	if m.Content = result.Get("content").Text(); m.Content.IsZero() && result.Len() > 0 { // else of a file
 		m.Content = result.JSON()
@@ -183,7 +179,7 @@ func failed(m *msg.Message, fault jsonv.Value) {
 
 // stop ends the turn.
 func (d *connection) stop(q jsonrpc.Request, reason string) {
-	if d.current(q) && !d.s.Run.Active() {
+	if d.s.current(q) && !d.s.Run.Active() {
 		d.complete()
 		d.status("stop:"+d.key(reason), "stop").FinishReason = reason
 		return
@@ -192,12 +188,12 @@ func (d *connection) stop(q jsonrpc.Request, reason string) {
 }
 
 // current reports whether a request is that of the turn, and not of one that waits.
-func (d *connection) current(q jsonrpc.Request) bool { return q.Run == "" || q.Run == d.s.Run.ID }
+func (s *session) current(q jsonrpc.Request) bool { return q.Run == "" || q.Run == s.Run.ID }
 
 // over ends the turn of a request, and begins the next.
 func (d *connection) over(q jsonrpc.Request, kind msg.Kind, prefix, reason string, failed bool) *msg.Message {
 	run := &conversation.Run{ID: q.Run}
-	if d.current(q) {
+	if d.s.current(q) {
 		d.complete()
 		d.deny()
 		run = &d.s.Run
@@ -208,7 +204,7 @@ func (d *connection) over(q jsonrpc.Request, kind msg.Kind, prefix, reason strin
 	run.Finish(m, reason, failed)
 	m.Hidden = false
 	if !d.s.Run.Active() {
-		d.next()
+		d.s.next()
 	}
 	return m
 }
@@ -280,7 +276,7 @@ func (d *connection) asks(p jsonv.Value, q *jsonrpc.Request) {
 	}
 	if !asked.Exists() {
 		m := d.status("wait:"+d.key(q.ID), q.Method)
-		d.waits(m, true, msg.WaitStart)
+		d.s.waits(m, true, msg.WaitStart)
 		conversation.Attrs(m, p, "title", "description")
 		conversation.AttrsAs(m, p, conversation.ShortJSON, "subject", "options")
 		return
@@ -306,8 +302,8 @@ func (d *connection) asks(p jsonv.Value, q *jsonrpc.Request) {
 const elicitation = "elicitation/create"
 
 // waits marks a wait of the turn for a person, if it is one.
-func (d *connection) waits(m *msg.Message, is bool, signal msg.Signal) {
-	if is && d.s.Run.Active() {
+func (s *session) waits(m *msg.Message, is bool, signal msg.Signal) {
+	if is && s.Run.Active() {
 		m.Signal = signal
 	}
 }
@@ -324,7 +320,7 @@ func (d *connection) answered(q jsonrpc.Request, outcome jsonv.Value) {
 	c := d.s.Calls.Get(q.Call)
 	if c == nil {
 		m := d.status("response:"+d.key(option), "session/request_permission")
-		d.waits(m, q.Method != "", msg.WaitEnd)
+		d.s.waits(m, q.Method != "", msg.WaitEnd)
 		m.SetAttr("option", option)
 		return
 	}

@@ -28,7 +28,7 @@ func (d *connection) update(u jsonv.Value) {
 		d.chunk(msg.Reasoning, u, history)
 	case "tool_call", "tool_call_update":
 		d.complete()
-		d.begin(history)
+		d.s.begin(history)
 		d.call(u, history)
 	case "tool_call_content_chunk":
 		if c := d.tool(u); c != nil && len(c.Output)+len(u.Get("content").Peek()) <= maxText {
@@ -54,44 +54,43 @@ func (d *connection) update(u jsonv.Value) {
 		d.status("state:"+d.key(kind), kind).SetAttr("state", ident.Of(u.Get("state")))
 	case "current_mode_update", "current_model_update", "config_option_update", "session_info_update", "available_commands_update",
 		"notice", "plan_removed", "terminal_update", "terminal_output_chunk", "compaction_update", "compaction_summary_chunk":
-		d.note(kind, u)
+		m := d.status(kind+":"+d.key(kind), kind)
+		note(m, u)
+		if d.s.model(u); kind == "compaction_update" && u.Get("status").Equal("completed") && d.s.Run.Active() {
+			m.Signal = msg.Compaction
+		}
 	default:
-		d.unknown(cmp.Or(kind, "session/update"))
+		d.Unknown(cmp.Or(kind, "session/update"), d.Root)
 	}
 }
 
-// note keeps an update that is no part of the conversation.
-func (d *connection) note(kind string, u jsonv.Value) {
-	m := d.status(kind+":"+d.key(kind), kind)
+// note reads an update that is no part of the conversation.
+func note(m *msg.Message, u jsonv.Value) {
 	conversation.Attrs(m, u, "currentModeId", "modelId", "title", "updatedAt", "severity", "planId", "terminalId", "command", "cwd", "compactionId", "status", "error")
 	if m.Content = u.First("availableCommands", "configOptions", "description", "data", "output").Text(); m.Content.IsZero() {
 		mcp.Content(u.First("content", "summary")).Fill(m)
 	}
-	d.model(u)
-	if kind == "compaction_update" && u.Get("status").Equal("completed") && d.s.Run.Active() {
-		m.Signal = msg.Compaction
-	}
 }
 
 // model notes the model of the session, where a value names it.
-func (d *connection) model(v jsonv.Value) {
+func (s *session) model(v jsonv.Value) {
 	if model := ident.First(v.Path("models", "currentModelId"), v.Get("modelId")); model != "" {
-		d.s.Model = model
+		s.Model = model
 	}
 	for o := range v.Get("configOptions").Elems() {
 		if o.Get("category").Equal("model") || o.Get("id").Equal("model") {
-			d.s.Model = ident.Of(o.Get("currentValue"))
+			s.Model = ident.Of(o.Get("currentValue"))
 		}
 	}
 }
 
 // begin begins a turn whose prompt is not recorded.
-func (d *connection) begin(history bool) {
-	if history || d.s.Run.Active() {
+func (s *session) begin(history bool) {
+	if history || s.Run.Active() {
 		return
 	}
-	d.s.Run.Begin(conversation.Ordinal("turn:"+d.s.ID, &d.s.Turns))
-	d.s.Parts, d.s.Responses, d.s.Prompted = 0, 0, false
+	s.Run.Begin(conversation.Ordinal("turn:"+s.ID, &s.Turns))
+	s.Parts, s.Responses, s.Prompted = 0, 0, false
 }
 
 // chunk adds a piece to the message of that kind, or replaces what it has by the whole. A message ends when another one begins.
@@ -109,7 +108,7 @@ func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
 	run := d.author(u, history)
 	if p == nil || p.Kind != kind || d.s.Message != id || d.s.History != history || d.s.Author != run {
 		d.complete()
-		d.begin(history)
+		d.s.begin(history)
 		p = d.s.Open.Open("", kind)
 		p.Key = conversation.Ordinal(d.s.Run.ID+"/"+kind.String(), &d.s.Parts)
 		d.s.Message, d.s.History, d.s.Author = id, history, run
@@ -156,7 +155,7 @@ func (d *connection) text(m *msg.Message, s *session, p *conversation.Part, comp
 		m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	}
 	m.Run = cmp.Or(s.Author, m.Run)
-	d.name(m)
+	d.s.name(m)
 	if m.ResponseID = s.Message; m.ResponseID != "" {
 		m.Model = s.Model
 	}
@@ -176,7 +175,7 @@ func (d *connection) text(m *msg.Message, s *session, p *conversation.Part, comp
 func (d *connection) tool(u jsonv.Value) *call {
 	id := ident.Of(u.Get("toolCallId"))
 	if id == "" {
-		d.unknown("toolCall")
+		d.Unknown("toolCall", d.Root)
 		return nil
 	}
 	c := d.s.Calls.Get(id)
@@ -270,7 +269,7 @@ func (d *connection) call(u jsonv.Value, history bool) {
 // result adds the result of a call.
 func (d *connection) result(c *call) *msg.Message {
 	m := d.add(msg.ToolResult, "result:"+c.ID)
-	if d.of(m, c); c.Task {
+	if d.s.of(m, c); c.Task {
 		m.Kind = msg.DelegationResult
 		conversation.Causes(m, c.Child)
 	}
@@ -289,10 +288,10 @@ func (d *connection) end(c *call, failed bool) {
 }
 
 // name names the sub-agent of whose run a message is.
-func (d *connection) name(m *msg.Message) {
+func (s *session) name(m *msg.Message) {
 	if id, ok := strings.CutPrefix(m.Run, "agent:"); ok {
 		m.Agent.Name = ""
-		if c := d.s.Calls.Get(id); c != nil {
+		if c := s.Calls.Get(id); c != nil {
 			m.Agent.Name = c.To
 		}
 	}
@@ -351,10 +350,12 @@ func outputs(list jsonv.Value) (text string) {
 }
 
 func output(v jsonv.Value, below bool) string {
-	text := v.JSON()
+	var text msg.Text
 	if v.Get("type").Equal("content") {
 		c := mcp.Content(v.Get("content"))
 		text = c.Joined()
+	} else {
+		text = v.JSON()
 	}
 	if below && !text.IsZero() {
 		return "\n" + text.String()
@@ -365,7 +366,7 @@ func output(v jsonv.Value, below bool) string {
 // emit adds the call as it is known.
 func (d *connection) emit(c *call, complete msg.Completeness) *msg.Message {
 	m := d.add(msg.ToolCall, "call:"+c.ID)
-	if d.of(m, c); c.Task {
+	if d.s.of(m, c); c.Task {
 		m.Kind, m.Delegation.To = msg.Delegation, c.To
 	}
 	m.Complete = complete
@@ -381,9 +382,9 @@ func (d *connection) emit(c *call, complete msg.Completeness) *msg.Message {
 }
 
 // of makes a message one of a call.
-func (d *connection) of(m *msg.Message, c *call) {
+func (s *session) of(m *msg.Message, c *call) {
 	m.Run = c.Run
-	d.name(m)
+	s.name(m)
 	m.Tool = msg.Tool{CallID: c.ID, Name: cmp.Or(c.Name, c.Kind, "tool"), Arguments: msg.Plain(cmp.Or(c.Input, "{}")), Server: conversation.ToolServer(c.Name)}
 	if c.History {
 		m.SetAttr("type", msg.History)
