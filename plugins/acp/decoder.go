@@ -99,6 +99,7 @@ type call struct {
 	Input    string            `json:",omitempty"` // JSON
 	Shown    string            `json:",omitempty"` // of the input, for people, where it is not known
 	Output   string            `json:",omitempty"`
+	Files    []msg.Attachment  `json:",omitempty"` // of the output
 	Response string            `json:",omitempty"` // of the tool, as the adapter of Claude Code has it
 	At       conversation.Time `json:",omitzero"`
 	Denied   bool              `json:",omitempty"`

@@ -32,14 +32,11 @@ func (d *connection) update(u jsonv.Value) {
 		d.call(u, history)
 	case "tool_call_content_chunk":
 		if c := d.tool(u); c != nil && len(c.Output)+len(u.Get("content").Peek()) <= maxText {
-			c.Output += output(u.Get("content"), c.Output != "")
+			c.Output += output(u.Get("content"), c.Output != "", &c.Files)
 			u.MarkRead() // the result has it
 		}
-	case "plan_update":
-		d.add(msg.Plan, "plan:"+d.key(kind)).Content = u.Get("plan").JSON()
-	case "plan":
-		m := d.add(msg.Plan, "plan:"+d.key(kind))
-		m.Content = u.Get("entries").JSON()
+	case "plan", "plan_update":
+		d.add(msg.Plan, "plan:"+d.key(kind)).Content = u.First("entries", "plan").JSON()
 	case "usage_update":
 		m := d.status("context:"+d.key(kind), kind)
 		conversation.AttrsAs(m, u, jsonv.Value.Digits, "used", "size")
@@ -224,7 +221,7 @@ func (d *connection) call(u jsonv.Value, history bool) {
 	switch output := u.Get("content"); {
 	case ends, u.Get("sessionUpdate").PeekStr() == "tool_call_update" && !u.Get("rawInput").Exists():
 		if output.Len() > 0 && len(output.Peek()) <= maxText {
-			c.Output = outputs(output)
+			c.Output, c.Files = outputs(output)
 		}
 	default:
 		d.shown(c, output)
@@ -246,7 +243,11 @@ func (d *connection) call(u jsonv.Value, history bool) {
 	}
 	d.emit(c, msg.Complete).SetAttr("locations", conversation.ShortJSON(u.Get("locations")))
 	m := d.result(c)
+	m.Attachments = c.Files
 	switch raw := u.Get("rawOutput"); {
+	case len(c.Files) > 0: // it has them, too
+		m.Content = msg.Plain(c.Output)
+		raw.MarkRead()
 	case c.Output != "":
 		m.Content = msg.Plain(c.Output)
 		m.SetAttr("raw_output", conversation.ShortJSON(raw))
@@ -283,7 +284,7 @@ func (d *connection) end(c *call, failed bool) {
 		m := d.status("ended:"+c.Child, "agent")
 		m.Run, m.Agent.Name, m.Signal, m.IsError = c.Child, c.To, msg.RunEnd, failed
 	}
-	c.Input, c.Output, c.Response, c.Shown, c.Title = "", "", "", "", ""
+	c.Input, c.Output, c.Response, c.Shown, c.Title, c.Files = "", "", "", "", "", nil
 	d.s.Calls.End(c)
 }
 
@@ -342,25 +343,26 @@ func (d *connection) shown(c *call, content jsonv.Value) {
 }
 
 // outputs are the texts of content: {type: content, content}, {type: diff, path, newText} or {type: terminal}.
-func outputs(list jsonv.Value) (text string) {
+func outputs(list jsonv.Value) (text string, files []msg.Attachment) {
 	for v := range list.Elems() {
-		text += output(v, text != "")
+		text += output(v, text != "", &files)
 	}
-	return text
+	return text, files
 }
 
-func output(v jsonv.Value, below bool) string {
-	var text msg.Text
+func output(v jsonv.Value, below bool, files *[]msg.Attachment) (text string) {
 	if v.Get("type").Equal("content") {
 		c := mcp.Content(v.Get("content"))
-		text = c.Joined()
+		*files = append(*files, c.Files...)
+		t := c.Joined()
+		text = t.String()
 	} else {
-		text = v.JSON()
+		text = v.JSON().String()
 	}
-	if below && !text.IsZero() {
-		return "\n" + text.String()
+	if below && text != "" {
+		return "\n" + text
 	}
-	return text.String()
+	return text
 }
 
 // emit adds the call as it is known.
