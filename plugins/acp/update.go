@@ -252,7 +252,12 @@ func (d *connection) call(u jsonv.Value, history bool) {
 		m.Content = msg.Plain(c.Output)
 		m.SetAttr("raw_output", conversation.ShortJSON(raw))
 	case raw.Exists():
-		m.Content = raw.Text()
+		if raw.Is(jsonv.Array) { // blocks, as the adapter of Claude Code has them
+			mcp.Content(raw).Fill(m)
+		}
+		if m.Content.IsZero() {
+			m.Content = raw.Text()
+		}
 	default:
 		m.Content = msg.Plain(c.Response)
 	}
