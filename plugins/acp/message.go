@@ -68,10 +68,8 @@ func (d *connection) request(method string, p jsonv.Value) {
 				return
 			}
 		}
-		if method == "session/set_model" {
-			q.Note = ident.Peek(p.Get("modelId"))
-		} else if method == "session/set_config_option" && p.Get("configId").Equal("model") {
-			q.Note = ident.Peek(p.Get("value"))
+		if method == "session/set_model" || method == "session/set_config_option" && p.Get("configId").Equal("model") {
+			q.Note = cmp.Or(ident.Peek(p.Get("modelId")), ident.Peek(p.Get("value")))
 		}
 		m := d.status("request:"+d.key(method), method)
 		q.Dir = ident.Of(p.Get("cwd"))

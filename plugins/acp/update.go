@@ -306,10 +306,7 @@ func (s *session) name(m *msg.Message) {
 // parentOf is the id of the call that began the sub-agent of an update, as the adapters of Claude Code and Qwen Code have it.
 func parentOf(u jsonv.Value) jsonv.Value {
 	meta := u.Get("_meta")
-	if id := meta.Path("claudeCode", "parentToolUseId"); id.Exists() {
-		return id
-	}
-	return meta.Get("parentToolCallId")
+	return cmp.Or(meta.Path("claudeCode", "parentToolUseId"), meta.Get("parentToolCallId"))
 }
 
 // author returns the run of the sub-agent that an update names by the call that began it; empty if it names none.
