@@ -282,8 +282,8 @@ func (d *connection) card(v jsonv.Value) {
 	d.Server = cmp.Or(ident.Of(v.Get("name")), d.Server)
 	m := d.status(nil, "card:"+msg.HashKey(string(v.Get("url").Peek()), d.Server, string(v.Get("version").Peek())), "agent_card")
 	m.Content = v.Get("skills").JSON()
-	conversation.Attrs(m, v, "version", "protocolVersion", "url", "description", "preferredTransport", "documentationUrl")
-	conversation.AttrsAs(m, v, conversation.ShortJSON, "capabilities", "provider", "supportedInterfaces", "additionalInterfaces", "defaultInputModes", "defaultOutputModes")
+	conversation.Attrs(m, v, "version", "protocolVersion", "url", "description", "preferredTransport", "documentationUrl", "iconUrl")
+	conversation.AttrsAs(m, v, conversation.ShortJSON, "capabilities", "provider", "supportedInterfaces", "additionalInterfaces", "defaultInputModes", "defaultOutputModes", "securitySchemes", "security", "securityRequirements", "signatures")
 }
 
 // update decodes an update of a task, or a message that is an answer without a task.
