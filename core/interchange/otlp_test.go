@@ -169,6 +169,7 @@ func lost() map[string]string {
 	)
 	return map[string]string{
 		"acp/load":                outside,
+		"acp/replayed":            outside,
 		"ag-ui/odd":               outside,
 		"atif/agents":             outside,
 		"claude-code/results":     unread,
@@ -176,6 +177,7 @@ func lost() map[string]string {
 		"gemini-cli/lines":        outside,
 		"grace/open":              outside,
 		"grace/unanswered":        outside,
+		"langgraph/inner":         child,
 		"langgraph/interrupt":     apart,
 		"langgraph/protocol":      child,
 		"legion/comms_log":        outside,

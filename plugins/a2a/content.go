@@ -5,6 +5,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/gemini"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
@@ -23,9 +24,9 @@ type content struct {
 func (c *content) read(v jsonv.Value, sep string) {
 	for p := range v.First("parts", "content").Elems() {
 		p.First("kind", "type").In("text", "file", "data")
-		file, adk := p.Get("file"), p.Path("metadata", "adk_type")
+		file, adk := p.Get("file"), ofADK(p.Get("metadata"), "type")
 		switch text, data := p.Get("text"), p.Get("data"); {
-		case text.Is(jsonv.String) && p.Path("metadata", "adk_thought").Bool():
+		case text.Is(jsonv.String) && ofADK(p.Get("metadata"), "thought").Bool():
 			c.thoughts = append(c.thoughts, text.Text())
 		case text.Is(jsonv.String):
 			c.add(text.Text(), sep)
@@ -93,4 +94,27 @@ func (d *connection) calls(t *task, b *content, in string) {
 		}
 		conversation.Failed(m, r.Get("error").Exists() || strings.HasPrefix(r.Get("status").PeekStr(), "error"))
 	}
+}
+
+// ofADK is a member of metadata that ADK, or kagent above it, writes.
+func ofADK(metadata jsonv.Value, name string) jsonv.Value {
+	return metadata.First("adk_"+name, "kagent_"+name)
+}
+
+// usage emits the tokens of a response of the model, which ADK writes into the metadata of its event, and of the task after it.
+func (d *connection) usage(t *task, metadata jsonv.Value) {
+	u := ofADK(metadata, "usage_metadata")
+	if !u.Is(jsonv.Object) || ofADK(metadata, "partial").Bool() {
+		return
+	}
+	id := ident.Of(ofADK(metadata, "event_id"))
+	if id == "" {
+		id = msg.HashKey(t.ID, string(ofADK(metadata, "invocation_id").Peek()), string(u.Peek()))
+	}
+	if !t.Calls.Add("usage:"+id, maxSeen) {
+		return
+	}
+	m := d.add(t, msg.Usage, "usage:"+id)
+	m.Hidden, m.ResponseID = true, id
+	m.Usage = gemini.UsageOf(u).Counts().Tokens(msg.TranscriptFinal)
 }

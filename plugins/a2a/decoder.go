@@ -14,7 +14,8 @@
 //   - input-required and auth-required end the stream and not the task.
 //   - A polled task is whole: its history repeats the messages of earlier states.
 //   - There are no tokens, and no tool calls. ADK writes those of the remote agent as data, which
-//     metadata.adk_type names.
+//     metadata.adk_type names, and the tokens of a response into the metadata of its event, of the
+//     artifact and of the task. kagent writes kagent_ for adk_ in some versions.
 package a2a
 
 import (
@@ -39,7 +40,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "a2a", Revision: 1,
+			Name: "a2a", Revision: 2,
 			Summary:    "Agent2Agent protocol: messages, tasks and their streams between agents.",
 			Transports: []frame.Kind{frame.Request, frame.Body, frame.Event, frame.Line, frame.Text},
 		},
@@ -172,11 +173,11 @@ func (d *connection) session(context string) string {
 }
 
 // task returns a task, which it adds if need be.
-func (d *connection) task(id, context string) *task {
-	d.Tasks = bounded.Use(d.Tasks, maxTasks, func(t *task) bool { return t.ID == id }, func() *task {
+func (s *state) task(id, context string) *task {
+	s.Tasks = bounded.Use(s.Tasks, maxTasks, func(t *task) bool { return t.ID == id }, func() *task {
 		return &task{ID: id, Context: context, Run: conversation.Run{ID: id, Child: true}}
 	})
-	return d.Tasks[len(d.Tasks)-1]
+	return s.Tasks[len(s.Tasks)-1]
 }
 
 // add adds a message of a task, or of the session alone.

@@ -27,13 +27,15 @@ func (d *connection) message() {
 	case method != "":
 		d.request(method, d.m.Get("params"))
 	case fault.Exists():
-		d.failed(d.hop(), fault)
+		d.failed(d.hop(d.m), fault)
 	case result.Kind() != jsonv.Missing:
-		d.result(d.hop(), result)
+		d.result(d.hop(d.m), result)
+	case d.m.Get("status").Is(jsonv.Number) && d.m.First("title", "detail").Is(jsonv.String): // an error over plain HTTP
+		d.failed(d.hop(d.m), d.m.Value)
 	case d.path != "" && d.m.Get("message").Is(jsonv.Object) && d.m.Path("message", "role").Exists(): // plain HTTP
 		d.request(d.path[strings.LastIndexByte(d.path, '/')+1:], d.m.Value)
 	default: // plain HTTP, or a push
-		d.result(d.hop(), d.m.Value)
+		d.result(d.hop(d.m), d.m.Value)
 	}
 }
 
@@ -43,11 +45,20 @@ func (d *connection) key(what string) string {
 	return msg.HashKey(what, strconv.Itoa(int(d.m.From)), d.m.ID(), strconv.FormatInt(d.At.Nanos, 10), string(p.First("id", "taskId", "name").Peek()))
 }
 
-// hop returns the open hop that the message answers, or nil.
-func (d *connection) hop() *hop {
-	id := d.m.ID()
-	return d.Hops.Newest(func(h *hop) bool {
-		return h.RPC == id && (d.m.From == jsonrpc.Unknown || h.From == jsonrpc.Unknown || h.From != d.m.From)
+// methodOf is the method of a path, without the id of its task: tasks:cancel of POST /v1/tasks/7:cancel.
+func methodOf(path string) string {
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	if _, verb, ok := strings.Cut(last, ":"); ok {
+		return "tasks:" + verb
+	}
+	return last
+}
+
+// hop returns the open hop that a message answers, or nil.
+func (s *state) hop(m jsonrpc.Message) *hop {
+	id := m.ID()
+	return s.Hops.Newest(func(h *hop) bool {
+		return h.RPC == id && (m.From == jsonrpc.Unknown || h.From == jsonrpc.Unknown || h.From != m.From)
 	})
 }
 
@@ -105,17 +116,23 @@ func (d *connection) send(method string, p jsonv.Value) {
 		m.SetAttr("rpc_id", h.RPC)
 	}
 	if h.Task != "" && h.Context != "" {
-		t := d.task(h.Task, h.Context)
-		t.resumes()
-		d.prompt(h, t)
-		if t.State == "input-required" || t.State == "auth-required" || t.State == "" {
-			d.status(t, "resume:"+h.ID, "resume").Signal = msg.RunResume
-		}
+		d.resumes(h, d.task(h.Task, h.Context))
 	}
 }
 
-// resumes makes the run of the task one that began before.
-func (t *task) resumes() { t.Run.Started, t.Run.Linked = true, true }
+// resumes goes on with a task, whose run began before.
+func (d *connection) resumes(h *hop, t *task) {
+	t.Run.Started, t.Run.Linked = true, true
+	if h.Prompted {
+		return
+	}
+	d.prompt(h, t)
+	if t.State == "input-required" || t.State == "auth-required" || t.State == "" {
+		m := d.status(t, "resume:"+h.ID, "resume")
+		m.Signal = msg.RunResume
+		h.At.Or(d.At).Set(m)
+	}
+}
 
 // delegate emits the hop as a delegation of the sender.
 func (d *connection) delegate(h *hop) {
@@ -164,7 +181,7 @@ func (d *connection) accepts(h *hop, t *task) {
 	d.delegate(h)
 	switch {
 	case h.Task == t.ID:
-		t.resumes()
+		d.resumes(h, t)
 	case h.Task == "":
 		t.Run.Caused(h.Run.ID, h.ID, msg.ByNativeID, 100)
 	}
@@ -201,18 +218,19 @@ func (d *connection) ended(h *hop, failed bool) {
 
 // failed decodes an error.
 func (d *connection) failed(h *hop, fault jsonv.Value) {
-	class := cmp.Or(fault.Get("code").Digits(), "error")
+	class := cmp.Or(fault.Get("code").Digits(), fault.Get("status").Digits(), "error")
+	text := fault.First("message", "detail", "title").Text()
 	if h != nil {
-		m := d.answered(h, nil, fault.Get("message").Text().String(), class)
-		conversation.Attrs(m, fault, "status")
+		m := d.answered(h, nil, text.String(), class)
+		conversation.Attrs(m, fault, "status", "type", "title")
 		m.SetAttr("data", conversation.ShortJSON(fault.First("data", "details")))
 		d.ended(h, m.IsError)
 		return
 	}
 	q, _ := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
 	m := d.status(nil, "response:"+d.key(q.Method+string(fault.Peek())), cmp.Or(q.Method, "response"))
-	m.IsError, m.Content, m.Tool.ErrorType = true, fault.Get("message").Text(), class
-	conversation.Attrs(m, fault, "status")
+	m.IsError, m.Content, m.Tool.ErrorType = true, text, class
+	conversation.Attrs(m, fault, "status", "type", "title")
 	m.SetAttr("data", conversation.ShortJSON(fault.First("data", "details")))
 }
 
@@ -240,6 +258,13 @@ func (d *connection) result(h *hop, v jsonv.Value) {
 			d.update(nil, "task", t)
 		}
 	default:
+		if d.path != "" { // another request over plain HTTP
+			method := methodOf(d.path)
+			m := d.status(nil, "request:"+msg.HashKey(d.path, string(v.Get("url").Peek())), method)
+			m.SetAttr("path", d.path)
+			m.SetAttr("push_url", conversation.Excerpt(v.Get("url")))
+			return
+		}
 		q, ok := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
 		if !ok && (d.m.ID() == "" || d.m.Get("result").Kind() == jsonv.Missing) {
 			m := d.Unknown(ident.Peek(v.Get("kind")), d.Root)
@@ -257,8 +282,8 @@ func (d *connection) card(v jsonv.Value) {
 	d.Server = cmp.Or(ident.Of(v.Get("name")), d.Server)
 	m := d.status(nil, "card:"+msg.HashKey(string(v.Get("url").Peek()), d.Server, string(v.Get("version").Peek())), "agent_card")
 	m.Content = v.Get("skills").JSON()
-	conversation.Attrs(m, v, "version", "protocolVersion", "url", "description", "preferredTransport", "documentationUrl")
-	conversation.AttrsAs(m, v, conversation.ShortJSON, "capabilities", "provider", "supportedInterfaces", "additionalInterfaces", "defaultInputModes", "defaultOutputModes")
+	conversation.Attrs(m, v, "version", "protocolVersion", "url", "description", "preferredTransport", "documentationUrl", "iconUrl")
+	conversation.AttrsAs(m, v, conversation.ShortJSON, "capabilities", "provider", "supportedInterfaces", "additionalInterfaces", "defaultInputModes", "defaultOutputModes", "securitySchemes", "security", "securityRequirements", "signatures")
 }
 
 // update decodes an update of a task, or a message that is an answer without a task.
@@ -283,6 +308,9 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 	ident.Is(named, t.Context)
 	d.accepts(h, t)
 	class, before := "", len(d.Out.Messages)
+	for _, holder := range [...]jsonv.Value{v, v.Get("artifact"), v.Path("status", "message")} {
+		d.usage(t, holder.Get("metadata"))
+	}
 	switch kind {
 	case "task":
 		for m := range v.Get("history").Elems() {
@@ -300,8 +328,9 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 		d.text(t, v)
 		d.end(t, "completed")
 	}
-	if before < len(d.Out.Messages) && kind != "message" {
-		d.Out.Messages[before].SetAttr("metadata", conversation.ShortJSON(v.Get("metadata")))
+	if kind != "message" {
+		d.metadata(t, before, "metadata", v.Get("metadata"))
+		d.metadata(t, before, "artifact_metadata", v.Path("artifact", "metadata"))
 	}
 	if h == nil {
 		return
@@ -310,6 +339,18 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 		d.answered(h, t, t.answer(), class)
 		d.ended(h, class != "")
 	}
+}
+
+// metadata keeps what an update has beside the protocol: with its first message, or alone.
+func (d *connection) metadata(t *task, first int, name string, v jsonv.Value) {
+	if v.Len() == 0 {
+		return
+	}
+	if text := conversation.ShortJSON(v); text != "" && first < len(d.Out.Messages) {
+		d.Out.Messages[first].SetAttr(name, text)
+		return
+	}
+	d.status(t, name+":"+msg.HashKey(t.ID, string(v.Peek())), name).Content = v.JSON()
 }
 
 // rests reports whether nothing follows a state until another message is sent.

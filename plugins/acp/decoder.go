@@ -36,7 +36,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "acp", Revision: 2,
+			Name: "acp", Revision: 3,
 			Summary:    "Agent Client Protocol between an editor and a coding agent.",
 			Transports: []frame.Kind{frame.Line, frame.Text},
 		},
@@ -48,6 +48,7 @@ func New() decoder.Factory {
 
 const (
 	maxSessions = 32
+	maxWaiting  = 64
 	maxText     = 1 << 20 // bytes of a message that is not complete
 )
 
@@ -71,32 +72,38 @@ type state struct {
 
 // session is the state of a session.
 type session struct {
-	ID       string
-	Run      conversation.Run          `json:",omitzero"`
-	Turns    int                       `json:",omitempty"` // that began without a prompt
-	Prompted bool                      `json:",omitempty"` // the prompt of the run is known
-	Parts    int                       `json:",omitempty"` // of the run
-	Open     conversation.Deltas       `json:",omitzero"`  // the message whose chunks come
-	Message  string                    `json:",omitempty"` // its id, if it has one
-	At       conversation.Time         `json:",omitzero"`  // of its last chunk
-	History  bool                      `json:",omitempty"` // it happened before
-	Model    string                    `json:",omitempty"`
-	Dir      string                    `json:",omitempty"`
-	Calls    conversation.Calls[*call] `json:",omitzero"`
+	ID        string
+	Run       conversation.Run          `json:",omitzero"`
+	Waiting   []conversation.Run        `json:",omitempty"` // prompts that came before the turn ended
+	Turns     int                       `json:",omitempty"` // that began without a prompt
+	Prompted  bool                      `json:",omitempty"` // the prompt of the run is known
+	Parts     int                       `json:",omitempty"` // of the run
+	Responses int                       `json:",omitempty"` // of the run that had their own usage
+	Open      conversation.Deltas       `json:",omitzero"`  // the message whose chunks come
+	Message   string                    `json:",omitempty"` // its id, if it has one
+	Author    string                    `json:",omitempty"` // its run, if it is of a sub-agent
+	At        conversation.Time         `json:",omitzero"`  // of its last chunk
+	History   bool                      `json:",omitempty"` // it happened before
+	Model     string                    `json:",omitempty"`
+	Dir       string                    `json:",omitempty"`
+	Calls     conversation.Calls[*call] `json:",omitzero"`
 }
 
 // call is a tool call of which the result has not come.
 type call struct {
-	conversation.Call
-	Run     string            `json:",omitempty"`
-	Title   string            `json:",omitempty"`
-	Kind    string            `json:",omitempty"`
-	Parent  string            `json:",omitempty"` // the call of the sub-agent that made this one
-	Input   string            `json:",omitempty"` // JSON
-	Output  string            `json:",omitempty"`
-	At      conversation.Time `json:",omitzero"`
-	Denied  bool              `json:",omitempty"`
-	History bool              `json:",omitempty"`
+	conversation.Delegation
+	Run      string            `json:",omitempty"`
+	Title    string            `json:",omitempty"`
+	Kind     string            `json:",omitempty"`
+	Parent   string            `json:",omitempty"` // the call of the sub-agent that made this one, where it is not known
+	Input    string            `json:",omitempty"` // JSON
+	Shown    string            `json:",omitempty"` // of the input, for people, where it is not known
+	Output   string            `json:",omitempty"`
+	Files    []msg.Attachment  `json:",omitempty"` // of the output
+	Response string            `json:",omitempty"` // of the tool, as the adapter of Claude Code has it
+	At       conversation.Time `json:",omitzero"`
+	Denied   bool              `json:",omitempty"`
+	History  bool              `json:",omitempty"`
 }
 
 // Read decodes one message.
@@ -160,9 +167,4 @@ func (d *connection) add(kind msg.Kind, key string) *msg.Message {
 // status adds a message that a user would not see.
 func (d *connection) status(key, typ string) *msg.Message {
 	return record.Hide(d.add(msg.Status, key), typ)
-}
-
-// unknown keeps a message that is of no known kind.
-func (d *connection) unknown(typ string) {
-	d.Unknown(typ, d.Root)
 }

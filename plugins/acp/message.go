@@ -2,10 +2,12 @@ package acp
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
@@ -29,7 +31,7 @@ func (d *connection) message() {
 	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():
 		d.response()
 	default:
-		d.unknown("none")
+		d.Unknown("none", d.Root)
 	}
 }
 
@@ -44,7 +46,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 	q := jsonrpc.Request{ID: d.m.ID(), From: jsonrpc.Client, Method: method, Session: d.s.ID}
 	switch method {
 	case "session/prompt":
-		d.prompt(p.Get("prompt"))
+		q.Run = d.prompt(p.Get("prompt"))
 	case "session/update":
 		d.update(p.Get("update"))
 	case "session/request_permission":
@@ -53,43 +55,60 @@ func (d *connection) request(method string, p jsonv.Value) {
 	case "session/cancel":
 		d.status("cancel:"+d.key(method), method)
 	default:
-		switch {
-		case strings.HasPrefix(method, "fs/"), strings.HasPrefix(method, "terminal/"):
+		if method == "initialize" {
+			d.Requests = nil // of a process before this one
+		}
+		switch group, _, _ := strings.Cut(method, "/"); group {
+		case "fs", "terminal", "elicitation":
 			q.From = jsonrpc.Server
-		case method == "session/set_model":
-			q.Note = ident.Peek(p.Get("modelId"))
-		case method == "session/set_config_option" && p.Get("configId").Equal("model"):
-			q.Note = ident.Peek(p.Get("value"))
-		case !strings.HasPrefix(method, "session/") && method != "initialize" && method != "authenticate" && method != "logout":
-			if !strings.HasPrefix(method, "_") && !strings.HasPrefix(method, "$/") { // extensions
-				d.unknown(method)
+		case "session", "initialize", "authenticate", "logout", "auth", "providers", "nes", "document":
+		default:
+			if q.From = d.m.From; group != "mcp" && group != "$" && !strings.HasPrefix(method, "_") { // no extension
+				d.Unknown(method, d.Root)
 				return
 			}
-			q.From = d.m.From
+		}
+		if method == "session/set_model" || method == "session/set_config_option" && p.Get("configId").Equal("model") {
+			q.Note = cmp.Or(ident.Peek(p.Get("modelId")), ident.Peek(p.Get("value")))
 		}
 		m := d.status("request:"+d.key(method), method)
 		q.Dir = ident.Of(p.Get("cwd"))
 		m.Client.Project = q.Dir
-		conversation.Attrs(m, p, "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId")
+		conversation.Attrs(m, p, "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId", "connectionId", "method", "mode", "url", "elicitationId")
+		m.SetAttr("schema", conversation.ShortJSON(p.Get("requestedSchema")))
 		info := p.Get("clientInfo")
 		conversation.AttrsAs(m, info, ident.Of, "client=name", "client_version=version")
-		m.Content = p.Get("content").Text()
+		m.Content = p.First("content", "message").Text()
+		d.s.waits(m, method == elicitation, msg.WaitStart)
 	}
 	if q.ID != "" {
-		q.Run = d.s.Run.ID
+		q.Run = cmp.Or(q.Run, d.s.Run.ID)
 		d.Requests.Add(q)
 	}
 }
 
-// prompt decodes the request that begins a turn.
-func (d *connection) prompt(blocks jsonv.Value) {
-	d.complete()
-	d.s.Run.Begin("turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10)))
-	d.s.Parts, d.s.Prompted = 0, true
-	m := d.add(msg.User, "prompt:"+d.s.Run.ID)
+// prompt decodes the request that begins a turn, at once or after those before it, and returns its run.
+func (d *connection) prompt(blocks jsonv.Value) string {
+	run := conversation.Run{ID: "turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10))}
+	m := d.Add(msg.User, "prompt:"+run.ID)
+	run.Mark(m)
+	atWork := d.s.Run.Active() && d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
+	if d.s.Waiting = bounded.Push(d.s.Waiting, run, maxWaiting); !atWork {
+		d.complete()
+		d.s.next()
+	}
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
 	mcp.Content(blocks).Fill(m)
+	return run.ID
+}
+
+// next begins the turn that waits.
+func (s *session) next() {
+	if len(s.Waiting) > 0 {
+		s.Run, s.Waiting = s.Waiting[0], s.Waiting[1:]
+		s.Parts, s.Responses, s.Prompted = 0, 0, true
+	}
 }
 
 // response decodes a result or an error.
@@ -107,20 +126,20 @@ func (d *connection) response() {
 		d.answered(q, result.Get("outcome"))
 		return
 	case stop.Exists():
-		d.usage(result.Get("usage"))
-		d.stop(ident.Of(stop))
+		if d.s.current(q) {
+			d.usage(result)
+		}
+		d.stop(q, ident.Of(stop))
 		return
 	case q.Method == "session/prompt" && fault.Exists():
-		d.complete()
-		m := d.add(msg.Error, "error:"+d.s.Run.ID)
-		m.IsError, m.FinishReason = true, "error"
-		failed(m, fault)
-		d.s.Run.End(m)
+		failed(d.over(q, msg.Error, "error:", "error", true), fault)
 		return
-	case q.Method == "session/load":
+	case q.Method == "session/load", q.Method == "session/resume":
 		d.complete()
 	}
 	m := d.status("response:"+d.key(q.Method+string(fault.Peek())+string(result.First("sessionId", "protocolVersion").Peek())), cmp.Or(q.Method, "response"))
+	d.s.waits(m, q.Method == elicitation, msg.WaitEnd)
+	m.SetAttr("action", ident.Of(result.Get("action")))
 	if fault.Exists() {
 		m.IsError = true
 		failed(m, fault)
@@ -142,14 +161,7 @@ func (d *connection) response() {
 		d.s.Dir = q.Dir
 	}
 	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
-	if model := ident.Of(result.Path("models", "currentModelId")); model != "" {
-		d.s.Model = model
-	}
-	for o := range result.Get("configOptions").Elems() {
-		if o.Get("category").Equal("model") || o.Get("id").Equal("model") {
-			d.s.Model = ident.Of(o.Get("currentValue"))
-		}
-	}
+	d.s.model(result)
 	m.SetAttr("model", d.s.Model)
 	if m.Content = result.Get("content").Text(); m.Content.IsZero() && result.Len() > 0 { // else of a file
 		m.Content = result.JSON()
@@ -164,38 +176,114 @@ func failed(m *msg.Message, fault jsonv.Value) {
 }
 
 // stop ends the turn.
-func (d *connection) stop(reason string) {
-	d.complete()
-	if !d.s.Run.Active() {
+func (d *connection) stop(q jsonrpc.Request, reason string) {
+	if d.s.current(q) && !d.s.Run.Active() {
+		d.complete()
 		d.status("stop:"+d.key(reason), "stop").FinishReason = reason
 		return
 	}
-	d.s.Run.Finish(d.add(msg.Stop, "stop:"+d.s.Run.ID), reason, reason == "cancelled" || reason == "refusal")
+	d.over(q, msg.Stop, "stop:", reason, reason == "cancelled" || reason == "refusal").Hidden = true
 }
 
-// usage decodes the tokens of a turn. Input excludes the cached ones, output those of thoughts; the
-// total is all.
-func (d *connection) usage(u jsonv.Value) {
-	if !u.Is(jsonv.Object) || !d.s.Run.Active() {
+// current reports whether a request is that of the turn, and not of one that waits.
+func (s *session) current(q jsonrpc.Request) bool { return q.Run == "" || q.Run == s.Run.ID }
+
+// over ends the turn of a request, and begins the next.
+func (d *connection) over(q jsonrpc.Request, kind msg.Kind, prefix, reason string, failed bool) *msg.Message {
+	run := &conversation.Run{ID: q.Run}
+	if d.s.current(q) {
+		d.complete()
+		d.deny()
+		run = &d.s.Run
+	}
+	d.s.Waiting = slices.DeleteFunc(d.s.Waiting, func(r conversation.Run) bool { return r.ID == run.ID })
+	m := d.Add(kind, prefix+run.ID)
+	m.Agent.Name, m.Run = d.Agent, run.ID
+	run.Finish(m, reason, failed)
+	m.Hidden = false
+	if !d.s.Run.Active() {
+		d.s.next()
+	}
+	return m
+}
+
+// deny ends the calls of the turn that a person rejected, of which some agents send nothing more.
+func (d *connection) deny() {
+	for _, c := range slices.Clone(d.s.Calls.Open) {
+		if c.Denied {
+			d.emit(c, msg.Complete)
+			m := d.result(c)
+			m.IsError, m.Tool.ErrorType = true, "denied"
+			d.end(c, true)
+		}
+	}
+}
+
+// usage decodes the tokens of a turn: usage, or in _meta those that Gemini CLI has for each model.
+func (d *connection) usage(result jsonv.Value) {
+	if !d.s.Run.Active() || d.s.Responses > 0 { // its responses had theirs
 		return
 	}
-	m := d.add(msg.Usage, "usage:"+d.s.Run.ID)
-	m.Hidden, m.Model, m.ResponseID = true, d.s.Model, d.s.Run.ID
-	m.Usage = msg.Tokens{
+	id := d.s.Run.ID
+	if u := result.Get("usage"); u.Is(jsonv.Object) {
+		d.tokens(id, d.s.Model).Usage = tokensOf(u)
+		return
+	}
+	n := 0
+	for u := range result.Path("_meta", "quota", "model_usage").Elems() {
+		count := u.Get("token_count")
+		d.tokens(conversation.Ordinal(id, &n), ident.Of(u.Get("model"))).Usage = msg.Tokens{
+			Input: count.Get("input_tokens").Uint(), Output: count.Get("output_tokens").Uint(), Provenance: msg.TranscriptFinal,
+		}
+	}
+}
+
+// tokens adds the usage of a response, or of a turn.
+func (d *connection) tokens(id, model string) *msg.Message {
+	m := d.add(msg.Usage, "usage:"+id)
+	m.Hidden, m.Model, m.ResponseID = true, model, id
+	return m
+}
+
+// tokensOf reads a usage. In most agents the input excludes the cached tokens and the output those of thoughts, so
+// that the total is the sum of all; where the total is less, they are included.
+func tokensOf(u jsonv.Value) msg.Tokens {
+	t := msg.Tokens{
 		Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(), Reasoning: u.Get("thoughtTokens").Uint(),
 		CacheRead: u.Get("cachedReadTokens").Uint(), CacheWrite: u.Get("cachedWriteTokens").Uint(), Provenance: msg.TranscriptFinal,
 	}
-	if total := u.Get("totalTokens").Uint(); total > 0 && m.Usage.Total() > total && m.Usage.Output >= m.Usage.Reasoning {
-		m.Usage.Output -= m.Usage.Reasoning // an agent whose output has them
+	total, cached := u.Get("totalTokens").Uint(), t.CacheRead+t.CacheWrite
+	if total == 0 || t.Total() <= total {
+		return t
 	}
+	over := t.Total() - total
+	if (over == cached || over == cached+t.Reasoning) && t.Input >= cached {
+		t.Input, over = t.Input-cached, over-cached
+	}
+	if over > 0 && t.Output >= t.Reasoning {
+		t.Output -= t.Reasoning
+	}
+	return t
 }
 
 // asks decodes the request for a permission.
 func (d *connection) asks(p jsonv.Value, q *jsonrpc.Request) {
-	c := d.tool(p.Get("toolCall"))
+	asked := p.Get("toolCall")
+	if subject := p.Get("subject"); subject.Exists() {
+		asked = subject.Get("toolCall")
+	}
+	if !asked.Exists() {
+		m := d.status("wait:"+d.key(q.ID), q.Method)
+		d.s.waits(m, true, msg.WaitStart)
+		conversation.Attrs(m, p, "title", "description")
+		conversation.AttrsAs(m, p, conversation.ShortJSON, "subject", "options")
+		return
+	}
+	c := d.tool(asked)
 	if c == nil {
 		return
 	}
+	d.shown(c, asked.Get("content"))
 	d.emit(c, msg.Partial)
 	q.Call = c.ID
 	var rejections []string
@@ -206,6 +294,16 @@ func (d *connection) asks(p jsonv.Value, q *jsonrpc.Request) {
 	}
 	q.Note = strings.Join(rejections, "\n")
 	d.wait("wait:", q, c, msg.WaitStart).SetAttr("options", conversation.ShortJSON(p.Get("options")))
+}
+
+// elicitation asks a person for data.
+const elicitation = "elicitation/create"
+
+// waits marks a wait of the turn for a person, if it is one.
+func (s *session) waits(m *msg.Message, is bool, signal msg.Signal) {
+	if is && s.Run.Active() {
+		m.Signal = signal
+	}
 }
 
 func (d *connection) wait(prefix string, q *jsonrpc.Request, c *call, signal msg.Signal) *msg.Message {
@@ -219,7 +317,9 @@ func (d *connection) answered(q jsonrpc.Request, outcome jsonv.Value) {
 	option := ident.Of(outcome.Get("optionId"))
 	c := d.s.Calls.Get(q.Call)
 	if c == nil {
-		d.status("response:"+d.key(option), "session/request_permission").SetAttr("option", option)
+		m := d.status("response:"+d.key(option), "session/request_permission")
+		d.s.waits(m, q.Method != "", msg.WaitEnd)
+		m.SetAttr("option", option)
 		return
 	}
 	for _, rejection := range strings.Split(q.Note, "\n") {

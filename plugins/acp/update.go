@@ -7,6 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/mcp"
 )
@@ -15,23 +16,27 @@ import (
 func (d *connection) update(u jsonv.Value) {
 	history := d.Requests.Open(d.s.ID, "session/load", "session/resume")
 	switch kind := ident.Of(u.Get("sessionUpdate")); kind {
-	case "user_message_chunk":
+	case "user_message_chunk", "user_message":
 		if d.s.Prompted && d.s.Run.Active() && !history {
 			u.MarkRead() // the request has the prompt
 			return
 		}
 		d.chunk(msg.User, u, history)
-	case "agent_message_chunk":
+	case "agent_message_chunk", "agent_message":
 		d.chunk(msg.Assistant, u, history)
-	case "agent_thought_chunk":
+	case "agent_thought_chunk", "agent_thought":
 		d.chunk(msg.Reasoning, u, history)
 	case "tool_call", "tool_call_update":
 		d.complete()
-		d.begin(history)
+		d.s.begin(history)
 		d.call(u, history)
-	case "plan":
-		m := d.add(msg.Plan, "plan:"+d.key(kind))
-		m.Content = u.Get("entries").JSON()
+	case "tool_call_content_chunk":
+		if c := d.tool(u); c != nil && len(c.Output)+len(u.Get("content").Peek()) <= maxText {
+			c.Output += output(u.Get("content"), c.Output != "", &c.Files)
+			u.MarkRead() // the result has it
+		}
+	case "plan", "plan_update":
+		d.add(msg.Plan, "plan:"+d.key(kind)).Content = u.First("entries", "plan").JSON()
 	case "usage_update":
 		m := d.status("context:"+d.key(kind), kind)
 		conversation.AttrsAs(m, u, jsonv.Value.Digits, "used", "size")
@@ -39,46 +44,84 @@ func (d *connection) update(u jsonv.Value) {
 		m.SetAttr("currency", ident.Of(u.Path("cost", "currency")))
 	case "state_update":
 		if state := u.Get("state"); state.Equal("idle") && d.s.Run.Active() {
-			d.stop(cmp.Or(ident.Of(u.Get("stopReason")), "end_turn"))
+			d.usage(u)
+			d.stop(jsonrpc.Request{}, cmp.Or(ident.Of(u.Get("stopReason")), "end_turn"))
 			return
 		}
 		d.status("state:"+d.key(kind), kind).SetAttr("state", ident.Of(u.Get("state")))
-	case "current_mode_update", "current_model_update", "config_option_update", "session_info_update", "available_commands_update":
+	case "current_mode_update", "current_model_update", "config_option_update", "session_info_update", "available_commands_update",
+		"notice", "plan_removed", "terminal_update", "terminal_output_chunk", "compaction_update", "compaction_summary_chunk":
 		m := d.status(kind+":"+d.key(kind), kind)
-		conversation.Attrs(m, u, "currentModeId", "modelId", "title", "updatedAt")
-		if kind == "available_commands_update" {
-			m.Content = u.Get("availableCommands").JSON()
+		note(m, u)
+		if d.s.model(u); kind == "compaction_update" && u.Get("status").Equal("completed") && d.s.Run.Active() {
+			m.Signal = msg.Compaction
 		}
 	default:
-		d.unknown(cmp.Or(kind, "session/update"))
+		d.Unknown(cmp.Or(kind, "session/update"), d.Root)
+	}
+}
+
+// note reads an update that is no part of the conversation.
+func note(m *msg.Message, u jsonv.Value) {
+	conversation.Attrs(m, u, "currentModeId", "modelId", "title", "updatedAt", "severity", "planId", "terminalId", "command", "cwd", "compactionId", "status", "error")
+	if m.Content = u.First("availableCommands", "configOptions", "description", "data", "output").Text(); m.Content.IsZero() {
+		mcp.Content(u.First("content", "summary")).Fill(m)
+	}
+}
+
+// model notes the model of the session, where a value names it.
+func (s *session) model(v jsonv.Value) {
+	if model := ident.First(v.Path("models", "currentModelId"), v.Get("modelId")); model != "" {
+		s.Model = model
+	}
+	for o := range v.Get("configOptions").Elems() {
+		if o.Get("category").Equal("model") || o.Get("id").Equal("model") {
+			s.Model = ident.Of(o.Get("currentValue"))
+		}
 	}
 }
 
 // begin begins a turn whose prompt is not recorded.
-func (d *connection) begin(history bool) {
-	if history || d.s.Run.Active() {
+func (s *session) begin(history bool) {
+	if history || s.Run.Active() {
 		return
 	}
-	d.s.Run.Begin(conversation.Ordinal("turn:"+d.s.ID, &d.s.Turns))
-	d.s.Parts, d.s.Prompted = 0, false
+	s.Run.Begin(conversation.Ordinal("turn:"+s.ID, &s.Turns))
+	s.Parts, s.Responses, s.Prompted = 0, 0, false
 }
 
-// chunk adds a piece to the message of that kind. A message ends when another one begins.
+// chunk adds a piece to the message of that kind, or replaces what it has by the whole. A message ends when another one begins.
 func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
+	whole := !strings.HasSuffix(u.Get("sessionUpdate").PeekStr(), "_chunk")
+	if whole && u.Get("content").Kind() == jsonv.Missing {
+		u.MarkRead() // its content is as it was
+		return
+	}
 	id := ident.Of(u.Get("messageId"))
 	var p *conversation.Part
 	if len(d.s.Open.Parts) > 0 {
 		p = d.s.Open.Parts[0]
 	}
-	if p == nil || p.Kind != kind || d.s.Message != id || d.s.History != history {
+	run := d.author(u, history)
+	if p == nil || p.Kind != kind || d.s.Message != id || d.s.History != history || d.s.Author != run {
 		d.complete()
-		d.begin(history)
+		d.s.begin(history)
 		p = d.s.Open.Open("", kind)
 		p.Key = conversation.Ordinal(d.s.Run.ID+"/"+kind.String(), &d.s.Parts)
-		d.s.Message, d.s.History = id, history
+		d.s.Message, d.s.History, d.s.Author = id, history, run
 	}
 	d.s.At = d.At
 	c := mcp.Content(u.Get("content"))
+	if usage := u.Path("_meta", "usage"); usage.Is(jsonv.Object) && c.Joined().IsZero() { // the end of a response, as Qwen Code has it
+		if d.complete(); !history {
+			m := d.tokens(conversation.Ordinal(d.s.Run.ID+"/response", &d.s.Responses), d.s.Model)
+			m.Run, m.Usage = cmp.Or(run, m.Run), tokensOf(usage)
+		}
+		return
+	}
+	if whole {
+		d.s.Open.Clear(p)
+	}
 	d.s.Open.Append(p, c.Joined(), maxText)
 	if c.Files != nil { // an image is a message
 		d.complete()
@@ -108,6 +151,8 @@ func (d *connection) text(m *msg.Message, s *session, p *conversation.Part, comp
 	if p.Kind == msg.User {
 		m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	}
+	m.Run = cmp.Or(s.Author, m.Run)
+	d.s.name(m)
 	if m.ResponseID = s.Message; m.ResponseID != "" {
 		m.Model = s.Model
 	}
@@ -127,20 +172,18 @@ func (d *connection) text(m *msg.Message, s *session, p *conversation.Part, comp
 func (d *connection) tool(u jsonv.Value) *call {
 	id := ident.Of(u.Get("toolCallId"))
 	if id == "" {
-		d.unknown("toolCall")
+		d.Unknown("toolCall", d.Root)
 		return nil
 	}
 	c := d.s.Calls.Get(id)
 	if c == nil {
-		c = &call{Call: conversation.Call{ID: id}, Run: d.s.Run.ID, At: d.At}
+		c = &call{Delegation: conversation.Delegation{Call: conversation.Call{ID: id}}, Run: d.s.Run.ID, At: d.At}
+		c.Task = u.Path("rawInput", "subagent_type").Exists() || u.Path("_meta", "claudeCode", "toolName").In("Task", "Agent")
 		d.s.Calls.Add(c)
 	}
-	claude := u.Path("_meta", "claudeCode")
-	if name := ident.Of(claude.Get("toolName")); name != "" {
+	meta := u.Get("_meta")
+	if name := ident.First(u.Get("name"), meta.Path("claudeCode", "toolName"), meta.Get("toolName")); name != "" {
 		c.Name = name
-	}
-	if parent := ident.Of(claude.Get("parentToolUseId")); parent != "" {
-		c.Parent = parent
 	}
 	if kind := ident.Of(u.Get("kind")); kind != "" {
 		c.Kind = kind
@@ -152,6 +195,9 @@ func (d *connection) tool(u jsonv.Value) *call {
 	}
 	if input := u.Get("rawInput"); input.Exists() && (input.Len() > 0 || c.Input == "") && len(input.Peek()) <= maxText {
 		c.Input = string(input.Raw())
+		if to := ident.Of(input.Get("subagent_type")); to != "" {
+			c.To = to
+		}
 	}
 	return c
 }
@@ -162,16 +208,28 @@ func (d *connection) call(u jsonv.Value, history bool) {
 	if c == nil {
 		return
 	}
-	c.History = history
+	if c.History = history; history {
+		c.Run = ""
+	} else if run := d.author(u, history); run != "" {
+		c.Run = run
+	} else if parent := ident.Of(parentOf(u)); parent != "" {
+		c.Parent = parent
+	}
 	first := d.s.Calls.GetOpen(c.ID) != nil
 	status := u.Get("status")
-	if output := u.Get("content"); u.Get("sessionUpdate").PeekStr() == "tool_call_update" && output.Len() > 0 && len(output.Peek()) <= maxText {
-		c.Output = outputs(output)
+	ends := status.In("completed", "failed", "cancelled")
+	switch output := u.Get("content"); {
+	case ends, u.Get("sessionUpdate").PeekStr() == "tool_call_update" && !u.Get("rawInput").Exists():
+		if output.Len() > 0 && len(output.Peek()) <= maxText {
+			c.Output, c.Files = outputs(output)
+		}
+	default:
+		d.shown(c, output)
 	}
-	if response := u.Path("_meta", "claudeCode", "toolResponse"); response.Exists() && c.Output == "" && len(response.Peek()) <= maxText {
-		c.Output = response.Text().String()
+	if response := u.Path("_meta", "claudeCode", "toolResponse"); response.Exists() && len(response.Peek()) <= maxText {
+		c.Response = response.Text().String()
 	}
-	if !status.In("completed", "failed") {
+	if !ends {
 		if first {
 			m := d.emit(c, msg.Partial)
 			m.SetAttr("locations", conversation.ShortJSON(u.Get("locations")))
@@ -184,58 +242,153 @@ func (d *connection) call(u jsonv.Value, history bool) {
 		return
 	}
 	d.emit(c, msg.Complete).SetAttr("locations", conversation.ShortJSON(u.Get("locations")))
+	m := d.result(c)
+	m.Attachments = c.Files
+	switch raw := u.Get("rawOutput"); {
+	case len(c.Files) > 0: // it has them, too
+		m.Content = msg.Plain(c.Output)
+		raw.MarkRead()
+	case c.Output != "":
+		m.Content = msg.Plain(c.Output)
+		m.SetAttr("raw_output", conversation.ShortJSON(raw))
+	case raw.Exists():
+		if raw.Is(jsonv.Array) { // blocks, as the adapter of Claude Code has them
+			mcp.Content(raw).Fill(m)
+		}
+		if m.Content.IsZero() {
+			m.Content = raw.Text()
+		}
+	default:
+		m.Content = msg.Plain(c.Response)
+	}
+	switch {
+	case status.Equal("cancelled"):
+		m.IsError, m.Tool.ErrorType = true, "cancelled"
+	case status.Equal("failed") && c.Denied:
+		m.IsError, m.Tool.ErrorType = true, "denied"
+	default:
+		conversation.Failed(m, status.Equal("failed"))
+	}
+	d.end(c, m.IsError)
+}
+
+// result adds the result of a call.
+func (d *connection) result(c *call) *msg.Message {
 	m := d.add(msg.ToolResult, "result:"+c.ID)
-	d.of(m, c)
+	if d.s.of(m, c); c.Task {
+		m.Kind = msg.DelegationResult
+		conversation.Causes(m, c.Child)
+	}
 	m.Role, m.Tool.Arguments = msg.RoleTool, msg.Text{}
-	m.Content = msg.Plain(c.Output)
-	if raw := u.Get("rawOutput"); raw.Exists() {
-		if text := raw.Text(); c.Output == "" {
-			m.Content = text
-		} else {
-			m.SetAttr("raw_output", conversation.ShortJSON(raw))
-		}
+	return m
+}
+
+// end ends a call, and the run of the sub-agent that it began.
+func (d *connection) end(c *call, failed bool) {
+	if c.Child != "" {
+		m := d.status("ended:"+c.Child, "agent")
+		m.Run, m.Agent.Name, m.Signal, m.IsError = c.Child, c.To, msg.RunEnd, failed
 	}
-	if status.Equal("failed") {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
-		if c.Denied {
-			m.Tool.ErrorType = "denied"
-		}
-	}
-	c.Input, c.Output, c.Title = "", "", ""
+	c.Input, c.Output, c.Response, c.Shown, c.Title, c.Files = "", "", "", "", "", nil
 	d.s.Calls.End(c)
 }
 
-// outputs are the texts of content: {type: content, content}, {type: diff, path, newText} or {type: terminal}.
-func outputs(list jsonv.Value) string {
-	var texts conversation.Texts
-	for v := range list.Elems() {
-		if !v.Get("type").Equal("content") {
-			texts.Add(v.JSON())
-		} else if c := mcp.Content(v.Get("content")); c.N > 0 {
-			texts.Add(c.Joined())
+// name names the sub-agent of whose run a message is.
+func (s *session) name(m *msg.Message) {
+	if id, ok := strings.CutPrefix(m.Run, "agent:"); ok {
+		m.Agent.Name = ""
+		if c := s.Calls.Get(id); c != nil {
+			m.Agent.Name = c.To
 		}
 	}
-	return texts.Joined().String()
+}
+
+// parentOf is the id of the call that began the sub-agent of an update, as the adapters of Claude Code and Qwen Code have it.
+func parentOf(u jsonv.Value) jsonv.Value {
+	meta := u.Get("_meta")
+	return cmp.Or(meta.Path("claudeCode", "parentToolUseId"), meta.Get("parentToolCallId"))
+}
+
+// author returns the run of the sub-agent that an update names by the call that began it; empty if it names none.
+func (d *connection) author(u jsonv.Value, history bool) string {
+	parent := parentOf(u)
+	c := d.s.Calls.Get(ident.Peek(parent))
+	if c == nil || history {
+		return ""
+	}
+	parent.MarkRead()
+	if c.Child == "" {
+		c.Child = "agent:" + c.ID
+		m := d.status("began:"+c.Child, "agent")
+		m.Run, m.Agent.Name, m.Signal = c.Child, c.To, msg.RunStart
+		m.ParentRun, m.ParentCall = c.Run, c.ID
+		m.Delegation.Link, m.Delegation.Confidence = msg.ByNativeID, 100
+	}
+	return c.Child
+}
+
+// shown keeps the content of a call that has no result yet: its input as people see it, which some agents have nowhere
+// else.
+func (d *connection) shown(c *call, content jsonv.Value) {
+	switch {
+	case c.Input != "" && c.Input != "{}":
+		c.Shown = ""
+		if content.Is(jsonv.Array) {
+			content.MarkRead()
+		}
+	case content.Len() > 0:
+		if c.Shown = conversation.ShortJSON(content); c.Shown == "" {
+			m := d.status("shown:"+c.ID+":"+msg.HashKey(string(content.Peek())), "content")
+			m.Run, m.Tool.CallID, m.Content = c.Run, c.ID, content.JSON()
+		}
+	}
+}
+
+// outputs are the texts of content: {type: content, content}, {type: diff, path, newText} or {type: terminal}.
+func outputs(list jsonv.Value) (text string, files []msg.Attachment) {
+	for v := range list.Elems() {
+		text += output(v, text != "", &files)
+	}
+	return text, files
+}
+
+func output(v jsonv.Value, below bool, files *[]msg.Attachment) (text string) {
+	if v.Get("type").Equal("content") {
+		c := mcp.Content(v.Get("content"))
+		*files = append(*files, c.Files...)
+		t := c.Joined()
+		text = t.String()
+	} else {
+		text = v.JSON().String()
+	}
+	if below && text != "" {
+		return "\n" + text
+	}
+	return text
 }
 
 // emit adds the call as it is known.
 func (d *connection) emit(c *call, complete msg.Completeness) *msg.Message {
 	m := d.add(msg.ToolCall, "call:"+c.ID)
-	d.of(m, c)
+	if d.s.of(m, c); c.Task {
+		m.Kind, m.Delegation.To = msg.Delegation, c.To
+	}
 	m.Complete = complete
 	if c.History {
 		m.Complete = min(complete, msg.Summary)
 	}
 	m.SetAttr("title", c.Title)
 	m.SetAttr("tool_kind", c.Kind)
+	m.SetAttr("content", c.Shown)
 	m.SetAttr("parent_tool_call", c.Parent)
 	c.At.Or(d.At).Set(m)
 	return m
 }
 
 // of makes a message one of a call.
-func (d *connection) of(m *msg.Message, c *call) {
+func (s *session) of(m *msg.Message, c *call) {
 	m.Run = c.Run
+	s.name(m)
 	m.Tool = msg.Tool{CallID: c.ID, Name: cmp.Or(c.Name, c.Kind, "tool"), Arguments: msg.Plain(cmp.Or(c.Input, "{}")), Server: conversation.ToolServer(c.Name)}
 	if c.History {
 		m.SetAttr("type", msg.History)

@@ -10,6 +10,8 @@
 //     that the graph is the path without its last element; values, updates and checkpoints have that of
 //     the graph. A graph with a path is the sub-graph, or the agent in a tool, of the task that its
 //     path ends with.
+//     A program that streams its own graph has the graph's for all, and lifecycle names the
+//     sub-graph in its data.
 //   - input_tokens has the cached ones, output_tokens those of reasoning. Chunks add up; message-start
 //     and usage repeat and grow, and message-finish is the last.
 //   - A run that waits for a person ends its stream after __interrupt__; the next request resumes it.
@@ -39,7 +41,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "langgraph", Revision: 2,
+			Name: "langgraph", Revision: 3,
 			Summary:    "LangGraph: runs of its platform, stream modes and protocol events, with sub-graphs.",
 			Transports: []frame.Kind{frame.Request, frame.Event, frame.Body, frame.Line, frame.Text},
 		},
@@ -90,6 +92,7 @@ type state struct {
 	Asked  *asked `json:",omitempty"` // the request, until its run is known
 	Valued string `json:",omitempty"` // the run whose first values have come
 	Dated  bool   `json:",omitempty"` // its events have times, in which a reply is repeated
+	Inner  bool   `json:",omitempty"` // a program streams its own graph: namespaces are those of graphs, never of tasks
 }
 
 // asked is a request.
@@ -146,6 +149,13 @@ func (d *stream) Read() {
 		d.mode(mode, cmp.Or(ident.Join(d.Root.Get("ns"), "|"), in), d.Root.Get("data"), d.Root)
 	default:
 		d.Unknown("none", d.Root)
+	}
+	holder := d.Root
+	if p := d.Root.Get("params"); p.Is(jsonv.Object) {
+		holder = p
+	}
+	if v := holder.Get("interrupts"); v.Len() > 0 && holder.Get("data").Exists() && len(d.Graphs) > 0 { // beside values
+		d.waits(d.Graphs[0], v)
 	}
 }
 

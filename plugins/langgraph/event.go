@@ -2,6 +2,7 @@ package langgraph
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,7 +46,8 @@ func (d *stream) body(v jsonv.Value) {
 
 // mode decodes an event of a stream mode. path is the namespace of its graph.
 func (d *stream) mode(mode, path string, v, root jsonv.Value) {
-	switch mode {
+	switch kind, _, _ := strings.Cut(mode, ":"); kind { // custom:NAME
+
 	case "metadata":
 		if id := ident.Of(v.Get("run_id")); id != "" {
 			d.Thread = cmp.Or(d.Thread, ident.Of(v.Get("thread_id")))
@@ -83,7 +85,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 		d.debug(path, typ, v)
 	case "checkpoints":
 		d.debug(path, "checkpoint", v)
-	case "custom":
+	case "custom", "feedback":
 		d.step(path, mode, "")
 		if v.Is(jsonv.String) {
 			d.Out.Messages[len(d.Out.Messages)-1].Content = v.Text()
@@ -108,13 +110,17 @@ func (d *stream) step(path, mode, where string) *graph {
 // protocol decodes an event of the newer protocol. path is that of the task for messages, tools and
 // lifecycle, of the graph for the others.
 func (d *stream) protocol(method, path string, v, root jsonv.Value) {
-	where := strconv.FormatInt(d.At.Nanos, 10) + ident.PeekOrNumber(root.Get("event_id"))
+	where := strconv.FormatInt(d.At.Nanos, 10) + ident.PeekOrNumber(root.First("event_id", "seq"))
 	switch method {
 	case "lifecycle":
 		d.lifecycle(path, where, v)
 	case "messages":
-		if v.Get("event").Is(jsonv.String) {
-			d.block(path, where, v, root)
+		pair := append(slices.Collect(v.Elems()), v, jsonv.Value{}) // [event, metadata] where a program streams its own graph
+		if pair[0].Get("event").Is(jsonv.String) {
+			if v.Is(jsonv.Array) {
+				d.Inner, path = true, cmp.Or(ident.Peek(pair[1].Get("langgraph_checkpoint_ns")), path+"|")
+			}
+			d.block(path, where, pair[0], pair[1], root)
 			return
 		}
 		d.tuple(path, v)
@@ -130,6 +136,9 @@ func (d *stream) protocol(method, path string, v, root jsonv.Value) {
 // lifecycle decodes the states of a graph or a task: {event, graph_name, error}.
 func (d *stream) lifecycle(path, where string, v jsonv.Value) {
 	event, name := ident.Of(v.Get("event")), ident.Of(v.Get("graph_name"))
+	if of := v.Get("namespace"); of.Len() > 0 { // a program that streams its own graph names the sub-graph here
+		d.Inner, path = true, ident.Join(of, "|")
+	}
 	above, _ := split(path)
 	begins, fails, resumes := event == "running" || event == "started", event == "failed", false
 	var g *graph
@@ -146,12 +155,16 @@ func (d *stream) lifecycle(path, where string, v jsonv.Value) {
 	if fault := v.Get("error"); fault.Exists() {
 		m.IsError, m.Content = true, fault.Text()
 	}
+	if call := ident.Of(v.Path("cause", "tool_call_id")); call != "" && begins {
+		d.runsIn(path, call)
+		d.graph(path, where).Agent = name
+	}
 	switch {
 	case resumes:
 		g.Paused, m.Signal = false, msg.RunResume
 	case begins:
-	case path == "" && event == "interrupted":
-		if !g.Paused {
+	case event == "interrupted":
+		if path == "" && !g.Paused {
 			g.Paused, m.Signal = true, msg.RunPause
 		}
 	case path == "":
@@ -167,17 +180,25 @@ func (d *runs) known(path string) *graph {
 	return bounded.Find(d.Graphs, func(g *graph) bool { return g.Path == path })
 }
 
+// runsIn notes the call that a task executes.
+func (d *stream) runsIn(path, call string) {
+	if s := (started{path, call}); len(d.Tools) < maxGraphs && !slices.Contains(d.Tools, s) {
+		d.Tools = append(d.Tools, s)
+	}
+}
+
 // tool decodes an event of a call: tool-started, tool-finished, tool-error.
 func (d *stream) tool(path, where string, v, root jsonv.Value) {
+	if d.Inner {
+		path += "|" // of a task without a name
+	}
 	above, _ := split(path)
 	g, id := d.graph(above, where), ident.Of(v.Get("tool_call_id"))
 	switch event := v.Get("event"); {
 	case id == "":
 		d.Unknown("tools", root)
 	case event.Equal("tool-started"):
-		if len(d.Tools) < maxGraphs {
-			d.Tools = append(d.Tools, started{path, id})
-		}
+		d.runsIn(path, id)
 		if d.Seen.Has("call:" + d.unique(id)) {
 			v.Get("input").MarkRead()
 			return
@@ -283,7 +304,7 @@ func (d *stream) debug(path, typ string, p jsonv.Value) {
 	}
 	d.update(g, p.Get("result"))
 	d.waits(g, p.Get("interrupts"))
-	if typ != "task_result" {
+	if typ != "task_result" || p.Get("interrupts").Len() > 0 { // it goes on
 		return
 	}
 	if path != "" {

@@ -217,12 +217,20 @@ func (d *replies) cumulative(path string, v jsonv.Value, complete bool) {
 }
 
 // block decodes an event of a message of the newer protocol.
-func (d *replies) block(path, where string, v, root jsonv.Value) {
+func (d *replies) block(path, where string, v, meta, root jsonv.Value) {
 	above, _ := split(path)
-	g, run, event := d.graph(above, where), ident.Of(v.Get("run_id")), v.Get("event")
+	g, run, event := d.graph(above, where), ident.First(v.Get("run_id"), meta.Get("run_id")), v.Get("event")
 	if event.Equal("message-start") {
-		d.open(cmp.Or(ident.Of(v.Get("id")), run), g.Path, path).Start(v, d.At)
+		r := d.open(cmp.Or(ident.First(v.Get("id"), v.Get("message_id")), run), g.Path, path)
+		r.Start(v, d.At)
+		r.Source = run
+		if d.Inner {
+			r.Note(meta)
+		}
 		return
+	}
+	if d.Inner {
+		meta.MarkRead() // it has the configuration
 	}
 	r := bounded.Find(d.Replies, func(r *langchain.Reply) bool { return r.Path == path && r.Source == run })
 	if r == nil {

@@ -8,6 +8,7 @@
 //   - isError in a result is a failure of the tool, error one of the protocol.
 //   - structuredContent repeats the texts of content.
 //   - A cancelled call may still be answered, and usually is not.
+//   - A result that is a task ends nothing: the result of the call is that of tasks/result.
 //   - The agent's id of a call is only in _meta, and few clients send one.
 //   - Since 2026-07-28 there is no initialize: each request names the client. A result of the type
 //     input_required ends nothing: the client sends the call again, with a new id.
@@ -33,7 +34,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "mcp", Revision: 3, LocalIDs: true,
+			Name: "mcp", Revision: 4, LocalIDs: true,
 			Summary:    "Model Context Protocol between an agent and a server of tools.",
 			Transports: []frame.Kind{frame.Line, frame.Text, frame.Request, frame.Body, frame.Event},
 		},
@@ -80,6 +81,7 @@ type call struct {
 	conversation.Call
 	Token     string           `json:",omitempty"` // of its progress
 	Same      string           `json:",omitempty"` // hash of name and arguments
+	Task      string           `json:",omitempty"` // that does it
 	Run       conversation.Run `json:",omitzero"`
 	Waiting   bool             `json:",omitempty"` // for input of the client
 	Cancelled bool             `json:",omitempty"`

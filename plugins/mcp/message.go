@@ -17,6 +17,17 @@ import (
 func (d *connection) message(root jsonv.Value) {
 	d.m = jsonrpc.Of(d.Frame, root)
 	d.At = d.m.At
+	if batch := d.m.Value; batch.Is(jsonv.Array) && batch.Len() > 0 { // in a recording
+		for v := range batch.Elems() {
+			d.m.Value = v
+			d.one(root)
+		}
+		return
+	}
+	d.one(root)
+}
+
+func (d *connection) one(root jsonv.Value) {
 	method, p := ident.Of(d.m.Get("method")), d.m.Get("params")
 	if d.m.Lost != "" {
 		d.status(nil, "lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
@@ -66,9 +77,10 @@ func (d *connection) request(method string, p jsonv.Value) {
 		d.cancelled(p)
 	case "elicitation/create":
 		q.From = jsonrpc.Server
-		c := d.only()
+		c := d.only(p)
 		m := d.status(c, "wait:"+d.key(method), method)
 		m.Content = p.Get("message").Text()
+		conversation.Attrs(m, p, "mode", "url", "elicitationId")
 		m.SetAttr("schema", conversation.ShortJSON(p.Get("requestedSchema")))
 		if c != nil { // a person is asked
 			q.Call, m.Signal = c.ID, msg.WaitStart
@@ -76,7 +88,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 		}
 	case "sampling/createMessage":
 		q.From = jsonrpc.Server
-		c := d.only()
+		c := d.only(p)
 		m := d.status(c, "sampling:"+d.key(method), method)
 		m.Content = p.Get("messages").JSON()
 		m.SetAttr("system_prompt", conversation.Excerpt(p.Get("systemPrompt")))
@@ -88,7 +100,12 @@ func (d *connection) request(method string, p jsonv.Value) {
 			q.From = jsonrpc.Server
 		}
 		d.names(p.Get("clientInfo"))
-		m := d.status(nil, "request:"+d.key(method), method)
+		c := d.task(p.Get("taskId"))
+		m := d.status(c, "request:"+d.key(method), method)
+		if c != nil {
+			q.Call = c.ID
+			d.stands(c, m, p)
+		}
 		m.SetAttr("client", ident.Of(p.Path("clientInfo", "name")))
 		m.SetAttr("client_version", ident.Of(p.Path("clientInfo", "version")))
 		m.SetAttr("protocol_version", ident.Of(p.Get("protocolVersion")))
@@ -116,9 +133,50 @@ func meta(m *msg.Message, v jsonv.Value) {
 	}
 }
 
-// only is the one open call: requests of the server meanwhile belong to it. It is not known to which of
+// task is the call that is done as that task, or nil.
+func (d *connection) task(id jsonv.Value) *call {
+	for c := range d.Calls.All() {
+		if c.Task != "" && c.Task == ident.Peek(id) {
+			return c
+		}
+	}
+	return nil
+}
+
+// stands decodes the state of the task of a call into a message. One that has no result is over when it fails or is cancelled.
+func (d *connection) stands(c *call, m *msg.Message, task jsonv.Value) {
+	state := ident.Of(task.Get("status"))
+	m.SetAttr("task_id", ident.Of(task.Get("taskId")))
+	m.SetAttr("state", state)
+	m.SetAttr("state_message", conversation.Excerpt(task.Get("statusMessage")))
+	conversation.Attrs(m, task, "createdAt", "lastUpdatedAt")
+	if state == "cancelled" {
+		d.fails(c, "interrupted")
+	} else if state == "failed" {
+		d.fails(c, "tool_error")
+	}
+}
+
+// fails ends a call of which no result has come. One that comes after that counts more.
+func (d *connection) fails(c *call, class string) {
+	if d.Calls.GetOpen(c.ID) == nil {
+		return
+	}
+	r := d.of(c, msg.ToolResult, "result:"+c.ID)
+	r.Role, r.Complete, r.IsError, r.Tool.ErrorType = msg.RoleTool, msg.Summary, true, class
+	if class == "interrupted" {
+		d.end(c, class, true)
+	} else {
+		d.end(c, "error", true)
+	}
+}
+
+// only is the call of a request of the server: that of its task, else the one open call. It is not known which of
 // several.
-func (d *connection) only() *call {
+func (d *connection) only(p jsonv.Value) *call {
+	if c := d.task(p.Path("_meta", "io.modelcontextprotocol/related-task", "taskId")); c != nil {
+		return c
+	}
 	if len(d.Calls.Open) == 1 {
 		return d.Calls.Open[0]
 	}
@@ -137,6 +195,7 @@ func (d *connection) call(p jsonv.Value) *call {
 		s := d.status(c, "waited:"+c.ID+":"+d.key(""), "tools/call")
 		s.Signal = msg.WaitEnd
 		s.Content = p.Get("inputResponses").JSON()
+		s.SetAttr("request_state", conversation.Excerpt(p.Get("requestState")))
 		arguments.MarkRead() // the call has them
 		return c
 	}
@@ -178,9 +237,7 @@ func (d *connection) cancelled(p jsonv.Value) {
 	m.SetAttr("request_id", ident.OrNumber(p.Get("requestId")))
 	if c != nil {
 		c.Cancelled = true
-		r := d.of(c, msg.ToolResult, "result:"+c.ID)
-		r.Role, r.Complete, r.IsError, r.Tool.ErrorType = msg.RoleTool, msg.Summary, true, "interrupted"
-		d.end(c, "interrupted", true)
+		d.fails(c, "interrupted")
 	}
 }
 
@@ -201,8 +258,11 @@ func (d *connection) response() {
 	q, _ := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
 	c := d.Calls.Get(q.Call)
 	switch {
-	case q.Method == "tools/call" && c != nil:
+	case q.Method == "tools/call" && c != nil, q.Method == "tasks/result" && c != nil && !fault.Exists():
 		d.result(c, result, fault)
+		return
+	case c != nil && result.Get("taskId").Exists():
+		d.stands(c, d.status(c, "response:"+d.key(q.Method), q.Method), result)
 		return
 	case q.Method == "elicitation/create":
 		m := d.status(c, "waited:"+d.key(q.Method), q.Method)
@@ -256,8 +316,20 @@ func (d *connection) result(c *call, result, fault jsonv.Value) {
 		c.Waiting = true
 		m := d.status(c, "wait:"+c.ID+":"+d.key(""), "input_required")
 		m.Signal = msg.WaitStart
-		m.SetAttr(msg.AttrWaitsFor, msg.ForPerson)
+		waits := msg.ForOutside // a model, or a server that is busy
+		for _, r := range result.Get("inputRequests").Members() {
+			if r.Get("method").Equal("elicitation/create") {
+				waits = msg.ForPerson
+			}
+		}
+		m.SetAttr(msg.AttrWaitsFor, waits)
+		m.SetAttr("request_state", conversation.Excerpt(result.Get("requestState")))
 		m.Content = result.Get("inputRequests").JSON()
+		return
+	}
+	if task := result.Get("task"); task.Get("taskId").Is(jsonv.String) { // it goes on
+		c.Task = ident.Of(task.Get("taskId"))
+		d.stands(c, d.status(c, "task:"+c.ID, "task"), task)
 		return
 	}
 	m := d.of(c, msg.ToolResult, "result:"+c.ID)

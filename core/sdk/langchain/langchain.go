@@ -134,7 +134,8 @@ func Counts(u jsonv.Value, before conversation.Counts) conversation.Counts {
 	c := before
 	c.Output = u.Get("output_tokens").Uint()
 	if in := u.Get("input_token_details"); in.Is(jsonv.Object) {
-		c.CacheRead, c.CacheWrite = in.Get("cache_read").Uint(), in.Get("cache_creation").Uint()
+		c.CacheRead, c.CacheWrite1h = in.Get("cache_read").Uint(), in.Get("ephemeral_1h_input_tokens").Uint()
+		c.CacheWrite = max(in.Get("cache_creation").Uint(), in.Get("ephemeral_5m_input_tokens").Uint()+c.CacheWrite1h) // Anthropic's replace the sum by 0
 	}
 	if out := u.Get("output_token_details"); out.Is(jsonv.Object) {
 		c.Reasoning = out.Get("reasoning").Uint()

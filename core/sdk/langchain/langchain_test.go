@@ -39,6 +39,10 @@ func TestCounts(t *testing.T) {
 	if want := (conversation.Counts{Input: 80, Output: 44, CacheRead: 200, CacheWrite: 20, Reasoning: 11}); last != want {
 		t.Errorf("%+v, want %+v", last, want)
 	}
+	ttl := Counts(value(t, `{"input_tokens":300,"output_tokens":5,"input_token_details":{"cache_read":200,"cache_creation":0,"ephemeral_5m_input_tokens":20,"ephemeral_1h_input_tokens":30}}`), conversation.Counts{})
+	if want := (conversation.Counts{Input: 50, Output: 5, CacheRead: 200, CacheWrite: 50, CacheWrite1h: 30}); ttl != want {
+		t.Errorf("%+v, want %+v", ttl, want)
+	}
 }
 
 func TestContent(t *testing.T) {
