@@ -22,9 +22,8 @@ type attributor struct {
 	s      Schema
 	settle time.Duration // see roller
 	sleep  func(context.Context, time.Duration) error
-	// derived, if set, reports whether the conversations of all rows that were stored since the process began are derived,
-	// but those of the last settle.
-	derived func() bool
+	// catchUp, if set, derives the conversations of the rows that the process has stored, which nobody else stores rows beside.
+	catchUp func(context.Context) error
 }
 
 // appliedRules is the latest row of attribution_rules.
@@ -94,10 +93,14 @@ func (p attributor) apply(ctx context.Context, r appliedRules, since, begin time
 	if latest := now.Add(-time.Since(begin) - clockSlack); !begin.IsZero() && !note && latest.After(since) {
 		since, collected = latest, latest
 	}
-	if begin.IsZero() || note && (p.derived == nil || !p.derived()) { // rows that another process may not have come to derive
-		if err := p.conversations(ctx, millis(collected), derivable{true, true}); err != nil {
-			return 0, err
-		}
+	switch {
+	case begin.IsZero() || note && p.catchUp == nil: // rows that another process may not have come to derive
+		err = p.conversations(ctx, millis(collected), derivable{true, true})
+	case p.catchUp != nil:
+		err = p.catchUp(ctx)
+	}
+	if err != nil {
+		return 0, err
 	}
 	if err := p.collect(ctx, collected); err != nil {
 		return 0, err

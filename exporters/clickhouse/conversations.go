@@ -14,7 +14,8 @@ import (
 // The times, participants and facts of conversations, and the setups of runs, are sets, bounds and first or last values: to
 // add a row again changes nothing. As materialized views of messages they were two thirds of the cost of an insert of live
 // traffic, each a plan and a part however few rows there are. So they are derived from the messages that are new: behind an insert, which does
-// not wait for it, but every few seconds at most while inserts follow each other, and before a reader of the embedded store has its answer. What a
+// not wait for it, but every few seconds at most while inserts follow each other, and before a reader of the embedded store has its answer;
+// while it has none, minutes later with the attribution, because to derive from a minute's rows costs as much as to store them. What a
 // process that ends does not come to derive, the first pass of the attribution of the next one does (collect.go).
 
 // conversationsEvery is how old what is derived of conversations may become while rows are stored.
@@ -105,13 +106,6 @@ func (c *underived) putBack(since time.Time, have derivable) {
 	c.add(since, have)
 }
 
-// behind reports whether messages are not derived that were stored longer ago than that.
-func (c *underived) behind(ago time.Duration) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.since.IsZero() && time.Since(c.since) > ago
-}
-
 // derive brings the tables of conversations of an exporter up to date. Rows whose derivation failed are derived the next time.
 func (c *underived) derive(ctx context.Context, x *Exporter) error {
 	c.deriving.Lock()
@@ -149,6 +143,9 @@ func (c *underived) keep(ctx context.Context, x *Exporter) {
 		case <-ctx.Done():
 			return
 		case <-c.some:
+		}
+		if x.keeper.reader(ctx, attributeUnread) != nil {
+			return
 		}
 		if pause(ctx, c.wait(x.settings.ConversationsEvery)) != nil {
 			return

@@ -65,6 +65,33 @@ func talks(batches int) []*export.Batch {
 	return out
 }
 
+// TestListsWaitForAReader: while nobody reads, conversations are derived with the attribution and not behind each insert; a reader has all.
+func TestListsWaitForAReader(t *testing.T) {
+	x, c := exporter(t, func(s *Settings) { s.ConversationsEvery = time.Millisecond })
+	x.keeper.stop()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { x.underived.keep(ctx, x); close(ended) }()
+	defer func() { stop(); <-ended }()
+	batches := talks(2)
+	x.Unread(true)
+	export1(t, x, batches[0])
+	time.Sleep(100 * time.Millisecond)
+	if got := count(t, c, "SELECT count() FROM sessions"); got != "0" {
+		t.Errorf("%s rows are derived, and nobody reads", got)
+	}
+	if _, err := attributorOf(x).write(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := attributorOf(x).pass(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	sameConversations(t, c, "the attribution")
+	export1(t, x, batches[1])
+	x.Unread(false)
+	sameConversations(t, c, "a reader")
+}
+
 // TestConversationsAreDerived: behind an insert, but not behind each of those that follow each other; then before a reader has its
 // answer, at the end, and by the next process.
 func TestConversationsAreDerived(t *testing.T) {

@@ -321,7 +321,7 @@ var errTimeout = errors.New("insert timed out")
 func attributorOf(x *Exporter) attributor {
 	p := attributor{c: x.conn, s: x.schema, settle: max(5*time.Minute, 4*x.settings.Timeout), sleep: pause}
 	if x.conn.embedded { // nobody else stores rows
-		p.derived = func() bool { return !x.underived.behind(p.settle) }
+		p.catchUp = func(ctx context.Context) error { return x.underived.derive(ctx, x) }
 	}
 	return p
 }
