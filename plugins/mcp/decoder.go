@@ -35,7 +35,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "mcp", Revision: 4, LocalIDs: true,
+			Name: "mcp", Revision: 5, LocalIDs: true,
 			Summary:    "Model Context Protocol between an agent and a server of tools.",
 			Transports: []frame.Kind{frame.Line, frame.Text, frame.Request, frame.Body, frame.Event},
 		},

@@ -87,14 +87,13 @@ func (d *connection) request(method string, p jsonv.Value) {
 		d.Client = cmp.Or(ident.Peek(p.Path("clientInfo", "name")), d.Client)
 		c = d.task(p.Get("taskId"))
 		m := d.status(c, "request:"+d.key(method), method)
-		if c != nil {
-			d.stands(c, m, p)
-		}
 		conversation.AttrsAs(m, p.Get("clientInfo"), ident.Of, "client=name", "client_version=version")
 		conversation.AttrsAs(m, p, ident.Of, "protocol_version=protocolVersion")
 		conversation.Attrs(m, p, "uri", "name", "level", "logger", "cursor")
 		m.Content = p.First("data", "arguments").Text()
-		meta(m, p.Get("_meta"))
+		if meta(m, p.Get("_meta")); c != nil {
+			d.stands(c, m, p)
+		}
 	}
 	if c != nil {
 		q.Call = c.ID
@@ -127,7 +126,8 @@ const interrupted = "interrupted"
 // faults are the classes of the errors of tasks, by their states.
 var faults = map[string]string{"cancelled": interrupted, "failed": "tool_error"}
 
-// stands decodes the state of the task of a call into a message. One that has no result is over when it fails or is cancelled.
+// stands decodes the state of the task of a call into a message, which is whole then: the end of the call may follow it.
+// A task that has no result is over when it fails or is cancelled.
 func (d *connection) stands(c *call, m *msg.Message, task jsonv.Value) {
 	state := ident.Of(task.Get("status"))
 	m.SetAttr("task_id", ident.Of(task.Get("taskId")))
