@@ -132,7 +132,7 @@ func (d *connection) response() {
 		d.stop(q, ident.Of(stop))
 		return
 	case q.Method == "session/prompt" && fault.Exists():
-		failed(d.over(q, msg.Error, "error:", "error", true), fault)
+		jsonrpc.Failed(d.over(q, msg.Error, "error:", "error", true), fault)
 		return
 	case q.Method == "session/load", q.Method == "session/resume":
 		d.complete()
@@ -140,9 +140,7 @@ func (d *connection) response() {
 	m := d.status("response:"+d.key(q.Method+string(fault.Peek())+string(result.First("sessionId", "protocolVersion").Peek())), cmp.Or(q.Method, "response"))
 	d.s.waits(m, q.Method == elicitation, msg.WaitEnd)
 	m.SetAttr("action", ident.Of(result.Get("action")))
-	if fault.Exists() {
-		m.IsError = true
-		failed(m, fault)
+	if jsonrpc.Failed(m, fault) {
 		return
 	}
 	if q.Note != "" { // the model that was set
@@ -166,13 +164,6 @@ func (d *connection) response() {
 	if m.Content = result.Get("content").Text(); m.Content.IsZero() && result.Len() > 0 { // else of a file
 		m.Content = result.JSON()
 	}
-}
-
-// failed reads an error of JSON-RPC.
-func failed(m *msg.Message, fault jsonv.Value) {
-	m.Content = fault.Get("message").Text()
-	m.Tool.ErrorType = fault.Get("code").Digits()
-	m.SetAttr("data", conversation.ShortJSON(fault.Get("data")))
 }
 
 // stop ends the turn.

@@ -206,9 +206,7 @@ func (d *connection) answer(result, fault jsonv.Value) {
 	m := d.Status(key, "response")
 	conversation.AttrsAs(m, result, ident.Of, "user_agent=userAgent", "codex_home=codexHome")
 	m.SetAttr("turn_id", ident.Of(result.Path("turn", "id")))
-	if text := fault.Get("message"); text.Exists() {
-		m.IsError, m.Content = true, text.Text()
-	}
+	conversation.Fault(m, fault.Get("message"))
 	if decision := result.Get("decision"); decision.Exists() || result.Get("answers").Exists() {
 		codex.SetIDs(m, result, "decision")
 		d.answered(d.m.ID())

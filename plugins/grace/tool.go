@@ -70,10 +70,9 @@ func (r *message) call() *call {
 	if r.uuid != "" {
 		return r.Calls.Get(r.uuid)
 	}
-	for c := range r.Calls.All() {
-		if h := r.hash(); c.First == h || c.Last == h {
-			return c
-		}
+	h := r.hash()
+	if c := r.Calls.Find(func(c *call) bool { return c.First == h || c.Last == h }); c != nil {
+		return c
 	}
 	return r.Calls.Oldest(func(c *call) bool {
 		return c.Unnamed && c.Name == r.action && c.Task == r.task && r.status != "running"

@@ -132,28 +132,25 @@ func (d *stream) Flush() {
 
 // Read decodes one event.
 func (d *stream) Read() {
+	p := d.Root.Get("params")
 	switch {
 	case d.Frame.Kind == frame.Request:
 		d.request(d.Frame.Name, d.Root)
 	case d.Frame.Kind == frame.Body:
 		d.body(d.Root)
-	case d.Root.Get("method").Is(jsonv.String) && d.Root.Get("params").Is(jsonv.Object):
-		p := d.Root.Get("params")
+	case d.Root.Get("method").Is(jsonv.String) && p.Is(jsonv.Object):
 		d.At = conversation.TimeOf(p.Get("timestamp"))
-		d.protocol(ident.Of(d.Root.Get("method")), ident.Join(p.Get("namespace"), "|"), p.Get("data"), d.Root)
+		d.protocol(ident.Of(d.Root.Get("method")), ident.Join(p.Get("namespace"), "|"), p.Get("data"))
 	case d.Frame.Kind == frame.Event:
 		mode, path, _ := strings.Cut(d.Frame.Name, "|")
-		d.mode(mode, path, d.Root, d.Root)
+		d.mode(mode, path, d.Root)
 	case d.Root.Get("data").Exists() && d.Root.First("type", "event").Is(jsonv.String):
 		mode, in, _ := strings.Cut(ident.Of(d.Root.First("type", "event")), "|")
-		d.mode(mode, cmp.Or(ident.Join(d.Root.Get("ns"), "|"), in), d.Root.Get("data"), d.Root)
+		d.mode(mode, cmp.Or(ident.Join(d.Root.Get("ns"), "|"), in), d.Root.Get("data"))
 	default:
 		d.Unknown("none", d.Root)
 	}
-	holder := d.Root
-	if p := d.Root.Get("params"); p.Is(jsonv.Object) {
-		holder = p
-	}
+	holder := jsonv.Or(p, d.Root)
 	if v := holder.Get("interrupts"); v.Len() > 0 && holder.Get("data").Exists() && len(d.Graphs) > 0 { // beside values
 		d.waits(d.Graphs[0], v)
 	}
@@ -181,10 +178,8 @@ func (d *replies) begin(id, agent string) *graph {
 		return d.Graphs[0]
 	}
 	d.finish(false)
-	d.Tools = nil
-	g := &graph{Agent: agent}
-	g.Begin(id)
-	d.Graphs = []*graph{g}
+	g := &graph{Run: conversation.Run{ID: id}, Agent: agent}
+	d.Graphs, d.Tools = []*graph{g}, nil
 	if a := d.Asked; a != nil {
 		d.Asked = nil
 		if g.Agent = cmp.Or(agent, a.Assistant); a.Resume != "" {
@@ -214,8 +209,7 @@ func (d *replies) graph(path, where string) *graph {
 	above, task := split(path)
 	p := d.graph(above, where)
 	node, _, _ := strings.Cut(task, ":")
-	g := &graph{Path: path, Agent: node}
-	g.Run = conversation.Run{ID: task, Child: true}
+	g := &graph{Run: conversation.Run{ID: task, Child: true}, Path: path, Agent: node}
 	if node == task {
 		g.ID = p.ID + "/" + task
 	}
@@ -265,10 +259,6 @@ func (d *runs) about(m *msg.Message, id string) {
 // add adds a message of a graph.
 func (d *runs) add(g *graph, kind msg.Kind, key string) *msg.Message {
 	m := d.Add(kind, key)
-	if g == nil {
-		m.Agent = msg.Agent{}
-		return m
-	}
 	m.Agent.Name = cmp.Or(g.Agent, "graph")
 	g.Mark(m)
 	return m
@@ -279,10 +269,10 @@ func (d *runs) status(g *graph, key, typ string) *msg.Message {
 	return record.Hide(d.add(g, msg.Status, key), typ)
 }
 
-// ends ends the run of a graph, and those of its sub-graphs.
+// ends ends the run of a graph, after those of its sub-graphs.
 func (d *runs) ends(g *graph, reason string, failed bool) {
 	for _, sub := range d.Graphs {
-		if sub.Path != "" && sub.Active() && (g.Path == "" || strings.HasPrefix(sub.Path, g.Path+"|")) {
+		if sub.Path != "" && (g.Path == "" || strings.HasPrefix(sub.Path, g.Path+"|")) {
 			d.end(sub, reason, failed)
 		}
 	}
@@ -308,15 +298,8 @@ func (d *runs) end(g *graph, reason string, failed bool) {
 func (d *replies) finish(failed bool) {
 	d.complete(d.Replies...)
 	if len(d.Graphs) > 0 && !d.Graphs[0].Paused {
-		d.ends(d.Graphs[0], outcome(failed), failed)
+		d.ends(d.Graphs[0], conversation.Outcome(failed), failed)
 	}
-}
-
-func outcome(failed bool) string {
-	if failed {
-		return "error"
-	}
-	return "stop"
 }
 
 // close ends a stream. One that was lost may go on.
@@ -324,8 +307,8 @@ func (d *stream) close(name string) {
 	if a := d.Asked; a != nil {
 		d.Asked = nil
 		for _, p := range a.Prompts {
-			m := d.status(nil, "request:"+msg.HashKey(a.Path, p.Text), "request")
-			m.Content, m.Attachments = msg.Plain(p.Text), p.Files
+			m := record.Hide(d.Add(msg.Status, "request:"+msg.HashKey(a.Path, p.Text)), "request")
+			m.Agent, m.Content, m.Attachments = msg.Agent{}, msg.Plain(p.Text), p.Files
 		}
 	}
 	if name != frame.Lost {

@@ -45,7 +45,7 @@ func (d *stream) body(v jsonv.Value) {
 }
 
 // mode decodes an event of a stream mode. path is the namespace of its graph.
-func (d *stream) mode(mode, path string, v, root jsonv.Value) {
+func (d *stream) mode(mode, path string, v jsonv.Value) {
 	switch kind, _, _ := strings.Cut(mode, ":"); kind { // custom:NAME
 
 	case "metadata":
@@ -55,7 +55,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 			d.status(g, "run:"+id, "run").SetAttr("attempt", v.Get("attempt").Digits())
 			return
 		}
-		d.Unknown(mode, root)
+		d.Unknown(mode, d.Root)
 	case "values":
 		d.values(d.step(path, mode, string(v.Get("messages").Peek())), v, false)
 	case "updates":
@@ -76,7 +76,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 			d.debug(path, ident.Of(v.Get("type")), v.Get("payload"))
 			return
 		}
-		d.Unknown(mode, root)
+		d.Unknown(mode, d.Root)
 	case "tasks":
 		typ := "task"
 		if v.First("result", "error", "interrupts").Exists() {
@@ -96,7 +96,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 		d.finish(false)
 	case "heartbeat":
 	default:
-		d.Unknown(cmp.Or(ident.Bounded(mode), "none"), root)
+		d.Unknown(ident.Bounded(mode), d.Root)
 	}
 }
 
@@ -109,8 +109,8 @@ func (d *stream) step(path, mode, where string) *graph {
 
 // protocol decodes an event of the newer protocol. path is that of the task for messages, tools and
 // lifecycle, of the graph for the others.
-func (d *stream) protocol(method, path string, v, root jsonv.Value) {
-	where := strconv.FormatInt(d.At.Nanos, 10) + ident.PeekOrNumber(root.First("event_id", "seq"))
+func (d *stream) protocol(method, path string, v jsonv.Value) {
+	where := strconv.FormatInt(d.At.Nanos, 10) + ident.PeekOrNumber(d.Root.First("event_id", "seq"))
 	switch method {
 	case "lifecycle":
 		d.lifecycle(path, where, v)
@@ -120,16 +120,16 @@ func (d *stream) protocol(method, path string, v, root jsonv.Value) {
 			if v.Is(jsonv.Array) {
 				d.Inner, path = true, cmp.Or(ident.Peek(pair[1].Get("langgraph_checkpoint_ns")), path+"|")
 			}
-			d.block(path, where, pair[0], pair[1], root)
+			d.block(path, where, pair[0], pair[1])
 			return
 		}
 		d.tuple(path, v)
 	case "tools":
-		d.tool(path, where, v, root)
+		d.tool(path, where, v)
 	case "input", "input.requested":
 		d.waits(d.graph(path, where), v)
 	default:
-		d.mode(method, path, v, root)
+		d.mode(method, path, v)
 	}
 }
 
@@ -152,9 +152,7 @@ func (d *stream) lifecycle(path, where string, v jsonv.Value) {
 	m.SetAttr("event", event)
 	m.SetAttr("node", name)
 	m.SetAttr("namespace", path)
-	if fault := v.Get("error"); fault.Exists() {
-		m.IsError, m.Content = true, fault.Text()
-	}
+	conversation.Fault(m, v.Get("error"))
 	if call := ident.Of(v.Path("cause", "tool_call_id")); call != "" && begins {
 		d.runsIn(path, call)
 		d.graph(path, where).Agent = name
@@ -188,7 +186,7 @@ func (d *stream) runsIn(path, call string) {
 }
 
 // tool decodes an event of a call: tool-started, tool-finished, tool-error.
-func (d *stream) tool(path, where string, v, root jsonv.Value) {
+func (d *stream) tool(path, where string, v jsonv.Value) {
 	if d.Inner {
 		path += "|" // of a task without a name
 	}
@@ -196,23 +194,21 @@ func (d *stream) tool(path, where string, v, root jsonv.Value) {
 	g, id := d.graph(above, where), ident.Of(v.Get("tool_call_id"))
 	switch event := v.Get("event"); {
 	case id == "":
-		d.Unknown("tools", root)
+		d.Unknown("tools", d.Root)
 	case event.Equal("tool-started"):
-		d.runsIn(path, id)
-		if d.Seen.Has("call:" + d.unique(id)) {
-			v.Get("input").MarkRead()
-			return
-		}
 		input := v.Get("input")
-		d.call(g, nil, id, ident.Of(v.Get("tool_name")), string(input.Text().Append(nil)), msg.Complete)
+		if d.runsIn(path, id); d.Seen.Has("call:" + d.unique(id)) {
+			input.MarkRead() // the call has it
+		} else {
+			d.call(g, nil, id, ident.Of(v.Get("tool_name")), string(input.Text().Append(nil)), msg.Complete)
+		}
 	case event.Equal("tool-finished"):
 		d.over(path, false)
-		output, typ := langchain.Message(v.Get("output"))
-		if typ == "tool" {
+		if output, typ := langchain.Message(v.Get("output")); typ == "tool" {
 			d.result(g, output)
-			return
+		} else {
+			d.resultOf(g, id, ident.Of(v.Get("tool_name")), output.Text(), false)
 		}
-		d.resultOf(g, id, ident.Of(v.Get("tool_name")), output.Text(), false)
 	case event.In("tool-error", "tool-failed"):
 		d.over(path, true)
 		d.resultOf(g, id, ident.Of(v.Get("tool_name")), v.First("error", "message").Text(), true)
@@ -270,32 +266,26 @@ func (d *stream) update(g *graph, v jsonv.Value) {
 
 // messages decodes a message, or a list of them. It reports whether v is that.
 func (d *stream) messages(g *graph, v jsonv.Value) bool {
-	if langchain.List(v) {
-		for m := range v.Elems() {
-			d.whole(g, m)
-		}
-		return true
+	if _, typ := langchain.Message(v); typ == "" && !langchain.List(v) {
+		return false
 	}
-	_, typ := langchain.Message(v)
-	if typ != "" {
-		d.whole(g, v)
+	for m := range jsonv.Each(v) {
+		d.whole(g, m)
 	}
-	return typ != ""
+	return true
 }
 
 // debug decodes a task, its result or a checkpoint.
 func (d *stream) debug(path, typ string, p jsonv.Value) {
 	id, name := ident.Of(p.Get("id")), ident.Of(p.Get("name"))
 	g := d.graph(path, id+name)
-	step := jsonv.Or(p.Get("step"), p.Path("metadata", "step"))
-	m := d.status(g, typ+":"+msg.HashKey(g.ID, id, name, step.Digits(), string(p.Path("config", "configurable", "checkpoint_id").Peek())), typ)
+	step := jsonv.Or(p.Get("step"), p.Path("metadata", "step")).Digits()
+	m := d.status(g, typ+":"+msg.HashKey(g.ID, id, name, step, string(p.Path("config", "configurable", "checkpoint_id").Peek())), typ)
 	m.SetAttr("node", name)
-	m.SetAttr("step", step.Digits())
+	m.SetAttr("step", step)
 	m.SetAttr("id", id)
 	m.SetAttr("parent_id", ident.Of(p.Get("parent_id")))
-	if fault := p.Get("error"); fault.Exists() {
-		m.IsError, m.Content = true, fault.Text()
-	}
+	conversation.Fault(m, p.Get("error"))
 	p.Skip("input", "values", "config", "parent_config", "metadata", "tasks") // the state, and credentials
 	for pair := range p.Get("result").Elems() {                               // [[channel, value]]
 		for v := range pair.Elems() {
@@ -316,7 +306,7 @@ func (d *stream) debug(path, typ string, p jsonv.Value) {
 // over ends the run of the graph of that path, if there is one.
 func (d *runs) over(path string, failed bool) {
 	if sub := d.known(path); sub != nil {
-		d.ends(sub, outcome(failed), failed)
+		d.ends(sub, conversation.Outcome(failed), failed)
 	}
 }
 

@@ -37,29 +37,25 @@ func (d *replies) whole(g *graph, v jsonv.Value) {
 	}
 	ident.Of(m.Get("id"))
 	v.First("type", "role").MarkRead()
-	switch typ {
-	case "ai":
-		if r == nil {
-			r = d.open(id, g.Path, "")
-		}
+	if typ == "ai" {
+		r = d.going(id, g.Path, "")
 		r.Set(m, d.At)
 		d.complete(r)
 		return
-	case "tool":
-		d.Drop(r)
-		d.result(g, m)
-		return
 	}
 	d.Drop(r)
-	c := langchain.ContentOf(m)
-	if typ == "human" {
+	switch typ {
+	case "tool":
+		d.result(g, m)
+	case "human":
+		c := langchain.ContentOf(m)
 		if p := d.prompt(g, prompt{string(c.Text), c.Files}); p != nil {
 			p.SetAttr("message_id", id)
 		}
-		return
+	default:
+		s := d.add(g, msg.System, "message:"+id)
+		s.Role, s.Content, s.Hidden = msg.RoleSystem, msg.Plain(string(langchain.ContentOf(m).Text)), true
 	}
-	s := d.add(g, msg.System, "message:"+id)
-	s.Role, s.Content, s.Hidden = msg.RoleSystem, msg.Plain(string(c.Text)), true
 }
 
 // result decodes a message of a tool.
@@ -217,35 +213,31 @@ func (d *replies) cumulative(path string, v jsonv.Value, complete bool) {
 }
 
 // block decodes an event of a message of the newer protocol.
-func (d *replies) block(path, where string, v, meta, root jsonv.Value) {
+func (d *replies) block(path, where string, v, meta jsonv.Value) {
 	above, _ := split(path)
 	g, run, event := d.graph(above, where), ident.First(v.Get("run_id"), meta.Get("run_id")), v.Get("event")
-	if event.Equal("message-start") {
-		r := d.open(cmp.Or(ident.First(v.Get("id"), v.Get("message_id")), run), g.Path, path)
-		r.Start(v, d.At)
-		r.Source = run
-		if d.Inner {
-			r.Note(meta)
-		}
-		return
-	}
 	if d.Inner {
 		meta.MarkRead() // it has the configuration
 	}
 	r := bounded.Find(d.Replies, func(r *langchain.Reply) bool { return r.Path == path && r.Source == run })
-	if r == nil {
-		d.Unknown("messages", root)
-		return
-	}
-	if event.In("error", "message-error") {
+	switch {
+	case event.Equal("message-start"):
+		r = d.open(cmp.Or(ident.First(v.Get("id"), v.Get("message_id")), run), g.Path, path)
+		r.Start(v, d.At)
+		if r.Source = run; d.Inner {
+			r.Note(meta)
+		}
+	case r == nil:
+		d.Unknown("messages", d.Root)
+	case event.In("error", "message-error"):
 		m := d.add(g, msg.Error, "error:"+msg.HashKey(r.ID, string(v.Peek())))
 		m.IsError, m.Content = true, v.First("message", "error").Text()
-		return
-	}
-	switch known, over := r.Event(v, d.At); {
-	case !known:
-		d.Unknown("messages/"+event.PeekStr(), root)
-	case over:
-		d.complete(r)
+	default:
+		known, over := r.Event(v, d.At)
+		if !known {
+			d.Unknown("messages/"+event.PeekStr(), d.Root)
+		} else if over {
+			d.complete(r)
+		}
 	}
 }

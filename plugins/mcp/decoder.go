@@ -15,6 +15,7 @@
 package mcp
 
 import (
+	"cmp"
 	_ "embed"
 	"strings"
 
@@ -34,7 +35,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "mcp", Revision: 4, LocalIDs: true,
+			Name: "mcp", Revision: 5, LocalIDs: true,
 			Summary:    "Model Context Protocol between an agent and a server of tools.",
 			Transports: []frame.Kind{frame.Line, frame.Text, frame.Request, frame.Body, frame.Event},
 		},
@@ -54,10 +55,7 @@ func sessionOf(origin string) string {
 		name, _, _ = strings.Cut(name, ".") // a recording may have several files
 		return name
 	}
-	if origin == "" {
-		return "unknown"
-	}
-	return origin
+	return cmp.Or(origin, "unknown")
 }
 
 // connection decodes the messages of one connection, or of one exchange over HTTP.
@@ -89,35 +87,31 @@ type call struct {
 
 // Read decodes one message, or a list of them.
 func (d *connection) Read() {
-	if d.Root.Is(jsonv.Object) {
-		d.message(d.Root)
-		return
-	}
-	for v := range d.Root.Elems() {
+	for v := range jsonv.Each(d.Root) {
 		d.message(v)
 	}
 }
 
-// add adds a message of the connection.
-func (d *connection) add(kind msg.Kind, key string) *msg.Message {
+// add adds a message of the connection, in the run of a call if there is one.
+func (d *connection) add(c *call, kind msg.Kind, key string) *msg.Message {
 	m := d.Add(kind, key)
-	m.Agent.Name = d.Server
+	if m.Agent.Name = d.Server; c != nil {
+		c.Run.Mark(m)
+	}
 	return m
 }
 
 // of adds a message of a call, which is a run.
 func (d *connection) of(c *call, kind msg.Kind, key string) *msg.Message {
-	m := d.add(kind, key)
-	c.Run.Mark(m)
+	m := d.add(c, kind, key)
 	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, d.Server
 	return m
 }
 
 // status adds a message that a user would not see, of a call if there is one.
 func (d *connection) status(c *call, key, typ string) *msg.Message {
-	m := d.add(msg.Status, key)
+	m := d.add(c, msg.Status, key)
 	if c != nil {
-		c.Run.Mark(m)
 		m.Tool.CallID, m.Tool.Name = c.ID, c.Name
 	}
 	return record.Hide(m, typ)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -37,7 +38,7 @@ func (d *connection) one(root jsonv.Value) {
 	case isNote:
 		d.status(nil, key, typ).Content = d.m.Value.Text()
 	case method != "":
-		d.names(p.Path("_meta", "io.modelcontextprotocol/clientInfo"))
+		d.Client = cmp.Or(ident.Peek(p.Path("_meta", "io.modelcontextprotocol/clientInfo", "name")), d.Client)
 		d.request(method, p)
 	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():
 		d.response()
@@ -53,65 +54,49 @@ func (d *connection) key(what string) string {
 		string(p.First("uri", "name", "data", "level", "requestId", "message").Peek()), string(p.First("progress", "cursor").Peek()))
 }
 
-// names reads clientInfo.
-func (d *connection) names(info jsonv.Value) {
-	if name := ident.Peek(info.Get("name")); name != "" {
-		d.Client = name
-	}
-}
-
 // request decodes a request or a notification.
 func (d *connection) request(method string, p jsonv.Value) {
 	q := jsonrpc.Request{ID: d.m.ID(), From: jsonrpc.Client, Method: method}
+	var c *call // that it makes, or to which it belongs
 	switch method {
 	case "tools/call":
-		q.Call = d.call(p).ID
+		c = d.call(p)
 	case "notifications/progress":
-		token := ident.PeekOrNumber(p.Get("progressToken"))
-		c := d.Calls.Oldest(func(c *call) bool { return c.Token != "" && c.Token == token })
-		m := d.status(c, "progress:"+d.key(token), method)
-		m.Content = p.Get("message").Text()
-		conversation.AttrsAs(m, p, jsonv.Value.Digits, "progress", "total")
-		m.SetAttr("progress_token", ident.OrNumber(p.Get("progressToken")))
+		d.progress(p)
 	case "notifications/cancelled":
 		d.cancelled(p)
 	case "elicitation/create":
-		q.From = jsonrpc.Server
-		c := d.only(p)
+		q.From, c = jsonrpc.Server, d.only(p)
 		m := d.status(c, "wait:"+d.key(method), method)
 		m.Content = p.Get("message").Text()
 		conversation.Attrs(m, p, "mode", "url", "elicitationId")
 		m.SetAttr("schema", conversation.ShortJSON(p.Get("requestedSchema")))
 		if c != nil { // a person is asked
-			q.Call, m.Signal = c.ID, msg.WaitStart
+			m.Signal = msg.WaitStart
 			m.SetAttr(msg.AttrWaitsFor, msg.ForPerson)
 		}
 	case "sampling/createMessage":
-		q.From = jsonrpc.Server
-		c := d.only(p)
+		q.From, c = jsonrpc.Server, d.only(p)
 		m := d.status(c, "sampling:"+d.key(method), method)
 		m.Content = p.Get("messages").JSON()
-		m.SetAttr("system_prompt", conversation.Excerpt(p.Get("systemPrompt")))
-		if c != nil {
-			q.Call = c.ID
-		}
+		conversation.Attrs(m, p, "system_prompt=systemPrompt")
 	default:
 		if method == "roots/list" || d.m.From == jsonrpc.Server {
 			q.From = jsonrpc.Server
 		}
-		d.names(p.Get("clientInfo"))
-		c := d.task(p.Get("taskId"))
+		d.Client = cmp.Or(ident.Peek(p.Path("clientInfo", "name")), d.Client)
+		c = d.task(p.Get("taskId"))
 		m := d.status(c, "request:"+d.key(method), method)
-		if c != nil {
-			q.Call = c.ID
-			d.stands(c, m, p)
-		}
-		m.SetAttr("client", ident.Of(p.Path("clientInfo", "name")))
-		m.SetAttr("client_version", ident.Of(p.Path("clientInfo", "version")))
-		m.SetAttr("protocol_version", ident.Of(p.Get("protocolVersion")))
+		conversation.AttrsAs(m, p.Get("clientInfo"), ident.Of, "client=name", "client_version=version")
+		conversation.AttrsAs(m, p, ident.Of, "protocol_version=protocolVersion")
 		conversation.Attrs(m, p, "uri", "name", "level", "logger", "cursor")
 		m.Content = p.First("data", "arguments").Text()
-		meta(m, p.Get("_meta"))
+		if meta(m, p.Get("_meta")); c != nil {
+			d.stands(c, m, p)
+		}
+	}
+	if c != nil {
+		q.Call = c.ID
 	}
 	if q.ID != "" {
 		d.Requests.Add(q)
@@ -121,39 +106,35 @@ func (d *connection) request(method string, p jsonv.Value) {
 // meta reads _meta, which has the trace context and ids of the agent.
 func meta(m *msg.Message, v jsonv.Value) {
 	m.SetAttr("traceparent", ident.Of(v.Get("traceparent")))
-	m.SetAttr("tracestate", conversation.Excerpt(v.Get("tracestate")))
+	conversation.Attrs(m, v, "tracestate")
 	for k, v := range v.Members() {
-		switch name := k.String(); name {
-		case "traceparent", "tracestate", "progressToken":
-		default:
-			if len(name) <= ident.Max {
-				m.SetAttr("_meta."+name, conversation.ShortJSON(v))
-			}
+		name := k.String()
+		if len(name) <= ident.Max && !slices.Contains([]string{"traceparent", "tracestate", "progressToken"}, name) {
+			m.SetAttr("_meta."+name, conversation.ShortJSON(v))
 		}
 	}
 }
 
 // task is the call that is done as that task, or nil.
 func (d *connection) task(id jsonv.Value) *call {
-	for c := range d.Calls.All() {
-		if c.Task != "" && c.Task == ident.Peek(id) {
-			return c
-		}
-	}
-	return nil
+	return d.Calls.Find(func(c *call) bool { return c.Task != "" && c.Task == ident.Peek(id) })
 }
 
-// stands decodes the state of the task of a call into a message. One that has no result is over when it fails or is cancelled.
+// interrupted is the class of the error of a call that was cancelled, and the reason of the end of its run.
+const interrupted = "interrupted"
+
+// faults are the classes of the errors of tasks, by their states.
+var faults = map[string]string{"cancelled": interrupted, "failed": "tool_error"}
+
+// stands decodes the state of the task of a call into a message, which is whole then: the end of the call may follow it.
+// A task that has no result is over when it fails or is cancelled.
 func (d *connection) stands(c *call, m *msg.Message, task jsonv.Value) {
 	state := ident.Of(task.Get("status"))
 	m.SetAttr("task_id", ident.Of(task.Get("taskId")))
 	m.SetAttr("state", state)
-	m.SetAttr("state_message", conversation.Excerpt(task.Get("statusMessage")))
-	conversation.Attrs(m, task, "createdAt", "lastUpdatedAt")
-	if state == "cancelled" {
-		d.fails(c, "interrupted")
-	} else if state == "failed" {
-		d.fails(c, "tool_error")
+	conversation.Attrs(m, task, "state_message=statusMessage", "createdAt", "lastUpdatedAt")
+	if class := faults[state]; class != "" {
+		d.fails(c, class)
 	}
 }
 
@@ -164,11 +145,7 @@ func (d *connection) fails(c *call, class string) {
 	}
 	r := d.of(c, msg.ToolResult, "result:"+c.ID)
 	r.Role, r.Complete, r.IsError, r.Tool.ErrorType = msg.RoleTool, msg.Summary, true, class
-	if class == "interrupted" {
-		d.end(c, class, true)
-	} else {
-		d.end(c, "error", true)
-	}
+	d.end(c, r)
 }
 
 // only is the call of a request of the server: that of its task, else the one open call. It is not known which of
@@ -223,6 +200,16 @@ func (d *connection) call(p jsonv.Value) *call {
 	return c
 }
 
+// progress decodes {progressToken, progress, total, message}.
+func (d *connection) progress(p jsonv.Value) {
+	token := ident.PeekOrNumber(p.Get("progressToken"))
+	c := d.Calls.Oldest(func(c *call) bool { return c.Token != "" && c.Token == token })
+	m := d.status(c, "progress:"+d.key(token), "notifications/progress")
+	m.Content = p.Get("message").Text()
+	conversation.AttrsAs(m, p, jsonv.Value.Digits, "progress", "total")
+	m.SetAttr("progress_token", ident.OrNumber(p.Get("progressToken")))
+}
+
 // cancelled decodes {requestId, reason}. A response, which may follow, counts more.
 func (d *connection) cancelled(p jsonv.Value) {
 	id := ident.Bounded(string(p.Get("requestId").Peek()))
@@ -237,19 +224,20 @@ func (d *connection) cancelled(p jsonv.Value) {
 	m.SetAttr("request_id", ident.OrNumber(p.Get("requestId")))
 	if c != nil {
 		c.Cancelled = true
-		d.fails(c, "interrupted")
+		d.fails(c, interrupted)
 	}
 }
 
-// end ends a call and its run.
-func (d *connection) end(c *call, reason string, failed bool) {
-	d.Calls.End(c)
-	if !c.Run.Active() {
-		return
+// end ends a call, of which that is the result, and its run.
+func (d *connection) end(c *call, result *msg.Message) {
+	reason, failed := conversation.Outcome(result.IsError), result.IsError
+	if result.Tool.ErrorType == interrupted {
+		reason = interrupted
 	}
-	m := d.add(msg.Stop, "stop:"+c.ID)
-	c.Run.Mark(m)
-	c.Run.Finish(m, reason, failed)
+	d.Calls.End(c)
+	if c.Run.Active() {
+		c.Run.Finish(d.add(c, msg.Stop, "stop:"+c.ID), reason, failed)
+	}
 }
 
 // response decodes a result or an error.
@@ -268,46 +256,32 @@ func (d *connection) response() {
 		m := d.status(c, "waited:"+d.key(q.Method), q.Method)
 		m.Content = result.Get("content").Text()
 		m.SetAttr("action", ident.Of(result.Get("action")))
-		failed(m, fault)
+		jsonrpc.Failed(m, fault)
 		if c != nil {
 			m.Signal = msg.WaitEnd
 		}
 		return
 	case q.Method == "sampling/createMessage" && result.Exists():
-		m := d.add(msg.Assistant, "sampled:"+d.key(q.Method))
-		if c != nil {
-			c.Run.Mark(m)
-		}
+		m := d.add(c, msg.Assistant, "sampled:"+d.key(q.Method))
 		m.Role, m.Agent, m.ResponseID = msg.RoleAssistant, msg.Agent{Name: d.Client, Kind: msg.KindAgent}, m.Key
 		m.Model, m.FinishReason = ident.Of(result.Get("model")), ident.Of(result.Get("stopReason"))
 		mcp.Content(result.Get("content")).Fill(m)
 		return
 	}
 	info := result.Get("serverInfo")
-	if name := ident.Of(info.Get("name")); name != "" {
-		d.Server = name
-	}
+	d.Server = cmp.Or(ident.Of(info.Get("name")), d.Server)
 	m := d.status(c, "response:"+d.key(q.Method+string(fault.Peek())+string(info.Peek())), cmp.Or(q.Method, "response"))
 	m.SetAttr("server", d.Server)
-	m.SetAttr("server_version", ident.Of(info.Get("version")))
-	m.SetAttr("protocol_version", ident.Of(result.Get("protocolVersion")))
-	m.SetAttr("instructions", conversation.Excerpt(result.Get("instructions")))
+	conversation.AttrsAs(m, info, ident.Of, "server_version=version")
+	conversation.AttrsAs(m, result, ident.Of, "protocol_version=protocolVersion")
+	conversation.Attrs(m, result, "instructions")
 	m.Content = result.First("tools", "resources", "resourceTemplates", "prompts", "contents", "messages", "completion", "roots").JSON()
 	if m.Content.IsZero() { // of a call whose request was not seen
 		answer(m, result)
 		meta(m, result.Get("_meta"))
 		m.IsError = result.Get("isError").Bool()
 	}
-	failed(m, fault)
-}
-
-// failed reads an error of JSON-RPC.
-func failed(m *msg.Message, fault jsonv.Value) {
-	if !fault.Exists() {
-		return
-	}
-	m.IsError, m.Content, m.Tool.ErrorType = true, fault.Get("message").Text(), fault.Get("code").Digits()
-	m.SetAttr("data", conversation.ShortJSON(fault.Get("data")))
+	jsonrpc.Failed(m, fault)
 }
 
 // result decodes the response of a call.
@@ -336,13 +310,9 @@ func (d *connection) result(c *call, result, fault jsonv.Value) {
 	m.Role = msg.RoleTool
 	answer(m, result)
 	meta(m, result.Get("_meta"))
-	reason := "stop"
-	if failed(m, fault); m.IsError {
-		reason = "error"
-	} else if result.Get("isError").Bool() {
-		m.IsError, m.Tool.ErrorType, reason = true, "tool_error", "error"
-	}
-	d.end(c, reason, m.IsError)
+	conversation.Failed(m, result.Get("isError").Bool())
+	jsonrpc.Failed(m, fault)
+	d.end(c, m)
 }
 
 // answer reads the content of a call's result, and its structured form where that is more.

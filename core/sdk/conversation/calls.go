@@ -137,6 +137,16 @@ func (t *Calls[C]) Newest(fits func(C) bool) (none C) {
 	return none
 }
 
+// Find returns the first call that fits, open or ended, or nil.
+func (t *Calls[C]) Find(fits func(C) bool) (none C) {
+	for c := range t.All() {
+		if fits(c) {
+			return c
+		}
+	}
+	return none
+}
+
 // Next returns the oldest open call of that tool which has no id: results of calls without
 // ids come in the order of the calls.
 func (t *Calls[C]) Next(name string) C {

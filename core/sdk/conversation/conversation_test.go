@@ -287,6 +287,22 @@ func TestCallsWithoutIDs(t *testing.T) {
 	}
 }
 
+func TestOpenCallsAreFoundFirst(t *testing.T) {
+	var calls Calls[*call]
+	calls.Add(&call{Call{ID: "a"}, "x"})
+	calls.Add(&call{Call{ID: "b"}, "y"})
+	calls.End(&call{Call{ID: "c"}, "x"})
+	for to, want := range map[string]*call{"x": calls.Get("a"), "y": calls.Get("b"), "z": nil} {
+		if got := calls.Find(func(c *call) bool { return c.To == to }); got != want {
+			t.Errorf("%s: %+v", to, got)
+		}
+	}
+	calls.End(calls.Get("a"))
+	if c := calls.Find(func(c *call) bool { return c.ID == "a" }); c == nil {
+		t.Error("an ended call is not found")
+	}
+}
+
 func TestCallsAreTheirJSON(t *testing.T) {
 	var calls, restored Calls[*call]
 	calls.Add(&call{Call{ID: "a", Name: "read"}, "x"})
@@ -354,6 +370,23 @@ func TestParse(t *testing.T) {
 	for in, ok := range map[string]bool{"": true, "{}": true, `{"a":1}`: false, "[]": false, "{": false} {
 		if err := NoOptions("x", []byte(in)); (err == nil) != ok {
 			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
+// TestOutcomes: a run ends for a reason in each format, and an error that is there is the content of its message.
+func TestOutcomes(t *testing.T) {
+	if ended, failed := Outcome(false), Outcome(true); ended != "stop" || failed != "error" {
+		t.Errorf("%q, and if it failed %q", ended, failed)
+	}
+	for in, want := range map[string]string{`{}`: "before", `{"error":null}`: "before", `{"error":"no hive"}`: "no hive", `{"error":{"code":7}}`: `{"code":7}`} {
+		var doc jsonv.Doc
+		if err := doc.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
+		}
+		m := msg.Message{Content: msg.Plain("before")}
+		if Fault(&m, doc.Root().Get("error")); m.Content.String() != want || m.IsError != (want != "before") {
+			t.Errorf("%s: %q, error %t", in, m.Content.String(), m.IsError)
 		}
 	}
 }

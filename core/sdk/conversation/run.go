@@ -119,6 +119,14 @@ func (r *Run) Finish(m *msg.Message, reason string, failed bool) {
 	r.End(m)
 }
 
+// Outcome is the reason of the end of a run where the protocol has none.
+func Outcome(failed bool) string {
+	if failed {
+		return "error"
+	}
+	return "stop"
+}
+
 // Causes names in a message about a call the run that the call caused, by its id in the protocol, if it is known.
 func Causes(m *msg.Message, run string) {
 	if run != "" {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // ToolServer returns the MCP server in the name of a tool: mcp__<server>__<tool>.
@@ -25,6 +26,13 @@ func ErrorClass(text string, pairs ...string) string {
 		}
 	}
 	return "tool_error"
+}
+
+// Fault makes a message that of an error with this text, if there is one.
+func Fault(m *msg.Message, text jsonv.Value) {
+	if text.Exists() {
+		m.IsError, m.Content = true, text.Text()
+	}
 }
 
 // Failed makes a result that of a tool that failed, if it did.

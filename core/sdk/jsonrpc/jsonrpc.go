@@ -87,6 +87,16 @@ func (m *Message) Text(doc *jsonv.Doc) (ok bool) {
 // ID returns the id of a request or of a response, for Requests; "" of a notification.
 func (m Message) ID() string { return ident.Bounded(string(m.Get("id").Peek())) }
 
+// Failed makes a message that of an error, {code, message, data}, and reports whether there is one.
+func Failed(m *msg.Message, fault jsonv.Value) bool {
+	if !fault.Exists() {
+		return false
+	}
+	m.IsError, m.Content, m.Tool.ErrorType = true, fault.Get("message").Text(), fault.Get("code").Digits()
+	m.SetAttr("data", conversation.ShortJSON(fault.Get("data")))
+	return true
+}
+
 // Request is a request that has no response.
 type Request struct {
 	ID      string

@@ -1,9 +1,11 @@
 package jsonrpc
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -36,5 +38,32 @@ func TestNotes(t *testing.T) {
 			t.Errorf("%s has the key of %s", c.in, before)
 		}
 		keys[key] = c.in
+	}
+}
+
+// TestFailed: an error is the content of its message, in the place of what that had; no error changes nothing.
+func TestFailed(t *testing.T) {
+	for in, want := range map[string]msg.Message{
+		`{"id":1,"result":{}}`:  {Content: msg.Plain("before")},
+		`{"id":1,"error":null}`: {Content: msg.Plain("before")},
+		`{"id":1,"error":{"code":-32602,"message":"no hive 7","data":{"hives":6}}}`: {
+			IsError: true, Content: msg.Plain("no hive 7"), Tool: msg.Tool{ErrorType: "-32602"}, Attrs: []msg.Attr{{Key: "data", Value: `{"hives":6}`}},
+		},
+		`{"id":1,"error":"busy"}`: {IsError: true},
+	} {
+		var doc jsonv.Doc
+		if err := doc.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
+		}
+		got := msg.Message{Content: msg.Plain("before")}
+		if failed := Failed(&got, doc.Root().Get("error")); failed != want.IsError {
+			t.Errorf("%s: %t", in, failed)
+		}
+		if got.Content.String() != want.Content.String() {
+			t.Errorf("%s: %q", in, got.Content.String())
+		}
+		if got.Content = want.Content; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v", in, got)
+		}
 	}
 }

@@ -344,8 +344,11 @@ func (k Key) String() string { return k.v.PeekStr() }
 
 // Each yields the elements of a list, or the value itself where it is none.
 func Each(v Value) iter.Seq[Value] {
-	if v.Is(Array) {
-		return v.Elems()
+	return func(yield func(Value) bool) { // one function, which a loop then calls without an allocation
+		if v.Is(Array) {
+			v.Elems()(yield)
+		} else {
+			yield(v)
+		}
 	}
-	return func(yield func(Value) bool) { yield(v) }
 }
