@@ -20,9 +20,11 @@ import (
 
 // Options of a run.
 type Options struct {
-	Bin      string // a directory with earshot and earshot-store
-	Dir      string // an empty one
-	Seed     uint64
+	Bin  string // a directory with earshot and earshot-store
+	Dir  string // an empty one
+	Seed uint64
+	// Duration is the least. The storm goes on until each fault has fired, three times as long at most: a busy machine
+	// does less in a second, and a disk that is full for one may see no write.
 	Duration time.Duration
 	// Away keeps the store stopped for the first half.
 	Away bool
@@ -48,6 +50,16 @@ type Report struct {
 // faults are the faults that a run must have fired.
 var faults = []string{"sidecar", "decoder", "stopped decoder", "store", "store away", "full disk"}
 
+// unfired are the faults that have not fired.
+func (r *Report) unfired() (list []string) {
+	for _, f := range faults {
+		if r.Kills[f] == 0 {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // Err returns the faults of the outcome.
 func (r *Report) Err() error {
 	var all []error
@@ -62,10 +74,8 @@ func (r *Report) Err() error {
 	zero("bytes unaccounted for", r.Unaccounted)
 	zero("files or rows with a secret", int64(r.Secrets))
 	zero("bytes left in spools", r.LeftOnTheDisk)
-	for _, f := range faults {
-		if r.Kills[f] == 0 {
-			all = append(all, fmt.Errorf("the fault %q never fired: run it longer", f))
-		}
+	for _, f := range r.unfired() {
+		all = append(all, fmt.Errorf("the fault %q never fired: run it longer", f))
 	}
 	if r.Renames == 0 || r.Copies == 0 {
 		all = append(all, errors.New("no file was replaced: run it longer"))
@@ -204,7 +214,7 @@ func (r *run) storm(ctx context.Context) error {
 	write := time.NewTicker(5 * time.Millisecond)
 	defer write.Stop()
 	next, back, space := began.Add(time.Second), time.Time{}, time.Time{}
-	for time.Since(began) < r.Duration {
+	for time.Since(began) < r.Duration || time.Since(began) < 3*r.Duration && len(r.report.unfired()) > 0 {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

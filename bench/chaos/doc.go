@@ -9,7 +9,7 @@
 // must be one row, each torn line one dead letter, and the secret in no row and no file.
 //
 // The seed determines the faults and their order; the instants at which they fire depend on the
-// machine. A run in which a kind of fault never fired proves nothing of it and fails.
+// machine. A run goes on until each kind of fault has fired; if one never does, it proves nothing of it and fails.
 //
 // The disk is full when the sidecar's limit on the size of files is zero: each write to a file
 // fails then, without a file system of its own, which would need root.
