@@ -24,6 +24,27 @@ type usage struct {
 	Prompt     count `json:"prompt_tokens"`
 	Completion count `json:"completion_tokens"`
 	Total      count `json:"total_tokens"`
+	Iterations []pass
+}
+
+// pass is a part of a response that is billed by itself. The counts above leave out that of a summary of the context and that of
+// another model, as the provider documents.
+type pass struct {
+	Type       string
+	In         count `json:"input_tokens"`
+	Out        count `json:"output_tokens"`
+	CacheRead  count `json:"cache_read_input_tokens"`
+	CacheWrite count `json:"cache_creation_input_tokens"`
+}
+
+// beside are the tokens of those passes.
+func (u *usage) beside() (c counts) {
+	for _, p := range u.Iterations {
+		if p.Type == "compaction" || p.Type == "advisor_message" {
+			c.in, c.out = c.in+int(p.In+p.CacheRead+p.CacheWrite), c.out+int(p.Out)
+		}
+	}
+	return c
 }
 
 // count is a number, which some gateways write as a text.
@@ -58,7 +79,7 @@ func TestTokensAreTheProvidersOwn(t *testing.T) {
 			if strings.Contains(path, "/other_paths/") { // embeddings and the like are no responses of an agent's model
 				continue
 			}
-			var want, got, last counts
+			var want, got, last, beside counts // one response of a recording has passes
 			read(t, path, func(line []byte) {
 				var f struct{ Kind, Data string }
 				if err := json.Unmarshal(line, &f); err != nil {
@@ -77,10 +98,11 @@ func TestTokensAreTheProvidersOwn(t *testing.T) {
 						// Each is of all until then, the input corrected; of a gateway that counts reasoning apart, only the total has it.
 						last.in = cmp.Or(int(u.Input+u.CacheRead+u.CacheWrite+u.Prompt), last.in)
 						last.out = max(last.out, int(u.Output+u.Completion), int(u.Total-u.Input-u.Prompt))
+						beside.in, beside.out = max(beside.in, u.beside().in), max(beside.out, u.beside().out)
 					}
 				}
 			})
-			want = counts{want.in + last.in, want.out + last.out}
+			want = counts{want.in + last.in + beside.in, want.out + last.out + beside.out}
 			read(t, filepath.Join(filepath.Dir(path), "want.jsonl"), func(line []byte) {
 				var m struct {
 					Input      int `json:"input_tokens"`
