@@ -53,7 +53,7 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		case "step":
 			d.step(s, rec, action, id, e)
 		case "tool":
-			calls{d.stream}.inEvent(rec, action, e)
+			calls(d).inEvent(rec, action, e)
 		default:
 			d.text(rec, group, action, e)
 		}
