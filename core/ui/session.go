@@ -40,11 +40,18 @@ func (u *UI) session(r request) (string, any, error) {
 	}
 	p := newSession(c, r.Request)
 	p.Tail = !p.One && p.Later == "" && r.Now.Sub(c.Session.Last) < tailed
-	if slices.ContainsFunc(c.Turns, func(t inspect.Turn) bool { return t.Root != nil && t.Root.Status == "running" }) {
+	if slices.ContainsFunc(c.Turns, goesOn) {
 		p.Hangs, err = hangs(r.Context(), u.q, inspect.Condition{SQL: "session_id = {of:String}", Params: map[string]string{"of": c.Session.ID}})
 	}
 	return "", p, err
 }
+
+// goesOn reports whether a step of the turn runs, also one in the background of a turn that has ended.
+func goesOn(t inspect.Turn) bool {
+	return t.Root != nil && t.Root.Status == "running" || slices.ContainsFunc(t.Steps, runs)
+}
+
+func runs(s *inspect.Step) bool { return s.Status == "running" || slices.ContainsFunc(s.Steps, runs) }
 
 // hangs are the steps with this condition that are stuck or wait for a person: the page Now says no more of them.
 func hangs(ctx context.Context, q Querier, where inspect.Condition) ([]inspect.OpenWork, error) {

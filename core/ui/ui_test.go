@@ -153,6 +153,16 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestBackgroundWorkGoesOn: a turn that has ended goes on while something that it began runs.
+func TestBackgroundWorkGoesOn(t *testing.T) {
+	over := &inspect.Step{Kind: "tool", Status: "error"}
+	for want, steps := range map[bool][]*inspect.Step{false: {over}, true: {over, {Kind: "delegation", Steps: []*inspect.Step{{Kind: "tool", Status: "running"}}}}} {
+		if goesOn(inspect.Turn{Root: &inspect.Step{Kind: "run", Steps: steps}, Steps: steps}) != want {
+			t.Errorf("%v: not %t", steps, want)
+		}
+	}
+}
+
 // TestCriticalPathAddsUp makes trees whose steps overlap, reach over their
 // parents and have no length: the segments marked as critical add up to the turn, with
 // the time of the turn's own run.
