@@ -48,7 +48,10 @@ func (u *UI) session(r request) (string, any, error) {
 
 // goesOn reports whether a step of the turn runs, also one in the background of a turn that has ended.
 func goesOn(t inspect.Turn) bool {
-	return t.Root != nil && t.Root.Status == "running" || slices.ContainsFunc(t.Steps, runs)
+	if t.Root != nil {
+		return runs(t.Root)
+	}
+	return slices.ContainsFunc(t.Steps, runs)
 }
 
 func runs(s *inspect.Step) bool { return s.Status == "running" || slices.ContainsFunc(s.Steps, runs) }
