@@ -69,12 +69,7 @@ func writeClaudeCode(s *Scenario) (out []Stream) {
 				line(t, agent, r.From-3, object{"type": "system", "subtype": "api_error", "level": "error", "retryInMs": 2500, "retryAttempt": 1, "maxRetries": 10,
 					"error": object{"status": 529, "error": object{"type": "error", "error": object{"type": "overloaded_error", "message": "Overloaded"}}}})
 			}
-			if r.Think != "" {
-				block(r.To, object{"type": "thinking", "thinking": r.Think, "signature": "c2lnbmVk"})
-			}
-			if r.Text != "" {
-				block(r.To, object{"type": "text", "text": r.Text})
-			}
+			said(r, block)
 			for _, w := range r.Work {
 				block(w.From, object{"type": "tool_use", "id": w.ID, "name": toolName(w, "Agent"), "input": input(w)})
 			}
@@ -165,12 +160,7 @@ func writeClaudeStream(s *Scenario) []Stream {
 					"usage": object{"input_tokens": r.Tokens.Input, "output_tokens": output,
 						"cache_read_input_tokens": r.Tokens.CacheRead, "cache_creation_input_tokens": r.Tokens.CacheWrite}}})
 			}
-			if r.Think != "" {
-				block(r.To, object{"type": "thinking", "thinking": r.Think, "signature": "c2lnbmVk"})
-			}
-			if r.Text != "" {
-				block(r.To, object{"type": "text", "text": r.Text})
-			}
+			said(r, block)
 			for _, w := range r.Work {
 				block(w.From, object{"type": "tool_use", "id": w.ID, "name": toolName(w, "Agent"), "input": input(w)})
 				o := object{"type": "user", "message": object{"role": "user", "content": list{
@@ -673,4 +663,14 @@ func writeOpenCode(s *Scenario) []Stream {
 		work(session, prompt(turn.At, session, turn.Prompt), turn.Responses)
 	}
 	return []Stream{t.stream()}
+}
+
+// said writes the thought and the text of a response of Claude as blocks.
+func said(r *Response, block func(seconds float64, b object)) {
+	if r.Think != "" {
+		block(r.To, object{"type": "thinking", "thinking": r.Think, "signature": "c2lnbmVk"})
+	}
+	if r.Text != "" {
+		block(r.To, object{"type": "text", "text": r.Text})
+	}
 }
