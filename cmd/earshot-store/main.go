@@ -132,9 +132,7 @@ func run(opt options) error {
 	defer h.release()
 	var next *standby.State
 	if h.inherited.Waits {
-		if next, err = standby.Wait(ctx, h.listener, h.inherited.Accepted(), h.lost); err == nil {
-			next.Wrote = h.inherited.Wrote
-		}
+		next, err = standby.Wait(ctx, h.listener, h.inherited.Accepted(), h.lost)
 	} else {
 		next, err = serve(ctx, opt, h)
 	}
@@ -178,13 +176,13 @@ func serve(ctx context.Context, opt options, h *held) (*standby.State, error) {
 	}
 	select {
 	case <-ctx.Done():
-	case wrote := <-served.Silent():
+	case <-served.Silent():
 		if err := h.keepSocket(); err != nil {
 			return nil, errors.Join(err, shutdown(served, opt.shutdownTimeout))
 		}
 		_ = h.listener.SetDeadline(time.Now()) // ends accepting; who connects waits for the next program
 		<-failed
-		s := &standby.State{Waits: true, Wrote: wrote, Connections: leave(served, opt.shutdownTimeout)}
+		s := &standby.State{Waits: true, Connections: leave(served, opt.shutdownTimeout)}
 		if err := shutdown(served, opt.shutdownTimeout); err != nil {
 			fmt.Fprintln(os.Stderr, "earshot-store: close the engine:", err) // the next one finds the data as after a crash
 		}
@@ -214,7 +212,7 @@ type backend interface {
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
 	// Silent sends the time of the writer's last statement when the backend should end until there is another one.
-	Silent() <-chan time.Time
+	Silent() <-chan struct{}
 	// Leave answers the requests that have begun and returns copies of the connections without one.
 	Leave(context.Context) []int
 }
@@ -249,7 +247,7 @@ func open(ctx context.Context, opt options, from standby.State) (backend, string
 	if err := os.MkdirAll(spool, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make spool: %w", err)
 	}
-	settings := httpd.Settings{Spool: spool, Silence: opt.standby, Flushed: httpd.Flushed{Asked: from.Asked, Writers: from.Writers}, Wrote: from.Wrote}
+	settings := httpd.Settings{Spool: spool, Silence: opt.standby, Flushed: httpd.Flushed{Asked: from.Asked, Writers: from.Writers}}
 	return library{httpd.New(eng, settings), eng}, eng.Version(), nil
 }
 

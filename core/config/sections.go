@@ -31,7 +31,7 @@ type Store struct {
 	// beside the store it always does.
 	FlushUnread spec.Duration `yaml:"flush_unread"`
 	// After how long without a reader's statement the store closes its engine, which takes memory and a little of the
-	// processor while it idles; behind rows that were stored it waits for ten seconds at most. The next statement opens it, in
+	// processor while it idles; behind rows that were stored it waits for 75 seconds at most. The next statement opens it, in
 	// a quarter of a second of processor time. 0s keeps it open.
 	Standby spec.Duration `yaml:"standby"`
 	// The earshot-store executable. Empty: beside the earshot executable, else in

@@ -144,7 +144,7 @@ func (c *underived) keep(ctx context.Context, x *Exporter) {
 			return
 		case <-c.some:
 		}
-		if x.keeper.reader(ctx, attributeUnread) != nil {
+		if x.keeper.reader(ctx, x.conn.standby, attributeUnread) != nil {
 			return
 		}
 		if pause(ctx, c.wait(x.settings.ConversationsEvery)) != nil {

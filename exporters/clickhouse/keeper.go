@@ -26,8 +26,8 @@ const (
 	// attributeEvery is how often the rules of the dimensions are applied while there is new work. Of the
 	// time that it takes they rest twenty times as much.
 	attributeEvery = 15 * time.Second
-	// attributeUnread is how often they are while the rows have no reader: over a minute's rows it costs the engine
-	// more than to store them.
+	// attributeUnread is how often they are while the rows have no reader and the engine is open: over a minute's rows it costs the
+	// engine more than to store them, and to open it for them more than that.
 	attributeUnread = 5 * time.Minute
 )
 
@@ -52,14 +52,27 @@ func (k *keeper) note(began time.Time) {
 	}
 }
 
-// reader waits until the rows have a reader, or for so long.
-func (k *keeper) reader(ctx context.Context, most time.Duration) error {
+// reader waits until the rows have a reader, or for so long, and then until the engine is open: rows open it, and so does a reader.
+func (k *keeper) reader(ctx context.Context, s standby, most time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	read := k.read.next()
 	if !k.unread.Load() {
 		return ctx.Err()
 	}
-	_, err := read.within(ctx, most)
-	return err
+	if rung, err := read.within(ctx, most); rung || err != nil {
+		return err
+	}
+	open := make(chan error, 1)
+	go func() { open <- s.open(ctx, standbyMost-most) }()
+	select {
+	case <-read:
+		cancel()
+		<-open
+		return nil
+	case err := <-open:
+		return err
+	}
 }
 
 // start starts the keeper of an exporter's tables. A fresh database has no rows: there is nothing to compute before
@@ -209,7 +222,7 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 			return
 		case <-k.stored.some:
 		}
-		if k.reader(ctx, attributeUnread-time.Since(began)) != nil {
+		if k.reader(ctx, p.c.standby, attributeUnread-time.Since(began)) != nil {
 			return
 		}
 		since = k.stored.take()

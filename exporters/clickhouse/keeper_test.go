@@ -76,6 +76,61 @@ func TestSizeOfAnIdleStore(t *testing.T) {
 
 // TestWorkWaitsForAnOpenEngine: work that is due waits while the embedded store has closed its engine, until rows are stored.
 func TestWorkWaitsForAnOpenEngine(t *testing.T) {
+	s := closedEngine(t)
+	k := keeper{stored: newArrivals(), opened: s.stored}
+	done := make(chan error, 1)
+	go func() { done <- s.pause(t.Context(), 0) }()
+	<-s.asked
+	select {
+	case <-done:
+		t.Fatal("the work is done while the engine is closed")
+	case <-time.After(50 * time.Millisecond):
+	}
+	k.note(time.Now())
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := s.open(t.Context(), 0); err != nil || len(s.asked) > 0 {
+		t.Errorf("work that was postponed for long asks whether the engine is open: %v", err)
+	}
+	if err := (standby{}).pause(t.Context(), 0); err != nil {
+		t.Errorf("a server: %v", err)
+	}
+}
+
+// TestUnreadWaitsForAnOpenEngine: what derives from rows without a reader waits while the engine is closed, until there is a reader or
+// rows are stored.
+func TestUnreadWaitsForAnOpenEngine(t *testing.T) {
+	s := closedEngine(t)
+	for name, opens := range map[string]func(*keeper){
+		"reader": func(k *keeper) { k.unread.Store(false); k.read.ring() },
+		"rows":   func(k *keeper) { k.note(time.Now()) },
+	} {
+		k := keeper{stored: newArrivals(), opened: s.stored}
+		k.unread.Store(true)
+		done := make(chan error, 1)
+		go func() { done <- k.reader(t.Context(), s.standby, 0) }()
+		<-s.asked
+		select {
+		case <-done:
+			t.Fatalf("%s: it is done while the engine is closed", name)
+		case <-time.After(50 * time.Millisecond):
+		}
+		opens(&k)
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// closed is a store that says that its engine is closed.
+type closed struct {
+	standby
+	asked chan struct{}
+}
+
+func closedEngine(t *testing.T) closed {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -87,27 +142,8 @@ func TestWorkWaitsForAnOpenEngine(t *testing.T) {
 		asked <- struct{}{}
 	})}
 	go func() { _ = server.Serve(l) }()
-	defer server.Close()
-	s := standby{socket: socket, stored: new(bell)}
-	k := keeper{stored: newArrivals(), opened: s.stored}
-	done := make(chan error, 1)
-	go func() { done <- s.pause(t.Context(), 0) }()
-	<-asked
-	select {
-	case <-done:
-		t.Fatal("the work is done while the engine is closed")
-	case <-time.After(50 * time.Millisecond):
-	}
-	k.note(time.Now())
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if err := s.open(t.Context(), 0); err != nil || len(asked) > 0 {
-		t.Errorf("work that was postponed for long asks whether the engine is open: %v", err)
-	}
-	if err := (standby{}).pause(t.Context(), 0); err != nil {
-		t.Errorf("a server: %v", err)
-	}
+	t.Cleanup(func() { server.Close() })
+	return closed{standby{socket: socket, stored: new(bell)}, asked}
 }
 
 // TestBudgetsOfAClosedStore: budgets are looked at when rows were stored since, also where the embedded store has closed its engine
@@ -156,7 +192,7 @@ func TestUnread(t *testing.T) {
 		waits := func(most time.Duration) time.Duration {
 			t.Helper()
 			began := time.Now()
-			if err := x.keeper.reader(t.Context(), most); err != nil {
+			if err := x.keeper.reader(t.Context(), standby{}, most); err != nil {
 				t.Error(err)
 			}
 			return time.Since(began)

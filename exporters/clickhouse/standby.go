@@ -27,14 +27,17 @@ type standby struct {
 // pause is pause, and then waits until the engine is open, or work was postponed for long: nothing is stored meanwhile, so
 // the work is of the kind that time alone makes.
 func (s standby) pause(ctx context.Context, d time.Duration) error {
-	if err := pause(ctx, d); err != nil || s.socket == "" {
+	if err := pause(ctx, d); err != nil {
 		return err
 	}
 	return s.open(ctx, standbyMost-d)
 }
 
-// open waits until the engine is open, or for so long.
+// open waits until the engine is open, as a server always is, or for so long.
 func (s standby) open(ctx context.Context, most time.Duration) error {
+	if s.socket == "" {
+		return ctx.Err()
+	}
 	stored := s.stored.next()
 	for began := time.Now(); time.Since(began) < most && s.now(ctx); {
 		if rung, err := stored.within(ctx, standbyAsked); rung || err != nil {

@@ -21,7 +21,8 @@ const (
 	settleFor = 8 * time.Minute // after the start: the first look for changes is over, and the store's engine closed
 	silentFor = 3 * time.Minute // after the backlog: its decoder ends after two minutes without a frame
 	idleFor   = 60 * time.Second
-	lineFor   = 120 * time.Second // a line a second
+	beginFor  = 125 * time.Second // of a line a second: the second minute's rows are stored, and the engine is open
+	lineFor   = 120 * time.Second // and so on
 	backlogOf = 200e6
 )
 
@@ -94,7 +95,7 @@ func (e *env) leftOn(ctx context.Context) (l leftOn, err error) {
 	defer os.RemoveAll(dir)
 	own := *e
 	own.corpus = &corpus{dir: dir}
-	w := writer{dir: dir, liveTraffic: liveTraffic{files: 1, rate: 1, lines: int(lineFor / time.Second)}}
+	w := writer{dir: dir, liveTraffic: liveTraffic{files: 1, rate: 1, lines: int((beginFor + lineFor) / time.Second)}}
 	defer w.close()
 	if err := w.begin(); err != nil {
 		return l, err
@@ -123,7 +124,12 @@ func (e *env) leftOn(ctx context.Context) (l leftOn, err error) {
 	if l.idle, err = spend(ctx, p, func() error { return rest(ctx, idleFor) }); err != nil {
 		return l, err
 	}
-	if l.line, err = spend(ctx, p, func() error { w.run(ctx); return ctx.Err() }); err != nil {
+	written := make(chan struct{})
+	go func() { defer close(written); w.run(ctx) }()
+	if err := rest(ctx, beginFor); err != nil {
+		return l, err
+	}
+	if l.line, err = spend(ctx, p, func() error { <-written; return ctx.Err() }); err != nil {
 		return l, err
 	}
 	if l.arrived, err = own.watched(ctx, db, &w); err != nil {
@@ -266,10 +272,10 @@ func sum(of map[string]int64) (n int64) {
 func leftOnPage(e *env, all []leftOn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What it costs to leave it on\n\nWritten by `go run ./bench/cmd/bench -idle`, with `-vs DIR` for the executables of another build: the embedded store, default settings, one file of\n"+
-		"Legion traffic. %s after the start nothing happens for %s; then a line is written each second for %s. There is no reader meanwhile. CPU is the share of one\n"+
-		"core of all processes, from /proc; written are the bytes that they made the kernel write to the disk. Then a reader asks about once a second while 20 lines a second\n"+
+		"Legion traffic. %s after the start nothing happens for %s; then a line is written each second, and %s after the first, the next %s are measured. There is no reader\n"+
+		"meanwhile. CPU is the share of one core of all processes, from /proc; written are the bytes that they made the kernel write to the disk. Then a reader asks about once a second while 20 lines a second\n"+
 		"are written: from append to visible. Then a backlog of %s is read, and %s later the memory of all is added up (PSS).\n\nMachine: %s.\n\n",
-		settleFor, idleFor, lineFor, mb(backlogOf), silentFor, machine())
+		settleFor, idleFor, beginFor, lineFor, mb(backlogOf), silentFor, machine())
 	b.WriteString("| build | idle: CPU | written a minute | a line a second: CPU | of it sidecar, decoders, store | written a minute | with a reader: p50 | p99 | PSS after a backlog | of it sidecar, decoders, store |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, l := range all {
 		fmt.Fprintf(&b, "| %s | %.2f %% | %.2f MiB | %.2f %% | %.2f, %.2f, %.2f %% | %.2f MiB | %s | %s | %.0f MiB | %s MiB |\n", l.name, 100*l.idle.all(), l.idle.perMinute(), 100*l.line.all(),

@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string) error {
 	fs.Float64Var(&o.backlog, "backlog", 0, "measure Earshot alone with so many bytes, and a tenth and a hundredth of them")
 	fs.BoolVar(&o.stages, "stages", false, "run the benchmarks of the parts")
 	fs.BoolVar(&o.goals, "goals", false, "write the measured figures beside the goals")
-	fs.BoolVar(&o.idle, "idle", false, "measure Earshot and its store without a reader: idle, and at a line a second; takes nine minutes a build")
+	fs.BoolVar(&o.idle, "idle", false, "measure Earshot and its store without a reader: idle, and at a line a second; takes eighteen minutes a build")
 	fs.IntVar(&o.held, "held", 0, "measure the memory that Earshot holds of so many silent sessions")
 	fs.IntVar(&o.judged, "judged", 0, "measure the share of verdicts in the CPU of the sidecar, with so many sessions at work; needs the go command")
 	fs.StringVar(&o.profile, "profile", "", "with -held: leave profiles of the sidecar's heap in that directory")

@@ -34,13 +34,12 @@ type Settings struct {
 	Spool   string        // an existing folder on a disk with room
 	Silence time.Duration // see Server.Silent; 0: never
 	Flushed Flushed       // of the program before
-	Wrote   time.Time     // its writer's last statement
 }
 
 // New makes a server.
 func New(eng *engine.Engine, settings Settings) *Server {
 	ctx, stop := context.WithCancelCause(context.Background())
-	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: settings.Spool, flush: newFlushes(settings.Flushed), calm: newCalm(eng.Trim), quiet: newSilence(settings.Silence, settings.Wrote, eng.Working), stop: stop}
+	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: settings.Spool, flush: newFlushes(settings.Flushed), calm: newCalm(eng.Trim), quiet: newSilence(settings.Silence, eng.Working), stop: stop}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -55,9 +54,9 @@ func New(eng *engine.Engine, settings Settings) *Server {
 	return s
 }
 
-// Silent sends the time of the writer's last statement, once, when no reader's statement has run for as long as the settings have
-// it, no writer's for ten seconds, or 75 where rows come each minute, and the engine has no work of its own.
-func (s *Server) Silent() <-chan time.Time { return s.quiet.reached }
+// Silent sends, once, when no reader's statement has run for as long as the settings have it, no writer's for 75 seconds, and the
+// engine has no work of its own.
+func (s *Server) Silent() <-chan struct{} { return s.quiet.reached }
 
 // Serve answers until Shutdown, then returns nil.
 func (s *Server) Serve(l net.Listener) error {

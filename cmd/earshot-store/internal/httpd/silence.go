@@ -10,33 +10,32 @@ import (
 type silence struct {
 	after   time.Duration // a reader's statement; 0: never
 	working func() (bool, error)
-	reached chan time.Time // of the writer's last statement, once
+	reached chan struct{} // once
 
 	mu      sync.Mutex
 	running int
-	wrote   time.Time     // the end of the writer's last statement
-	keeps   time.Duration // after it
-	until   time.Time     // it is reached then, unless a statement runs
-	ended   bool          // reached, or closed
+	until   time.Time // it is reached then, unless a statement runs
+	ended   bool      // reached, or closed
 	timer   *time.Timer
 }
 
-// writerKeeps is the time after a writer's statement. One that comes a minute after the one before is followed by the next in a
-// minute: rows come, and nobody reads. The engine stays open for that, because to close and open it each minute has a line a
-// second take 3.1 % of a core and not 1.8 (side by side, beside other work); it has its hundred megabytes as long as rows come.
+// writerKeeps is the time after a writer's statement: rows without a reader come each minute while an agent works. To open the engine
+// again costs as much as to keep it open for five minutes, a third of a percent of a core, and has it take its hundred megabytes
+// either way: closed in between, a line a second took 3.1 % of a core and not 1.8 (side by side, beside other work).
+//
+// startKeeps is the time before the first statement, and between the questions that a sidecar asks by itself when it starts.
 const (
-	writerKeeps  = 10 * time.Second
-	writersAgain = 75 * time.Second
+	writerKeeps = 75 * time.Second
+	startKeeps  = 10 * time.Second
 )
 
 // newSilence begins as behind a writer's statement, whatever the first one is: a sidecar that starts asks several questions
 // of its own with pauses in between, and each would open the engine again. working reports whether the engine has work of its own, which ends first.
-// wrote is when the writer's last statement ended, of an engine before.
-func newSilence(after time.Duration, wrote time.Time, working func() (bool, error)) *silence {
-	s := &silence{after: after, working: working, reached: make(chan time.Time, 1), wrote: wrote, keeps: writerKeeps}
+func newSilence(after time.Duration, working func() (bool, error)) *silence {
+	s := &silence{after: after, working: working, reached: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := min(after, writerKeeps)
+	first := min(after, startKeeps)
 	s.until = time.Now().Add(first)
 	if after > 0 {
 		s.timer = time.AfterFunc(first, s.look)
@@ -74,20 +73,13 @@ func (s *silence) statement() (end func(by)) {
 	}
 }
 
-// behind is how long the silence behind a statement is, which has just ended. mu is held.
+// behind is how long the silence behind a statement is.
 func (s *silence) behind(who by) time.Duration {
 	switch who {
 	case bySelf:
 		return 0
 	case byWriter:
-		if pause := time.Since(s.wrote); pause > writerKeeps {
-			s.keeps = writerKeeps
-			if pause <= writersAgain {
-				s.keeps = writersAgain
-			}
-		}
-		s.wrote = time.Now()
-		return min(s.after, s.keeps)
+		return min(s.after, writerKeeps)
 	}
 	return s.after
 }
@@ -99,10 +91,10 @@ func (s *silence) look() {
 	switch {
 	case s.running > 0 || s.ended:
 	case working || err != nil:
-		s.timer.Reset(min(s.after, writerKeeps))
+		s.timer.Reset(min(s.after, startKeeps))
 	default:
 		s.ended = true
-		s.reached <- s.wrote
+		s.reached <- struct{}{}
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Silent never sends: another process has the tables, and it starts in seconds.
-func (s *Server) Silent() <-chan time.Time { return nil }
+func (s *Server) Silent() <-chan struct{} { return nil }
 
 // Leave is not called: the server is never silent.
 func (s *Server) Leave(context.Context) []int { return nil }

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,13 +24,12 @@ const variable = "EARSHOT_STORE_STATE"
 
 // State is handed over by a program to the one that it becomes. The numbers are descriptors.
 type State struct {
-	Waits       bool      `json:"waits"` // there is no engine until a statement arrives
-	Lock        int       `json:"lock"`
-	Socket      int       `json:"socket"`
-	Connections []int     `json:"connections,omitempty"`
-	Asked       uint64    `json:"asked,omitempty"`   // statements that have read, see httpd
-	Writers     []string  `json:"writers,omitempty"` // that hold rows back
-	Wrote       time.Time `json:"wrote,omitzero"`    // a writer's last statement, see httpd
+	Waits       bool     `json:"waits"` // there is no engine until a statement arrives
+	Lock        int      `json:"lock"`
+	Socket      int      `json:"socket"`
+	Connections []int    `json:"connections,omitempty"`
+	Asked       uint64   `json:"asked,omitempty"`   // statements that have read, see httpd
+	Writers     []string `json:"writers,omitempty"` // that hold rows back
 }
 
 // Inherited returns the state that the program before left, and whether it did.
