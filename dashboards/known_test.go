@@ -117,7 +117,7 @@ func TestNumbersAreTrue(t *testing.T) {
 		{"tools", "Calls", legion, float64(o.ToolCalls - o.Delegations)},
 		{"delegations", "Delegations", legion, float64(o.Delegations)},
 		{"tokens", "Tokens", legion, float64(o.Input + o.Output + o.CacheRead + o.CacheWrite + o.Reasoning)},
-		{"tokens", "Answered", legion, float64(o.Output + o.Reasoning)},
+		{"tokens", "Output tokens", legion, float64(o.Output + o.Reasoning)},
 		{"tokens", "Tokens without a price", legion, 0},
 		{"self", "Dead letters", legion, float64(o.Broken)},
 		{"self", "Unknown", legion, float64(o.Kinds["unknown"])},

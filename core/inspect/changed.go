@@ -212,7 +212,7 @@ func added(parts []TimePart) (ms float64) {
 func (p *ChangePoint) Title() string {
 	of := ""
 	if p.Kind != "agent" {
-		of = ", " + p.Kind + " " + or(p.Name, "without a name")
+		of = ", " + p.Kind + " " + or(p.Name, "(unnamed)")
 	}
 	if p.Model != "" && p.Model != "unknown" && p.Model != p.Name {
 		of += " (" + p.Model + ")"

@@ -168,7 +168,7 @@ func explainAll(ctx context.Context, q Querier, changes []*Change, prices *price
 
 // Title names the change.
 func (c *Change) Title() string {
-	name := or(c.Name, "without a name")
+	name := or(c.Name, "(unnamed)")
 	if c.Kind == "delegation" {
 		return name + " → " + Delegate(c.To)
 	}

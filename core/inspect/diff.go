@@ -321,7 +321,7 @@ func (d *Difference) Summary() []string {
 		what = "is of another agent"
 	}
 	at := cmp.Or(r.A, r.B)
-	return append(out, fmt.Sprintf("They diverge at step %d, %s into the turn: %s %s %s.", d.Diverges+1, Span(time.Duration(at.OffsetMS*1e6)), r.Kind, or(r.Name, "without a name"), what))
+	return append(out, fmt.Sprintf("They diverge at step %d, %s into the turn: %s %s %s.", d.Diverges+1, Span(time.Duration(at.OffsetMS*1e6)), r.Kind, or(r.Name, "(unnamed)"), what))
 }
 
 // Write draws the difference. Responses of models that both have are left out.
@@ -362,7 +362,7 @@ func (d *Difference) Write(w io.Writer, st Style) error {
 		case "+":
 			mark = p.green(mark)
 		}
-		name := strings.Repeat("  ", min(r.Depth, 20)) + r.Kind + " " + printable(or(r.Name, "without a name"))
+		name := strings.Repeat("  ", min(r.Depth, 20)) + r.Kind + " " + printable(or(r.Name, "(unnamed)"))
 		if i == d.Diverges {
 			name, args = p.bold(name), args+"  ← the first difference"
 		}

@@ -79,7 +79,7 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 	}
 	who := "The turn of " + or(n.Name, t.works[n.Number()].Actor())
 	if n.Kind != blame.Run {
-		who = "The " + n.Kind.String() + " " + or(n.Name, "without a name")
+		who = "The " + n.Kind.String() + " " + or(n.Name, "(unnamed)")
 	}
 	e.say("%s %s %s from %s on.", who, took, Span(time.Duration(n.Wall())), Stamp(time.Unix(0, n.Start), t.zone))
 	if s := t.spent[n.Number()]; s.Tokens.Total() > 0 {
@@ -227,7 +227,7 @@ func (e *Explanation) troubles(t *Trace) {
 		e.say("Nobody brought the result of %s.", plural(lost, "call"))
 	}
 	if open != nil {
-		e.say("Still running: %s. The last to begin was the %s %s, silent for %s.", plural(running, "step"), open.Kind, or(or(open.Name, open.To), "without a name"), Span(open.Silent))
+		e.say("Still running: %s. The last to begin was the %s %s, silent for %s.", plural(running, "step"), open.Kind, or(or(open.Name, open.To), "(unnamed)"), Span(open.Silent))
 	}
 	for _, n := range t.Tree.Roots() {
 		for _, note := range t.notes(n) {

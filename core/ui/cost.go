@@ -74,7 +74,7 @@ func (p *costPage) spent(u *UI, r request) (out []section, err error) {
 		if len(b.lines) == 0 || len(b.lines) == 1 && b.lines[0].Name == "" && b.filter != "project" {
 			continue
 		}
-		s := section{Title: b.title, Head: []string{"cost", "tokens", "answered", "from cache"}}
+		s := section{Title: b.title, Head: []string{"cost", "tokens", "output", "from cache"}}
 		var top float64
 		for _, l := range b.lines {
 			top = max(top, l.CostUSD)

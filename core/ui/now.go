@@ -29,11 +29,11 @@ type nowPage struct {
 	Sources []Source
 }
 
-// Running is how many pieces of work run, silent or not.
+// Running is how many steps run, silent or not.
 func (p nowPage) Running() uint64 { return p.Counts[inspect.Running] + p.Counts[inspect.Silent] }
 
 const (
-	working = 200 // pieces of work that are shown, of each state
+	working = 200 // steps that are shown, of each state
 	shown   = 100 // messages that are shown
 )
 

@@ -121,7 +121,7 @@ func TestPages(t *testing.T) {
 		"/":                     {canned{}, 200, []string{"No delegation yet", "No conversation yet"}},
 		"/sessions?search=tide": {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
 		"/tools":                {canned{}, 200, []string{"No tool call has ended in this range"}},
-		"/now":                  {canned{"v_open_spans\n\t\tWHERE (leaf": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<", "(legion)", "sound has run 15 min (as of 1m00s ago)"}},
+		"/now":                  {canned{"v_open_spans\n\t\tWHERE (leaf": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 step running", "1 waiting for a person", "1 stuck", ">waits for a person<", "(legion)", "sound has run 15 min (as of 1m00s ago)"}},
 		"/session/x":            {canned{}, 404, []string{"Not Found"}},
 		"/assets/style.css":     {canned{}, 200, []string{"color-scheme: light dark"}},
 		"/assets/keys.js":       {canned{}, 200, []string{"use strict"}},

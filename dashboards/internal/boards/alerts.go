@@ -71,7 +71,7 @@ GROUP BY tool
 HAVING count() >= 10`,
 		}, {
 			uid: "earshot-stuck", title: "Work is stuck", severity: "critical", window: 86400, above: 0, lasting: "1m", anchor: "work-is-stuck",
-			summary: "{{ printf \"%.0f\" .Values.A.Value }} open pieces of work of {{ .Labels.agent }} are stuck.",
+			summary: "{{ printf \"%.0f\" .Values.A.Value }} open steps of {{ .Labels.agent }} are stuck.",
 			means:   "Nothing comes of this work any more, and it does not wait for a person. The dashboard names each call with the verdict on it and its evidence.",
 			board:   "delegations", panel: "Stuck now", pick: "&var-agent={{ urlquery .Labels.agent }}",
 			sql: `

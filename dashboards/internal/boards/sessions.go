@@ -132,7 +132,7 @@ LIMIT 2000`)).Field("Text", grafana.Columns(760)).Field("Trace", toTrace, grafan
 	d.Row(8,
 		grafana.Bars("Tokens of the conversation", "By class, at the time they were reported.", "short", sql(conversation+`
 SELECT toStartOfMinute(ts) AS time, sum(input_tokens) AS "input", sum(cache_read_tokens) AS "read from cache", sum(cache_write_tokens) AS "written to cache",
-  sum(output_tokens + reasoning_tokens) AS "answered"
+  sum(output_tokens + reasoning_tokens) AS "output"
 FROM v_usage
 WHERE `+ofConversation+`
 GROUP BY time

@@ -18,8 +18,8 @@ FROM v_usage
 SELECT sum(tokens) AS tokens
 FROM v_usage
 `+chosen)).Compared(grafana.Neither).Empty("none"),
-		grafana.Stat("Answered", "Output and reasoning.", "short", sql(`
-SELECT sum(output_tokens + reasoning_tokens) AS answered
+		grafana.Stat("Output tokens", "Reasoning among them.", "short", sql(`
+SELECT sum(output_tokens + reasoning_tokens) AS output
 FROM v_usage
 `+chosen)).Compared(grafana.Neither).Empty("none"),
 		grafana.Stat("Read from caches", "Share of the input that was read from a cache.", "percentunit", sql(`

@@ -42,7 +42,7 @@ SELECT duration_ms AS duration
 FROM v_spans
 WHERE `+inTrace+` AND parent_span_id = ''
 ORDER BY ts LIMIT 1`)).Empty("not found"),
-		grafana.Stat("Spans", "Pieces of work: runs, responses of models, tool calls, delegations.", "short", sql(ofTrace+`
+		grafana.Stat("Spans", "Steps: runs, responses of models, tool calls, delegations.", "short", sql(ofTrace+`
 SELECT count() AS spans
 FROM v_spans
 WHERE `+inTrace)).Empty("0"),
