@@ -160,6 +160,9 @@ func (t *transcript) assistant(after time.Duration, id, stop string, block map[s
 	})
 }
 
+// oneFails is of how many calls of the long trace one fails.
+const oneFails = 997
+
 // long is a turn of longSteps steps, half of them tools, half of them model turns.
 func long(at time.Time) []string {
 	t := &transcript{session: longSession, at: at}
@@ -168,7 +171,7 @@ func long(at time.Time) []string {
 		call := fmt.Sprintf("toolu_crate_%d", n)
 		t.assistant(400*time.Millisecond, fmt.Sprintf("msg_crate_%d", n), "tool_use",
 			map[string]any{"type": "tool_use", "id": call, "name": "Bash", "input": map[string]string{"command": fmt.Sprintf("weigh --crate %d", n)}})
-		t.user(600*time.Millisecond, []any{map[string]any{"type": "tool_result", "tool_use_id": call, "content": fmt.Sprintf("crate %d: %d kg", n, 40+n%17), "is_error": n%997 == 996}})
+		t.user(600*time.Millisecond, []any{map[string]any{"type": "tool_result", "tool_use_id": call, "content": fmt.Sprintf("crate %d: %d kg", n, 40+n%17), "is_error": n%oneFails == oneFails-1}})
 	}
 	t.assistant(time.Second, "msg_crates", "end_turn", map[string]any{"type": "text", "text": "No crate is too heavy: the heaviest weighs 56 kg."})
 	return t.lines
