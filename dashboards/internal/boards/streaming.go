@@ -5,9 +5,11 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 // The pause before a message of a model is the time since the message before it in the same run, if that
 // was less than a day ago: waiting for the first token, and thinking. A pause before a tool's result is the tool's.
 
-// pausesOf are those of the hours of the array hours, which are of the condition.
+// pausesOf are those in the slots of the array slots, which are of the condition. Of the conversations that have a message of a model in one, the
+// messages of the slot's hour and of the day before are read: a window over all that other conversations have in it would cost a multiple.
 func pausesOf(condition string) string {
-	const in = "toStartOfHour(ts) IN (SELECT arrayJoin(hours))"
+	const hours = "arrayJoin(arrayDistinct(arrayMap(t -> toStartOfHour(t), slots)))"
+	const in = "kind IN ('assistant', 'reasoning', 'tool_call', 'delegation') AND toStartOfFiveMinutes(ts) IN (SELECT arrayJoin(slots))"
 	return `
     SELECT ts, seq, format, agent_name, model, kind, session_id, pause_us
     FROM (
@@ -16,18 +18,22 @@ func pausesOf(condition string) string {
       FROM (
         SELECT tenant, ts, seq, format, agent_name, model, kind, session_id, run_id
         FROM messages FINAL
-        WHERE run_id != '' AND kind NOT IN ('usage', 'stop', 'status') AND (` + in + `
-          OR (toStartOfHour(ts), session_id) IN (
-            SELECT arrayJoin(arrayFilter(h -> h >= toStartOfHour(s.began) AND h <= s.latest, arrayDistinct(arrayFlatten(arrayMap(h -> arrayMap(i -> h - toIntervalHour(i), range(1, 26)), hours))))), session_id
-            FROM sessions AS s
-            WHERE session_id IN (SELECT session_id FROM messages WHERE ` + in + `)))))
-    WHERE kind IN ('assistant', 'reasoning', 'tool_call', 'delegation') AND ` + in + ` AND ` + condition
+        PREWHERE (toStartOfHour(ts), session_id) IN (
+          SELECT hour, session_id
+          FROM (
+            SELECT session_id, greatest(toStartOfHour(began), toStartOfHour(arrayMin(slots)) - toIntervalHour(25)) AS earliest, least(toStartOfHour(latest), toStartOfHour(arrayMax(slots))) AS newest,
+              arrayJoin(arrayMap(i -> earliest + toIntervalHour(i), range(toUInt32(greatest(dateDiff('hour', earliest, newest) + 1, 0))))) AS hour
+            FROM sessions
+            WHERE session_id IN (SELECT session_id FROM messages WHERE toStartOfHour(ts) IN (SELECT ` + hours + `) AND ` + in + `))
+          WHERE hour IN (SELECT ` + hours + ` - toIntervalHour(number) FROM numbers(26)))
+        WHERE run_id != '' AND kind NOT IN ('usage', 'stop', 'status')))
+    WHERE ` + in + ` AND ` + condition
 }
 
-// cutHours are the hours of rows that slots leave out.
-func cutHours(whole string) string {
-	const first, last = "toStartOfHour(toDateTime($__fromTime_ms, 'UTC'))", "toStartOfHour(toDateTime($__toTime_ms, 'UTC'))"
-	return "if(" + whole + ", [" + first + ", " + last + "], arrayMap(i -> " + first + " + toIntervalHour(i), range(toUInt32(dateDiff('hour', " + first + ", " + last + ") + 1))))"
+// cutSlots are the slots that have rows which the table of slots leaves out.
+func cutSlots(whole string) string {
+	const first, last = "toStartOfFiveMinutes(toDateTime($__fromTime_ms, 'UTC'))", "toStartOfFiveMinutes(toDateTime($__toTime_ms, 'UTC'))"
+	return "if(" + whole + ", [" + first + ", " + last + "], arrayMap(i -> " + first + " + toIntervalMinute(5 * i), range(toUInt32(intDiv(dateDiff('minute', " + first + ", " + last + "), 5) + 1))))"
 }
 
 // pauses is a table expression: the pauses of the range by slots, and where points is set by those that a
@@ -47,7 +53,7 @@ func pauses(points bool) string {
   SELECT toDateTime(ts, 'UTC') AS at, format, agent_name, model, pause_us AS longest_us,
     arrayMap(i -> toUInt64(i = arrayFirstIndex(b -> pause_us <= b, arrayMap(ms -> ms * 1000, [100, 300, 1000, 3000, 10000, 30000, 60000, 180000, 600000, 1800000]))), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0]) AS pauses
   FROM (
-    WITH ` + cutHours(whole) + ` AS hours` + pausesOf(inRange+" AND ("+rows+")") + `))`
+    WITH ` + cutSlots(whole) + ` AS slots` + pausesOf(inRange+" AND ("+rows+")") + `))`
 }
 
 func streaming() *grafana.Dashboard {
@@ -163,12 +169,12 @@ LIMIT 50`)).Field("First token", grafana.Unit("ms"), grafana.Gauge()).Field("Dur
 	d.Row(9,
 		grafana.Table("Longest pauses", "Messages of models that came long after the one before.", sql(`
 WITH (
-  SELECT arrayConcat(groupArray(toStartOfHour(ts)), `+cutHours("true")+`)
+  SELECT arrayConcat(groupArray(ts), `+cutSlots("true")+`)
   FROM (
     SELECT ts
     FROM pauses_slots
     WHERE `+inSlots+vars+`
-    ORDER BY longest_us DESC LIMIT 50 WITH TIES)) AS hours,
+    ORDER BY longest_us DESC LIMIT 50 WITH TIES)) AS slots,
 (
   SELECT groupArray((session_id, ts, seq, pause_us / 1000))
   FROM (`+pausesOf(inRange+vars)+`
