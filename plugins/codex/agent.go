@@ -17,27 +17,20 @@ import (
 //	spawn_agent    {message, task_name, agent_type?}          later; the message is encrypted
 //	send_input, send_message, followup_task {target | id, message}
 func (d *calls) delegate(c *codex.Call, arguments jsonv.Value, m *msg.Message) {
-	names := []string{"target", "id", "to"}
 	switch c.Name {
-	case "spawn_agent":
-		c.Spawn, names = true, []string{"task_name", "agent_type", "role"}
-	case "send_input", "send_message", "followup_task", "assign_task":
+	case "spawn_agent", "send_input", "send_message", "followup_task", "assign_task":
+		c.Delegation, c.Spawn = true, c.Name == "spawn_agent"
 	default:
 		return
 	}
 	v := d.parse(arguments)
-	c.Delegation, c.To = true, ident.Of(v.First(names...))
-	if task := content(v.First("message", "prompt", "items"), m).String(); encrypted(task) {
-		m.SetAttr("task_encrypted", "true")
+	c.To = ident.Of(v.First("target", "id", "to", "task_name", "agent_type", "role"))
+	const base64, short = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_+/=", 64
+	if task := content(v.First("message", "prompt", "items"), m).String(); len(task) >= short && strings.TrimLeft(task, base64) == "" {
+		m.SetAttr("task_encrypted", "true") // it is one long word
 	} else {
 		m.Delegation.Task = msg.Plain(task)
 	}
-}
-
-// encrypted reports whether a text is encrypted: one long word of base64.
-func encrypted(s string) bool {
-	const short = 64
-	return len(s) >= short && strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_+/=") == ""
 }
 
 // spawned decodes the output of spawn_agent: the new agent, or an error.
@@ -60,54 +53,64 @@ func (d *calls) spawned(c *codex.Call, output jsonv.Value) {
 
 // activity decodes sub_agent_activity and the records of other versions that link a call to
 // the thread that it began.
-func (d *calls) activity(r *record, p jsonv.Value, typ string, id, child jsonv.Value, began bool) {
+func (d *calls) activity(r *record, id jsonv.Value, thread string, began bool) {
 	c := d.OpenCall(ident.Of(id))
-	thread := ident.Of(child)
-	if c.ID == "" || thread == "" || !began {
-		m := d.Status(r.id(), typ)
-		m.Tool.CallID = c.ID
-		codex.SetIDs(m, p, "kind")
-		m.SetAttr("agent_thread_id", thread)
+	if c.ID != "" && thread != "" && began {
+		d.Link(c, thread, ident.Of(r.p.Get("agent_path")), r.id(), r.name)
 		return
 	}
-	d.Link(c, thread, ident.Of(p.Get("agent_path")), r.id(), typ)
+	m := d.Status(r.id(), r.name)
+	m.Tool.CallID = c.ID
+	codex.SetIDs(m, r.p, "kind")
+	m.SetAttr("agent_thread_id", thread)
 }
 
-// collaborated decodes the item of a call to an agent: {tool, receiver_thread_ids, agents_states}.
-func (d *calls) collaborated(r *record, item jsonv.Value) {
-	if item.Get("sender_thread_id").In(d.ID); d.Calls.GetOpen(ident.Of(item.Get("id"))) != nil {
-		item.Get("prompt").MarkRead() // the call has it
+// collaborated decodes the item of a call to an agent: {tool, receiver_thread_ids, agents_states: {"<thread>": {status, message}}}.
+func (d *calls) collaborated(r *record) {
+	if d.Calls.GetOpen(ident.Of(r.p.Get("id"))) != nil {
+		r.p.Skip("prompt") // the call has it
 	}
-	var child jsonv.Value
-	for v := range item.First("receiver_thread_ids", "receiverThreadIds").Elems() {
-		child = v
-		break
+	child := codex.FirstID(r.p.First("receiver_thread_ids", "receiverThreadIds"))
+	d.activity(r, r.p.Get("id"), child, r.p.Get("tool").In("spawnAgent", "spawn_agent", "SpawnAgent"))
+	d.answers(r.p.First("agents_states", "agentsStates"))
+}
+
+// answers adds the answers in {"<thread>": state} or [{thread_id, status: state}].
+func (d *calls) answers(states jsonv.Value) {
+	for who, state := range states.Members() {
+		d.answer(who.String(), state)
 	}
-	d.activity(r, item, "item_completed/CollabAgentToolCall", item.Get("id"), child, item.Get("tool").In("spawnAgent", "spawn_agent", "SpawnAgent"))
-	for who, state := range item.First("agents_states", "agentsStates").Members() {
-		if status := codex.Snake(state.Get("status").PeekStr()); status != "running" && status != "pending_init" {
-			if c := d.Answer(who.String(), status, state.Get("message").Text()); c != nil {
-				d.end(c)
-			}
-		}
+	for s := range states.Elems() {
+		d.answerOf(s.Get("thread_id"), s.Get("status"))
 	}
 }
 
-// answer adds the answer of an agent, if its state is final and a call began it. The state
-// is a string or an object of one member: "running", "shutdown", {"completed": "answer"},
-// {"errored": "why"}.
+// answerOf is answer for an agent whose thread is a value, which then counts as read.
+func (d *calls) answerOf(who, state jsonv.Value) {
+	if d.answer(ident.Peek(who), state) {
+		who.MarkRead()
+	}
+}
+
+// answer adds the answer of an agent, if its state is final and a call began it. A state is one of
+//
+//	"running", "shutdown"
+//	{"completed": "answer"}, {"errored": "why"}
+//	{"status": "completed", "message": "answer"}   in an item
 func (d *calls) answer(who string, v jsonv.Value) bool {
-	v.In("running", "pending_init") // which end nothing
-	state, text := jsonv.Word(v, "shutdown", "not_found"), jsonv.Value{}
-	for k, value := range v.Members() {
-		if k.Is("completed") || k.Is("errored") {
-			state, text = k.String(), value
-			break
+	state, text := jsonv.Word(v, "running", "pending_init", "shutdown", "not_found"), v.Get("message")
+	if status := v.Get("status"); status.Exists() {
+		state = codex.Snake(status.PeekStr())
+	}
+	for _, final := range [...]string{"completed", "errored"} {
+		if said := v.Get(final); !said.Is(jsonv.Missing) {
+			state, text = final, said
 		}
 	}
-	if state == "" {
+	if state == "" || state == "running" || state == "pending_init" {
 		return false
 	}
+	v.Get("message").Str() // which another record may have
 	c := d.Answer(who, state, msg.Plain(text.PeekStr()))
 	if c == nil {
 		return false
@@ -119,20 +122,6 @@ func (d *calls) answer(who string, v jsonv.Value) bool {
 	return true
 }
 
-// answerOf is answer for an agent whose thread is a value, which then counts as read.
-func (d *calls) answerOf(who, state jsonv.Value) {
-	if d.answer(ident.Peek(who), state) {
-		who.MarkRead()
-	}
-}
-
-// answers adds the answers in {"<thread>": state}.
-func (d *calls) answers(states jsonv.Value) {
-	for who, state := range states.Members() {
-		d.answer(who.String(), state)
-	}
-}
-
 // notified decodes the notice that the state of a sub-agent has changed:
 //
 //	<subagent_notification>
@@ -142,11 +131,11 @@ func (d *calls) notified(text jsonv.Value) {
 	_, notice, _ := strings.Cut(text.Str(), "<subagent_notification>")
 	if end := strings.LastIndex(notice, "</subagent_notification>"); end >= 0 && d.inner.Parse([]byte(notice[:end])) == nil {
 		v := d.inner.Root()
-		d.answer(ident.Of(v.First("agent_id", "agent_path")), v.Get("status"))
+		d.answerOf(v.First("agent_id", "agent_path"), v.Get("status"))
 	}
 }
 
-// agentMessage decodes a message of another agent, the answer to a call or a prompt:
+// letter decodes a message of another agent, the answer to a call or a prompt:
 //
 //	agent_message              {author: "/root/review", recipient: "/root", content: [{type: input_text, text}, {type: encrypted_content, …}]}
 //	inter_agent_communication  {author, recipient, content: "…", encrypted_content?, trigger_turn}   in some versions
@@ -158,32 +147,25 @@ func (d *calls) notified(text jsonv.Value) {
 //	Sender: /root/review
 //	Payload:
 //	…
-func (d *thread) agentMessage(r *record, typ string) {
+func (d *calls) letter(r *record) {
 	said := r.p.Get("content")
-	if d.again(r, fingerprint('l', said), typ) {
+	if d.again(r, sum(msg.Delegation, said), r.name) != nil {
 		return
-	}
-	var text []byte
-	for p := range parts(said) {
-		if text = p.text.Escaped(); text != nil {
-			break
-		}
 	}
 	sealed := r.p.Get("encrypted_content").Exists()
 	for b := range said.Elems() {
 		sealed = sealed || b.Get("type").Equal("encrypted_content")
 	}
 	author := ident.Of(r.p.Get("author"))
-	kind, payload := envelope(text)
+	kind, payload := envelope(first(said).Escaped())
 	if kind == "FINAL_ANSWER" {
 		if c := d.Answer(author, "completed", payload); c != nil {
-			d.calls.end(c)
+			d.end(c)
 			d.close()
 			return
 		}
 	}
 	d.prompt(r)
-	d.wake(r)
 	m := d.Add(msg.User, r.id())
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Name: author, Kind: msg.KindAgent}
 	m.Content = payload

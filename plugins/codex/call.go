@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -14,11 +13,10 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
-// calls adds the tool calls of a thread. Most have records of the model, for the call and for
-// its result, and an event of the end; some have the event alone.
+// calls adds the tool calls of a thread, and the answers of the agents that they began. Most have records of the model,
+// for the call and for its result, and an event of the end; some have the event alone.
 type calls struct {
-	*turns
-	ended *bounded.Set[uint64]
+	turns
 	inner jsonv.Doc // of JSON in a string
 }
 
@@ -28,21 +26,21 @@ type calls struct {
 //	custom_tool_call  {name, input: "text", call_id}
 //	local_shell_call  {action: {command, …}, call_id | id}
 //	tool_search_call  {arguments: {…}, call_id}
-func (d *calls) call(r *record, typ string) {
-	id, name := ident.Of(r.p.First("call_id", "id")), ident.Of(r.p.Get("name"))
-	arguments := r.p.First("arguments", "input")
-	switch typ {
+func (d *calls) call(r *record) {
+	id, name, arguments := ident.Of(r.p.First("call_id", "id")), ident.Of(r.p.Get("name")), r.p.First("arguments", "input")
+	switch r.name {
 	case "local_shell_call":
 		name, arguments = "local_shell", r.p.Get("action")
 	case "tool_search_call":
 		name = "tool_search"
 	}
 	if id == "" || name == "" {
-		d.unknown(r, "response_item/"+typ)
+		d.unknown(r, "response_item/"+r.name)
 		return
 	}
 	if d.Calls.GetOpen(id) != nil || d.hasEnded(id) {
-		d.repeated(r, "again:"+r.id(), typ, arguments)
+		arguments.MarkRead()
+		d.Status("again:"+r.id(), r.name)
 		return
 	}
 	d.wake(r)
@@ -73,10 +71,10 @@ const maxEnded = 256
 // end ends a call: later records of it are repetitions.
 func (d *calls) end(c *codex.Call) {
 	d.Calls.Remove(c)
-	d.ended.Add(hash(hashBasis, c.ID), maxEnded)
+	d.Ended.Add(conversation.SumOf(c.ID), maxEnded)
 }
 
-func (d *calls) hasEnded(id string) bool { return d.ended.Has(hash(hashBasis, id)) }
+func (d *calls) hasEnded(id string) bool { return d.Ended.Has(conversation.SumOf(id)) }
 
 // parse parses JSON that may be in a string, and returns null for a string that has none.
 func (d *calls) parse(v jsonv.Value) jsonv.Value {
@@ -94,17 +92,17 @@ func (d *calls) parse(v jsonv.Value) jsonv.Value {
 //	{call_id, output: "text" | "{\"output\":…,\"metadata\":{\"exit_code\":0}}" | [{type, text}] | {…}}
 //	{call_id, tools: […]}                                                    tool_search_output
 func (d *calls) output(r *record) {
-	id := ident.Of(r.p.Get("call_id"))
+	id, output := ident.Of(r.p.Get("call_id")), r.p.First("output", "tools")
 	if id == "" {
-		d.unknown(r, "response_item/"+r.p.Get("type").Str())
+		d.unknown(r, "response_item/"+r.name)
 		return
 	}
 	d.close()
-	output := r.p.First("output", "tools")
 	c := d.Calls.GetOpen(id)
 	switch {
 	case c == nil && d.hasEnded(id):
-		d.repeated(r, "again:"+r.id(), "function_call_output", output)
+		output.MarkRead()
+		d.Status("again:"+r.id(), "function_call_output")
 		return
 	case c == nil:
 		d.wake(r)
@@ -118,15 +116,22 @@ func (d *calls) output(r *record) {
 		d.Wait(c, msg.WaitEnd)
 	}
 	m := d.Result(c)
-	text, exit, ok := d.wrapped(output)
-	if !ok {
-		text = content(output, m)
+	const most = 320 // bytes in which an output says how the call ended
+	start := first(body(output)).Escaped()
+	exit, class := ending(msg.Quoted(start[:min(len(start), most)]).String())
+	end := codex.End{Exit: cmp.Or(exit, c.Exit), Failed: c.Failed, Refused: c.Refused}
+	var wrapped jsonv.Value // as older versions wrote the output of a command
+	if output.HasPrefix(`{\"output\":`) {
+		wrapped = d.parse(output)
 	}
-	m.Content = text
-	start := opening(output)
-	end := codex.End{Exit: cmp.Or(exit, exitCode(start), c.Exit), Failed: c.Failed, Refused: c.Refused}
+	if text := wrapped.Get("output"); text.Is(jsonv.String) {
+		m.Content = text.Text().Own()
+		end.Exit = cmp.Or(wrapped.Path("metadata", "exit_code").Digits(), end.Exit)
+	} else {
+		m.Content = content(output, m)
+	}
 	end.On(m)
-	if class := errorType(start); class != "" && !end.Refused && (class == "timeout" || end.Exit == "" || end.Exit == "0") {
+	if class != "" && !end.Refused && (class == "timeout" || end.Exit == "" || end.Exit == "0") {
 		codex.Fail(m, class)
 	}
 	if c.Name == "wait_agent" || c.Name == "wait" {
@@ -134,54 +139,25 @@ func (d *calls) output(r *record) {
 	}
 }
 
-// opening is the beginning of an output.
-func opening(output jsonv.Value) string {
-	const most = 320
-	if output.Is(jsonv.Object) {
-		output = output.First("text", "content", "output")
-	}
-	for p := range parts(output) {
-		b := p.text.Escaped()
-		return msg.Quoted(b[:min(len(b), most)]).String()
-	}
-	return ""
-}
-
-// wrapped takes the output of a command and its exit code out of the JSON that older
-// versions wrote.
-func (d *calls) wrapped(output jsonv.Value) (text msg.Text, exit string, ok bool) {
-	if !output.HasPrefix(`{\"output\":`) {
-		return msg.Text{}, "", false
-	}
-	v := d.parse(output)
-	inner := v.Get("output")
-	if !inner.Is(jsonv.String) {
-		return msg.Text{}, "", false
-	}
-	return inner.Text().Own(), v.Path("metadata", "exit_code").Digits(), true
-}
-
-// exitCode reads the exit code of a command from the lines before its output:
+// ending reads how a call ended from the beginning of its output: the exit code from the lines before the output of a
+// command,
 //
 //	Exit code: 1 | Process exited with code 1
 //	Wall time: 0.2 seconds
 //	Output:
-func exitCode(s string) string {
-	s, _, _ = strings.Cut(s, "\nOutput:")
-	for _, label := range [...]string{"Exit code: ", "Process exited with code "} {
-		if i := strings.Index(s, label); i == 0 || i > 0 && s[i-1] == '\n' {
-			code, _, _ := strings.Cut(s[i+len(label):], "\n")
-			if _, err := strconv.Atoi(code); err == nil {
-				return code
+//
+// and the class of an error that the CLI wrote in the place of an output.
+func ending(start string) (exit, class string) {
+	head, output, _ := strings.Cut(start, "\nOutput:")
+	for line := range strings.SplitSeq(head, "\n") {
+		for _, label := range [...]string{"Exit code: ", "Process exited with code "} {
+			if code, ok := strings.CutPrefix(line, label); ok && exit == "" {
+				if _, err := strconv.Atoi(code); err == nil {
+					exit = code
+				}
 			}
 		}
 	}
-	return ""
-}
-
-// errorType is the class of an error that the CLI wrote in the place of an output; empty
-// for any other text.
-func errorType(s string) string {
 	for _, known := range [...]struct{ prefix, class string }{
 		{"command timed out", "timeout"},
 		{"aborted by user", "interrupted"},
@@ -195,31 +171,28 @@ func errorType(s string) string {
 		{"exec_command failed", "tool_error"},
 		{"tool call error:", "tool_error"},
 	} {
-		if strings.HasPrefix(s, known.prefix) {
-			return known.class
+		if strings.HasPrefix(start, known.prefix) {
+			return exit, known.class
 		}
 	}
-	if _, out, ok := strings.Cut(s, "\nOutput:\n"); ok && strings.HasPrefix(out, "command timed out") {
-		return "timeout"
+	if strings.HasPrefix(output, "\ncommand timed out") {
+		class = "timeout"
 	}
-	return ""
+	return exit, class
 }
 
-// event decodes an event of the end of a call. p is the payload, or the item in it. Most
-// calls have records of the model, to which the event adds how the call ended. Calls that
-// a tool made (scripts make several) and the commands of the user have only their event.
-func (d *calls) event(r *record, typ string, p jsonv.Value) {
-	id, e := ident.Of(p.First("call_id", "callId", "id")), codex.EndOf(p)
-	name, server, arguments := called(typ, p)
-	for _, form := range [...]string{"aggregated_output", "formatted_output", "stdout", "parsed_cmd"} {
-		p.Get(form).MarkRead() // of the output and the command
-	}
+// done decodes the end of a call of that tool. Most calls have records of the model, to which it adds how the call
+// ended. Calls that a tool made (scripts make several) and the commands of the user have only their end.
+func (d *calls) done(r *record, name string, arguments jsonv.Value) {
+	p, id, e := r.p, ident.Of(r.p.First("call_id", "callId", "id")), codex.EndOf(r.p)
+	server := ident.Of(jsonv.Or(p.Get("invocation"), p).Get("server"))
+	p.Skip("aggregated_output", "formatted_output", "stdout", "parsed_cmd") // of the output and the command
 	c := d.Calls.GetOpen(id)
 	if c == nil && name == "exec_command" && !d.hasEnded(id) { // a shell that stays open numbers its commands itself
 		ran := command(arguments)
 		if c = d.Calls.Oldest(func(c *codex.Call) bool { return c.Digest == ran && ran != "" }); c != nil {
 			c.Digest = ""
-			d.ended.Add(hash(hashBasis, id), maxEnded)
+			d.Ended.Add(conversation.SumOf(id), maxEnded)
 			id = c.ID
 		}
 	}
@@ -230,7 +203,7 @@ func (d *calls) event(r *record, typ string, p jsonv.Value) {
 	}
 	var m *msg.Message
 	if id == "" || name == "" || c != nil || d.hasEnded(id) {
-		m = d.Status(r.id(), typ)
+		m = d.Status(r.id(), r.end())
 		m.Tool.CallID, m.Tool.Name = id, name
 		arguments.MarkRead() // they are in the messages of the call
 		e.Output.MarkRead()
@@ -246,7 +219,7 @@ func (d *calls) event(r *record, typ string, p jsonv.Value) {
 			m.Role = msg.RoleUser
 		}
 		codex.SetIDs(m, p, "source")
-		m.SetAttr("told_by", typ)
+		m.SetAttr("told_by", r.end())
 		m = d.Result(c)
 		m.Content = content(e.Output, m)
 		e.On(m)
@@ -270,28 +243,6 @@ func command(v jsonv.Value) string {
 	return msg.HashKey(script.PeekStr())
 }
 
-// called returns the tool, its server and the arguments of a call that has ended.
-func called(typ string, p jsonv.Value) (name, server string, arguments jsonv.Value) {
-	switch typ {
-	case "exec_command_end", "CommandExecution":
-		return "exec_command", "", p.Get("command")
-	case "mcp_tool_call_end", "McpToolCall":
-		if call := p.Get("invocation"); call.Exists() {
-			p = call
-		}
-		if name, server = codex.Tool(p); strings.HasSuffix(name, "__") {
-			name = ""
-		}
-		return name, server, p.Get("arguments")
-	case "patch_apply_end", "FileChange":
-		return "apply_patch", "", p.Get("changes")
-	case "dynamic_tool_call_response", "DynamicToolCall":
-		return ident.Of(p.Get("tool")), "", p.Get("arguments")
-	default: // view_image_tool_call, ImageView
-		return "view_image", "", p.Get("path")
-	}
-}
-
 // elapsed is a duration, {secs, nanos}, in whole milliseconds.
 func elapsed(v jsonv.Value) string {
 	secs := v.Get("secs")
@@ -313,8 +264,7 @@ func (d *calls) assessed(r *record) {
 		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
 	}
 	m.Content = r.p.Get("rationale").Text()
-	m.SetAttr("status", status)
-	m.SetAttr("risk_level", ident.Of(r.p.Get("risk_level")))
+	codex.SetIDs(m, r.p, "status", "risk_level")
 	if c := d.Calls.GetOpen(m.Tool.CallID); c != nil && status == "denied" {
 		c.Refused = true
 	}
@@ -325,59 +275,35 @@ func (d *calls) assessed(r *record) {
 //
 //	web_search_call, web_search_end              {id?, status, action: {type, query, …}, results}
 //	image_generation_call, image_generation_end  {id, status, revised_prompt, result: base64, saved_path}
-func (d *calls) served(r *record, p jsonv.Value, typ, id string) {
-	name := strings.TrimSuffix(strings.TrimSuffix(typ, "_call"), "_end")
-	if r.family == byItem {
-		if !d.again(r, subject(p, name), typ, p.Get("action")) {
-			d.serve(r, p, name, id)
-		}
-	} else if id != "" && !d.texts.repeats(subject(p, name), r.family) {
-		d.serve(r, p, name, id)
-	} else {
-		m := d.Status(r.id(), typ)
-		m.Content = results(p)
-		codex.SetIDs(m, p, "saved_path")
-		p.Get("action").MarkRead() // the call has it
-		p.Get("query").MarkRead()
+func (d *calls) served(r *record, name, id string) {
+	typ := r.name
+	if r.family == byDone {
+		typ = name
 	}
-}
-
-// results returns the results of a search.
-func results(p jsonv.Value) (t msg.Text) {
-	if list := p.Get("results"); list.Is(jsonv.Array) {
-		t = list.JSON()
+	if m := d.again(r, subject(r.p, name), typ, r.p.Get("action"), r.p.Get("query")); m != nil {
+		m.Content = r.p.Get("results").Text()
+		codex.SetIDs(m, r.p, "saved_path")
+		return
 	}
-	return t
-}
-
-// subject is a hash of the subject of a call of the provider, by which its item and its
-// event are matched: some versions have no ids.
-func subject(p jsonv.Value, name string) uint64 {
-	h, action := hash(hashBasis, name), p.Get("action")
-	if name == "image_generation" {
-		return hash(h, p.First("id", "call_id").Escaped())
-	}
-	for _, v := range [...]jsonv.Value{action.Get("query"), action.Get("url"), action.Get("pattern"), p.Get("query")} {
-		if b := v.Escaped(); len(b) > 0 {
-			return hash(h, b)
-		}
-	}
-	if typ := action.Get("type").Escaped(); len(typ) > 0 && !action.Get("type").Equal("other") {
-		return hash(h, typ)
-	}
-	return h // the event of a call whose item has no action has the action {"type": "other"}
-}
-
-// serve adds a call of the provider and its result.
-func (d *calls) serve(r *record, p jsonv.Value, name, id string) {
 	m := d.part(r, msg.ToolCall, id, "call:"+id)
-	m.Tool.CallID, m.Tool.Name = id, name
-	m.Tool.Arguments = p.First("action", "revised_prompt").JSON()
-	m = d.Result(d.NewCall(id, name))
-	m.Content = results(p)
-	if image := p.Get("result"); len(image.Escaped()) > 0 {
+	c := d.NewCall(id, name)
+	c.On(m)
+	m.Tool.Arguments = r.p.First("action", "revised_prompt").JSON()
+	m = d.Result(c)
+	m.Content = r.p.Get("results").Text()
+	if image := r.p.Get("result"); len(image.Escaped()) > 0 {
 		m.Attachments = append(m.Attachments, media.Base64(image, ""))
-		m.Attachments[0].URL = ident.Of(p.Get("saved_path"))
+		m.Attachments[0].URL = ident.Of(r.p.Get("saved_path"))
 	}
-	codex.End{Failed: p.Get("status").Equal("failed")}.On(m)
+	codex.End{Failed: r.p.Get("status").Equal("failed")}.On(m)
+}
+
+// subject is a sum of the subject of a call of the provider, by which its item and its
+// event are matched: some versions have no ids.
+func subject(p jsonv.Value, name string) conversation.Sum {
+	subject := jsonv.Or(p.Get("action").First("query", "url", "pattern"), p.Get("query"))
+	if name == "image_generation" {
+		subject = p.First("id", "call_id")
+	}
+	return conversation.SumOf(name).Add(subject.Escaped())
 }

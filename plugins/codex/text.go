@@ -3,26 +3,23 @@ package codex
 import (
 	"bytes"
 	"iter"
-	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// part is one part of the content of a message.
-type part struct {
-	text  jsonv.Value // a string
-	file  jsonv.Value // an image or a sound, see openai.File
-	frame bool        // a text that marks where an image begins or ends
-}
-
-// parts yields the parts of a content that is a string or a list.
-func parts(content jsonv.Value) iter.Seq[part] {
-	return func(yield func(part) bool) {
-		if content.Is(jsonv.String) {
-			yield(part{text: content})
+// parts yields the parts of a content that is a list, of strings or of {type, text}, or one text: a text, or a file
+// (see openai.File). Texts that mark where an image begins or ends are none.
+func parts(content jsonv.Value) iter.Seq2[jsonv.Value, jsonv.Value] {
+	return func(yield func(text, file jsonv.Value) bool) {
+		if !content.Is(jsonv.Array) {
+			yield(content, jsonv.Value{})
 			return
 		}
 		images := false
@@ -30,44 +27,51 @@ func parts(content jsonv.Value) iter.Seq[part] {
 			images = images || b.Get("type").Equal("input_image")
 		}
 		for b := range content.Elems() {
-			p := part{text: b.Get("text")}
+			text, file := jsonv.Or(b.Get("text"), b), jsonv.Value{}
 			switch {
-			case b.Get("type").In("input_image", "input_audio", "input_file"):
-				if p.file = b; !openai.Location(b).Is(jsonv.String) {
-					continue
-				}
-			case !p.text.Is(jsonv.String):
+			case b.Get("type").In("input_image", "input_audio", "input_file") && openai.Location(b).Is(jsonv.String):
+				file = b
+			case !text.Is(jsonv.String):
 				continue
-			case images && (p.text.HasPrefix("<image") || p.text.HasPrefix("</image>")):
-				p.frame = true
+			case images && (text.HasPrefix("<image") || text.HasPrefix("</image>")):
+				text.MarkRead()
+				continue
 			}
-			if !yield(p) {
+			if !yield(text, file) {
 				return
 			}
 		}
 	}
 }
 
+// first is the first text of a content.
+func first(content jsonv.Value) jsonv.Value {
+	for text := range parts(content) {
+		if text.Is(jsonv.String) {
+			return text
+		}
+	}
+	return jsonv.Value{}
+}
+
+// body is the content in an object around it.
+func body(v jsonv.Value) jsonv.Value {
+	if inner := v.First("text", "content", "output"); inner.Is(jsonv.String) || inner.Is(jsonv.Array) {
+		return inner
+	}
+	return v
+}
+
 // content returns the texts of a content, joined; its files become attachments of the
 // message.
 func content(v jsonv.Value, m *msg.Message) msg.Text {
-	switch v.Kind() {
-	case jsonv.String:
-		return v.Text()
-	case jsonv.Object: // one part, or an object around the content
-		if inner := v.First("text", "content", "output"); inner.Is(jsonv.String) {
-			return inner.Text()
-		} else if inner.Is(jsonv.Array) {
-			return content(inner, m)
-		}
-		return v.JSON()
-	}
+	v = body(v)
 	var texts conversation.Texts
-	for p := range parts(v) {
-		if f, ok := openai.File(p.file); ok {
+	for text, file := range parts(v) {
+		if f, ok := openai.File(file); ok {
 			m.Attachments = append(m.Attachments, f)
-		} else if !p.frame {
-			texts.Add(p.text.Text())
+		} else {
+			texts.Add(text.Text())
 		}
 	}
 	if texts.N == 0 && len(m.Attachments) == 0 && v.Len() > 0 {
@@ -76,71 +80,56 @@ func content(v jsonv.Value, m *msg.Message) msg.Text {
 	return texts.Joined()
 }
 
-// The families of records that have the texts of a conversation: a text is in one, two or
-// three of them, in any order.
-type family uint8
-
-const (
-	byItem  family = 1 << iota // response_item
-	byEvent                    // event_msg
-	byDone                     // event_msg of a completed item
-)
-
 // maxTexts is the number of texts of a turn that are compared with the following ones.
 const maxTexts = 64
 
-// knownText is the hash of a text, and the families that had it.
+// knownText is the sum of a text, and the families that had it.
 type knownText struct {
-	Hash uint64
-	By   family
+	Sum conversation.Sum
+	By  family
 }
 
-// texts are the last texts of a turn, oldest first.
-type texts []knownText
-
-// repeats reports whether another family had the text before, and records that this one has it.
+// repeats reports whether another family of records had the text before, and records that this one has it.
 // A text that one family has twice occurred twice.
-func (all *texts) repeats(text uint64, by family) bool {
-	for i := range *all {
-		if t := &(*all)[i]; t.Hash == text && t.By&by == 0 {
-			t.By |= by
+func (d *turns) repeats(r *record, text conversation.Sum) bool {
+	for i := range d.Texts {
+		if t := &d.Texts[i]; t.Sum == text && t.By&r.family == 0 {
+			t.By |= r.family
 			return true
 		}
 	}
-	if len(*all) == maxTexts {
-		*all = slices.Delete(*all, 0, 1)
-	}
-	*all = append(*all, knownText{text, by})
+	d.Texts = bounded.Push(d.Texts, knownText{text, r.family}, maxTexts)
 	return false
 }
 
-// has reports whether a text is among the last ones.
-func (all *texts) has(text uint64) bool {
-	return slices.ContainsFunc(*all, func(t knownText) bool { return t.Hash == text })
+// again adds a hidden message for a record that repeats a text, and returns it; nil if it does not. The facts are in
+// another message.
+func (d *turns) again(r *record, text conversation.Sum, typ string, facts ...jsonv.Value) *msg.Message {
+	if !d.repeats(r, text) {
+		return nil
+	}
+	key := r.id()
+	if r.family == byItem {
+		key = "item:" + key
+	}
+	for _, v := range facts {
+		v.MarkRead()
+	}
+	return d.Status(key, typ)
 }
 
-// fingerprint is a hash of the texts of a content, of a prompt (seed u) without those that are
-// injected. They are hashed as they are escaped in the line: one writer wrote the file, so that
-// the same text is escaped in the same way.
-func fingerprint(seed byte, content jsonv.Value) uint64 {
-	h := hash(hashBasis, []byte{seed})
-	for p := range parts(content) {
-		if !p.frame && (seed != 'u' || injected(p.text) == "") {
-			h = hash(h, p.text.Escaped())
+// sum is a sum of the texts of a content, of a prompt without what is injected. A text of one kind does not repeat one
+// of another kind. Texts are summed as they are escaped in the line: one writer wrote the file, so that the same text is
+// escaped in the same way.
+func sum(kind msg.Kind, content jsonv.Value) conversation.Sum {
+	s := conversation.SumOf(kind.String())
+	for text := range parts(content) {
+		if kind != msg.User || injected(text) == "" {
+			s = s.Add(text.Escaped())
 		}
 	}
-	return h
+	return s
 }
-
-// hash adds s to a 64-bit FNV-1a hash. It is called for each text, and hash/fnv allocates.
-func hash[T string | []byte](h uint64, s T) uint64 {
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
-}
-
-const hashBasis = 14695981039346656037
 
 // injected returns the prefix of a text that the CLI passes to the model in the user's name;
 // "" for any other text.
@@ -161,21 +150,131 @@ func injected(text jsonv.Value) string {
 	return ""
 }
 
-// request splits a prompt into the context that an editor put before it and the words. Both
-// parts are escaped.
-func request(text jsonv.Value) (before, after []byte, ok bool) {
+// asked decodes a message to the model: the words of a person, or of the agent that leads a
+// sub-agent, and the texts that the CLI adds.
+func (d *thread) asked(r *record, said jsonv.Value) {
+	images, paths := r.p.Get("images"), r.p.Get("local_images")
+	all, words := 0, images.Len()+paths.Len()
+	for text := range parts(said) {
+		all++
+		if injected(text) == "" && (r.family == byItem || len(text.Escaped()) > 0) {
+			words++
+		}
+	}
+	known := words > 0 && d.again(r, sum(msg.User, said), r.kind(), said, images) != nil
+	switch {
+	case known:
+	case words > 0:
+		d.prompt(r)
+	case r.family != byItem:
+		d.Status(r.id(), r.kind())
+		r.p.Skip("content") // a response_item has what is injected
+	case all == 0:
+		d.unknown(r, "response_item/message")
+	}
+	if r.family != byItem && (known || words == 0) {
+		return
+	}
+	words, asides := 0, 0
+	for text, file := range parts(said) {
+		switch tag := injected(text); {
+		case tag == "<subagent_notification>":
+			d.notified(text)
+			fallthrough
+		case tag != "":
+			d.aside(conversation.Ordinal(r.id()+"/aside", &asides), tag, text.Text())
+		case !known:
+			m := d.Prompt(conversation.Ordinal(r.id(), &words))
+			for image := range images.Elems() {
+				m.Attachments = append(m.Attachments, media.URL(image))
+			}
+			for path := range paths.Elems() {
+				m.Attachments = append(m.Attachments, media.File(ident.Of(path)))
+			}
+			if f, ok := openai.File(file); ok {
+				m.Attachments = append(m.Attachments, f)
+			} else if context := d.speak(m, text); context != nil {
+				d.aside(conversation.Ordinal(r.id()+"/aside", &asides), "# Context from my IDE setup", msg.Quoted(context))
+			}
+		}
+	}
+}
+
+// aside adds a message for a text that is injected into a prompt.
+func (d *thread) aside(key, tag string, text msg.Text) {
+	m := d.Add(msg.System, key)
+	m.Role, m.Hidden, m.Content = msg.RoleUser, true, text
+	m.SetAttr("injected", tag)
+}
+
+// speak puts the words of a prompt into m, and returns the context that an editor put before them, escaped:
+//
+//	# Context from my IDE setup:
+//	…
+//	## My request for Codex:
+//	Rename the field.
+func (d *thread) speak(m *msg.Message, text jsonv.Value) (context []byte) {
 	const marker = "## My request for Codex:"
-	if !text.HasPrefix("# Context from my IDE setup:") && !text.HasPrefix("# Files mentioned by the user:") {
-		return nil, nil, false
-	}
 	b := text.Escaped()
-	i := bytes.LastIndex(b, []byte(marker))
-	if i < 0 {
-		return nil, nil, false
+	if i := bytes.LastIndex(b, []byte(marker)); i > 0 && (text.HasPrefix("# Context from my IDE setup:") || text.HasPrefix("# Files mentioned by the user:")) {
+		words := b[i+len(marker):]
+		for bytes.HasPrefix(words, []byte(`\n`)) {
+			words = words[2:]
+		}
+		if len(words) > 0 {
+			text.MarkRead()
+			m.Content = msg.Quoted(words)
+			return b[:i]
+		}
 	}
-	after = b[i+len(marker):]
-	for bytes.HasPrefix(after, []byte(`\n`)) {
-		after = after[2:]
+	d.Asked(m, text.Text())
+	return nil
+}
+
+// said decodes a text of the model, a part of the item with that id.
+func (d *thread) said(r *record, kind msg.Kind, id, key string, said jsonv.Value) {
+	switch text := sum(kind, said); {
+	case r.family != byItem && text == sum(kind, jsonv.Value{}):
+		d.Status(r.id(), r.kind())
+	case d.again(r, text, r.kind(), said) == nil:
+		m := d.part(r, kind, id, key)
+		m.Content = content(said, m)
+		codex.SetIDs(m, r.p, "phase")
 	}
-	return b[:i], after, len(after) > 0
+}
+
+// thoughts adds the texts of a reasoning item with that id: lists of {text} or of strings. Those of a
+// response_item may be encrypted.
+func (d *thread) thoughts(r *record, id string, summary, raw jsonv.Value) {
+	emitted, again := 0, 0
+	for _, list := range [...]struct {
+		key   string
+		texts jsonv.Value
+	}{{"/summary", summary}, {"/thinking", raw}} {
+		n := 0
+		for text := range parts(list.texts) {
+			if len(text.Escaped()) == 0 {
+				continue
+			}
+			key := conversation.Ordinal(id+list.key, &n)
+			if d.repeats(r, sum(msg.Reasoning, text)) {
+				text.MarkRead()
+				again++
+				continue
+			}
+			emitted++
+			d.part(r, msg.Reasoning, id, key).Content = text.Text()
+		}
+	}
+	switch {
+	case emitted > 0:
+	case r.family != byItem:
+		d.Status(r.id(), r.name)
+	case again > 0:
+		d.Status("item:"+id, r.name)
+	default:
+		m := d.part(r, msg.Reasoning, id, id+"/thinking")
+		m.Hidden = true
+		m.SetAttr("redacted", "true")
+	}
 }

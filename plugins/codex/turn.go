@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -11,87 +12,60 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// turn is the state of the active turn.
-type turn struct {
-	Turn      string    `json:",omitempty"` // the protocol's id of the turn, which is the run's unless a prompt came first
-	Stopped   string    `json:",omitempty"` // the last turn whose end was read
-	Lifecycle bool      `json:",omitempty"` // the format version has records of turns (task_started)
-	Prompted  bool      `json:",omitempty"` // the run has a prompt
-	Replied   bool      `json:",omitempty"` // the model has answered in the run
-	Response  *response `json:",omitempty"`
-	Compacted bool      `json:",omitempty"` // and the model has not answered since
-}
-
 // turns adds messages to the runs of a thread: a run is a turn, of a sub-agent all its turns.
 type turns struct {
 	*codex.Thread
-	*turn
-	texts *texts
+	*memory
 }
 
-// enter begins the run of a named turn, unless it is active. The run of a prompt that came
-// before anything named its turn keeps its id. A sub-agent has one run for all its turns.
-func (d *turns) enter(turn string) {
-	switch {
+// enter begins the run of the turn that the record names, unless it is active. The run of a prompt that came
+// before anything named its turn keeps its id.
+func (d *turns) enter(r *record) {
+	switch turn := r.turn(); {
 	case turn == "" || turn == d.Turn:
 	case d.Child, d.Run != "" && d.Turn == "" && d.Prompted && !d.Replied:
 		d.Turn = turn
 	default:
-		d.begin(turn, turn)
+		d.begin(r, turn)
 	}
-}
-
-// begin begins a run of the thread, and with that ends the one before.
-func (d *turns) begin(id, turn string) {
-	d.Run, d.Turn, d.Prompted, d.Replied = id, turn, false, false
-	d.close()
-}
-
-// prompt handles a prompt to the agent. A version without records of turns begins one with
-// each prompt.
-func (d *turns) prompt(r *record) {
-	if !d.Child && (d.Run == "" || !d.Lifecycle && (d.Prompted || d.Replied)) {
-		d.begin(r.id(), r.turn())
-	}
-	d.Prompted = true
-	d.close()
 }
 
 // wake begins a run with the record if none is active.
 func (d *turns) wake(r *record) {
 	if d.Run == "" {
-		turn := r.turn()
-		id := turn
-		if id == "" {
-			id = r.id()
-		}
-		d.begin(id, turn)
+		d.begin(r, r.turn())
 	}
 }
 
-// started decodes task_started.
-func (d *turns) started(r *record) {
-	d.Lifecycle = true
-	d.enter(ident.Peek(r.p.Get("turn_id")))
-	d.Status(r.id(), "task_started").SetAttr("context_window", r.p.Get("model_context_window").Digits())
+// prompt handles a prompt to the agent. A version without records of turns begins a run with
+// each prompt.
+func (d *turns) prompt(r *record) {
+	if !d.Child && (d.Run == "" || !d.Lifecycle && (d.Prompted || d.Replied)) {
+		d.begin(r, r.id())
+	}
+	d.Prompted = true
+	d.close()
+}
+
+// begin begins a run, and with that ends the one before. Without an id it has that of the record.
+func (d *turns) begin(r *record, id string) {
+	d.Run, d.Turn, d.Prompted, d.Replied = r.or(id), r.turn(), false, false
+	d.close()
 }
 
 // ended decodes task_complete and turn_aborted, which end a turn.
-func (d *turns) ended(r *record, typ, reason string) {
-	if last := r.p.Get("last_agent_message"); d.texts.has(fingerprint('a', last)) {
+func (d *turns) ended(r *record, reason string) {
+	last := r.p.Get("last_agent_message")
+	if text := sum(msg.Assistant, last); slices.ContainsFunc(d.Texts, func(t knownText) bool { return t.Sum == text }) {
 		last.MarkRead()
 	}
 	turn, run := ident.Peek(r.p.Get("turn_id")), d.Run
-	other := !d.Child && turn != "" && (d.Run == "" || d.Turn != "" && turn != d.Turn)
-	if other { // than the active one
-		run = turn
+	if !d.Child && turn != "" && (run == "" || d.Turn != "" && turn != d.Turn) {
+		run = turn // another than the active one
 	}
-	key := turn
-	if key == "" {
-		key = r.id()
-	}
+	key := r.or(turn)
 	if run == "" || key == d.Stopped {
-		d.Status(r.id(), typ)
+		d.Status(r.id(), r.name)
 		return
 	}
 	d.Stopped = key
@@ -99,12 +73,11 @@ func (d *turns) ended(r *record, typ, reason string) {
 	if fault.Exists() {
 		reason = codex.Failed
 	}
-	m := d.Stop(run, key, reason, fault)
-	conversation.AttrsAs(m, r.p, jsonv.Value.Digits, "duration_ms", "time_to_first_token_ms")
-	if other {
+	conversation.AttrsAs(d.Stop(run, key, reason, fault), r.p, jsonv.Value.Digits, "duration_ms", "time_to_first_token_ms")
+	if run != d.Run {
 		return
 	}
-	d.Turn, d.Prompted, d.Replied, *d.texts = "", false, false, nil
+	d.Turn, d.Texts = "", nil
 	if !d.Child {
 		d.Run = ""
 	}
@@ -125,38 +98,35 @@ func (d *turns) compacted(r *record) {
 }
 
 // response is the output of the model between two inputs. The format has no id for it; the
-// key of its first part is used.
+// key of its first part is used. It is done when its usage was emitted, which may be before
+// its response_items are read, as in 0.40.
 type response struct {
-	ID      string
-	Run     string
-	Last    string `json:",omitempty"` // key of its last part
-	Closed  bool   `json:",omitempty"` // the model got another input since
-	Counted bool   `json:",omitempty"` // its usage was emitted
-	Items   bool   `json:",omitempty"` // response_items of it were read
-	Early   bool   `json:",omitempty"` // its usage came before its response_items, as in 0.40
+	conversation.Response
+	Closed bool `json:",omitempty"` // the model got another input since
+	Items  bool `json:",omitempty"` // response_items of it were read before its usage
+}
+
+// has records that a response_item of the response was read.
+func (p *response) has() {
+	if p != nil && !p.Closed && !p.Done {
+		p.Items = true
+	}
 }
 
 // part adds a part of the open response, or of a new one. id is the key of the item that
-// the part belongs to.
+// the part belongs to. A response with usage is complete, unless its response_items are still to come.
 func (d *turns) part(r *record, kind msg.Kind, id, key string) *msg.Message {
 	d.wake(r)
 	d.Replied, d.Compacted = true, false
 	item := r.family == byItem
-	if !d.Response.takes(item) {
-		d.Response = &response{ID: id, Run: d.Run}
+	if p := d.Response; p == nil || p.Closed || p.Done && (p.Items || !item) {
+		d.Response = &response{Response: conversation.Response{ID: id, Run: d.Run}}
 	}
-	d.Response.Items = d.Response.Items || item
-	m := d.Add(kind, key)
-	m.Role = msg.RoleAssistant
-	m.Model, m.Provider, m.ResponseID = d.Model, d.Provider, d.Response.ID
-	m.ParentKey, d.Response.Last = d.Response.Last, key
-	return m
-}
-
-// takes reports whether a part belongs to the response. A response with usage is complete,
-// unless its response_items are still to come.
-func (p *response) takes(item bool) bool {
-	return p != nil && !p.Closed && (!p.Counted || p.Early && item)
+	if item {
+		d.Response.has()
+	}
+	d.Response.Model, d.Response.Provider = d.Model, d.Provider
+	return d.Response.Next(d.Add(kind, key))
 }
 
 // close closes the open response, because the model has a new input.
@@ -174,90 +144,47 @@ func (d *turns) close() {
 // the record once for each response.
 func (d *turns) tokens(r *record) {
 	info := r.p.Get("info")
-	total, last := openai.Usage(info.Get("total_token_usage")), openai.Usage(info.Get("last_token_usage"))
-	none := conversation.Counts{}
-	moved := total != d.Total
-	if total == none {
-		moved = last != none
-	} else if grown := d.Grow(total); last == none {
-		last = grown
-	}
-	if !moved || last == none {
-		m := d.Status(r.id(), "token_count")
-		d.limits(m, r)
-		if info.Is(jsonv.Object) && !info.Get("total_token_usage").Exists() {
-			m.Content = info.JSON() // of an unknown form
+	total, last, none := openai.Usage(info.Get("total_token_usage")), openai.Usage(info.Get("last_token_usage")), conversation.Counts{}
+	if total != none {
+		if grown := d.Grow(total); grown == none || last == none {
+			last = grown
 		}
-		return
 	}
+	var m *msg.Message
+	if last != none {
+		m = d.used(r, last)
+		m.SetAttr("context_window", info.Get("model_context_window").Digits())
+	} else if m = d.Status(r.id(), r.name); info.Is(jsonv.Object) && !info.Get("total_token_usage").Exists() {
+		m.Content = info.JSON() // of an unknown form
+	}
+	limits := r.p.Get("rate_limits") // how much of the account's allowance is used
+	m.SetAttr("primary_used_percent", limits.Path("primary", "used_percent").Digits())
+	m.SetAttr("secondary_used_percent", limits.Path("secondary", "used_percent").Digits())
+	m.SetAttr("rate_limit_reached", ident.Of(limits.Get("rate_limit_reached_type")))
+}
+
+// used adds the tokens of a response: of the last one, or of one whose parts are still to come.
+func (d *turns) used(r *record, c conversation.Counts) *msg.Message {
 	run, key, p := d.Run, r.id(), d.Response
 	switch {
-	case p != nil && !p.Counted:
+	case p != nil && !p.Done:
 		run, key = p.Run, p.ID
-		p.Early = !p.Items && !p.Closed
-	case run != "" && (p == nil || p.Closed) && !d.Compacted: // a response whose parts are still to come
-		p = &response{ID: key, Run: run, Early: true}
+	case run != "" && (p == nil || p.Closed) && !d.Compacted:
+		p = &response{Response: conversation.Response{ID: key, Run: run}}
 		d.Response = p
 	default:
-		p = nil // a request of the CLI's own, to compact the context
+		p = &response{} // a request of the CLI's own, to compact the context
 	}
-	m := d.Usage(run, key, last, msg.TranscriptFinal)
-	if p != nil {
-		p.Counted = true
-		m.ResponseID, m.ParentKey = p.ID, p.Last
-	}
-	m.SetAttr("context_window", info.Get("model_context_window").Digits())
-	d.limits(m, r)
+	m := d.Usage(run, key, c, msg.TranscriptFinal)
+	p.Done, m.ResponseID, m.ParentKey = true, p.ID, p.Last
+	return m
 }
 
 // counted decodes the counts of turn.completed: {usage: {input_tokens, …}}. They are those of the turn,
 // and count in a thread that has no token_count.
 func (d *turns) counted(r *record) {
-	c := openai.Usage(r.p.Get("usage"))
-	if c == (conversation.Counts{}) || d.Total != (conversation.Counts{}) {
-		return
+	if c, none := openai.Usage(r.p.Get("usage")), (conversation.Counts{}); c != none && d.Total == none {
+		d.wake(r)
+		d.Usage(d.Run, r.id(), c, msg.TranscriptFinal)
 	}
-	d.wake(r)
-	d.Usage(d.Run, r.id(), c, msg.TranscriptFinal)
-}
-
-// limits adds the used part of the account's allowance.
-func (d *turns) limits(m *msg.Message, r *record) {
-	v := r.p.Get("rate_limits")
-	m.SetAttr("primary_used_percent", v.Path("primary", "used_percent").Digits())
-	m.SetAttr("secondary_used_percent", v.Path("secondary", "used_percent").Digits())
-	m.SetAttr("rate_limit_reached", ident.Of(v.Get("rate_limit_reached_type")))
-}
-
-// repeated adds a hidden message for a record whose facts are in other messages.
-func (d *turns) repeated(r *record, key, typ string, facts ...jsonv.Value) {
-	for _, v := range facts {
-		v.MarkRead()
-	}
-	d.Status(key, typ)
-}
-
-// again reports whether another family of records had the text before. The record is then a
-// hidden message.
-func (d *turns) again(r *record, text uint64, typ string, facts ...jsonv.Value) bool {
-	if !d.texts.repeats(text, r.family) {
-		return false
-	}
-	key := r.id()
-	if r.family == byItem {
-		key = "item:" + key
-	}
-	d.repeated(r, key, typ, facts...)
-	return true
-}
-
-func (d *turns) unknown(r *record, typ string) {
-	d.Unknown(msg.HashKey(string(r.root.Peek())), typ, r.root)
-}
-
-// aside adds a message for a text that is injected into a prompt.
-func (d *turns) aside(key, tag string, text msg.Text) {
-	m := d.Add(msg.System, key)
-	m.Role, m.Hidden, m.Content = msg.RoleUser, true, text
-	m.SetAttr("injected", tag)
 }

@@ -131,7 +131,7 @@ func (t *Thread) call(it Item) {
 	switch {
 	case !it.Done:
 	case c.Spawn && name == c.Name && !it.Get("status").Equal("failed"):
-		t.Link(c, firstID(it.receivers()), "", "ack:"+c.ID, "spawned")
+		t.Link(c, FirstID(it.receivers()), "", "ack:"+c.ID, "spawned")
 	default:
 		t.Calls.Remove(c)
 		m := t.Result(c)
@@ -151,7 +151,7 @@ func (t *Thread) begin(c *Call, arguments string, it Item) {
 	collab := it.Type == "collab_tool_call" || it.Type == "collab_agent_tool_call"
 	c.Spawn = collab && c.Name == "spawn_agent"
 	if c.Delegation = c.Spawn || collab && c.Name == "send_input"; c.Delegation {
-		c.To = firstID(it.receivers())
+		c.To = FirstID(it.receivers())
 	}
 	m := t.Add(msg.ToolCall, "call:"+c.ID)
 	c.On(m)
@@ -245,8 +245,8 @@ func object(name string, value jsonv.Value) string {
 	return `{"` + name + `":` + string(raw) + `}`
 }
 
-// firstID returns the first of a list of ids.
-func firstID(list jsonv.Value) string {
+// FirstID returns the first of a list of ids.
+func FirstID(list jsonv.Value) string {
 	for v := range list.Elems() {
 		return ident.Of(v)
 	}
