@@ -11,6 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
@@ -23,37 +24,40 @@ type message struct {
 	status  string
 	uuid    string
 	task    string // the task it belongs to; empty when it is the run's own
-	at      conversation.Time
-	sum     string // result of hash, computed at its first call
+	about   string // the task that a message of the run names
+	hash    string // of the fields that are equal on the stream and in the row of a message
 }
 
 // message decodes an object that is a message, or keeps one of an unknown shape.
 func (d *stream) message(v jsonv.Value) {
 	if !isMessage(v) {
-		d.keepRaw(cmp.Or(ident.Of(v.First("type", "event", "action_type", "object")), "none"), v.Raw())
+		d.Unknown(ident.Of(v.First("type", "event", "action_type", "object")), v).Run = ""
 		return
 	}
 	from := len(d.Out.Messages)
-	r := &message{stream: d, v: v, meta: unquoted(&d.inner, v.Get("meta"))}
-	r.json = unquoted(&d.other, r.get("json"))
-	r.action = ident.Of(r.get("action_type"))
-	r.status = ident.Peek(v.Get("status"))
-	r.uuid = ident.Of(v.Get("uuid"))
-	r.at = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
+	r := &message{stream: d, v: v, meta: unquoted(&d.docs[0], v.Get("meta"))}
+	r.json = unquoted(&d.docs[1], r.get("json"))
+	r.action, r.status, r.uuid = ident.Of(r.get("action_type")), ident.Peek(v.Get("status")), ident.Of(v.Get("uuid"))
+	d.At = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
 	conversation.TimeOf(v.Get("create_at")) // of a row, later than the message
 	conversation.TimeOf(v.Get("update_at"))
 	if s := ident.Of(v.Get("conversation_id")); s != "" {
 		d.Session = s
 	}
 	r.belong(r.get("task_id"))
+	if r.action == "" && r.get("handledBySpecialist").Bool() {
+		r.action = "auto_reply"
+	}
+	r.hash = msg.HashKey(v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(v.Get("timestamp")), r.uuid, peekText(v.Get("content")))
 	if v.Get("role").Equal("user") {
 		r.question()
 	} else {
-		r.byAction()
+		r.said()
 	}
-	for _, doc := range [...]*jsonv.Doc{&d.inner, &d.other, &d.text} {
-		d.KeepUnread(doc, from)
+	for i := range d.docs {
+		d.KeepUnread(&d.docs[i], from)
 	}
+	d.At = conversation.Time{} // what follows in the frame has its own
 }
 
 // belong finds the task of the message. The task_id of a message of the run as a whole is the
@@ -62,7 +66,7 @@ func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
 	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue"}, r.action)
 	ofRun := ofTurn || slices.Contains([]string{"question", "chat", "progress"}, r.action)
-	switch isTask := r.Plan.isTask(id); {
+	switch isTask := r.isTask(id); {
 	case isTask && !ofTurn && !r.v.Get("role").Equal("user"):
 		r.task = id
 	case isTask:
@@ -76,33 +80,55 @@ func (r *message) belong(of jsonv.Value) {
 	if id == r.task || id == r.session() {
 		ident.OrNumber(of)
 	}
-}
-
-// byAction decodes a message of the agent by its action.
-func (r *message) byAction() {
 	switch r.action {
-	case "progress", "coding", "coding_complete", "update_status":
-		r.progress()
-		return
-	case "chat":
-		if pid := ident.OrNumber(r.get("pid")); pid != "" && r.task == "" {
-			r.chatRow(pid)
-			return
-		}
-	case "":
-		if r.get("handledBySpecialist").Bool() {
-			r.action = "auto_reply"
+	case "finish_summery", "stop":
+		r.about, r.task = r.task, ""
+	case "progress", "update_status":
+		if r.between() {
+			r.task = ""
 		}
 	}
-	if r.Fresh || r.Turn.Run == "" || r.Turn.Ended && r.action == "auto_reply" {
+}
+
+// between reports whether the next turn has not begun.
+func (r *message) between() bool { return r.Fresh || r.Turn.Run == "" }
+
+// question decodes a user's question, which is on no stream: only the rows of the database have
+// it.
+func (r *message) question() {
+	pid := ident.OrNumber(r.get("pid"))
+	q := &question{Hash: r.hash, Text: conversation.Cut(r.content().String(), maxText), At: r.At, Files: files(r.json)}
+	if key := "asked:" + q.Hash; r.Shown == key || !r.listed {
+		q.Key = key // rows are all there is: only the last can be without an answer
+	}
+	r.ask(q)
+	r.Asked = nil
+	if row := ident.OrNumber(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
+		r.begin(chatRun(row))
+	}
+}
+
+// said decodes a message of the agent by its action.
+func (r *message) said() {
+	question, row := "", "" // of a chat answer in the database
+	if r.action == "chat" && r.task == "" {
+		if question = ident.OrNumber(r.get("pid")); question != "" {
+			row = ident.OrNumber(r.v.Get("id"))
+		}
+	}
+	notice := slices.Contains([]string{"progress", "coding", "coding_complete", "update_status"}, r.action)
+	switch {
+	case notice: // it may be of a turn that has not begun
+	case question != "":
+		r.begin(chatRun(question))
+	case r.between(), r.Turn.Ended && r.action == "auto_reply":
 		// The time of the first message of an answer is the only fact that identifies the turn
 		// both on the stream and in the rows.
-		run := "turn-" + strconv.FormatInt(r.at.Nanos/1e6, 10)
-		if r.at.Nanos == 0 {
-			run = "turn-" + r.hash()
+		run := "turn-" + r.hash
+		if r.At.Nanos != 0 {
+			run = "turn-" + strconv.FormatInt(r.At.Nanos/1e6, 10)
 		}
-		r.setRun(run)
-		r.addQuestion(r.at)
+		r.begin(run)
 	}
 	switch r.action {
 	case "auto_reply":
@@ -111,56 +137,72 @@ func (r *message) byAction() {
 		r.plan()
 	case "task":
 		r.taskStatus()
-	case "finish":
-		r.finish()
+	case "error": // its status is success and does not help
+		m := r.addText(msg.Error, r.id())
+		m.SetAttr("error_type", "agent_error")
+		r.setTask(m)
+		r.Turn.Failed = true
+		r.endRun(m, "error", true)
+	case "finish": // the model's own report; the task message that follows repeats it
+		if r.task == "" {
+			r.answer()
+			return
+		}
+		m := record.Hide(r.addFor(msg.Status, r.id()), "finish")
+		m.Content = r.content()
+		m.SetAttr("comments", brief(r.v.Get("comments")))
 	case "finish_summery":
 		r.answer()
-	case "error":
-		r.runError()
-	case "stop":
-		r.runStop()
+	case "stop": // by the user, or after a failed task
+		reason := "interrupted"
+		if r.Turn.Failed {
+			reason = "error"
+		}
+		r.end(r.addText(msg.Stop, r.id()), reason, true)
 	case "", "question", "chat": // the agent asks, or answers
-		m := r.addText(msg.Assistant, r.id())
+		key := r.id()
+		if row != "" {
+			key = "message:" + row
+			if found := r.meta.Get("content"); peekText(found) != "" {
+				r.addSearch(row, "", found.Text(), short(r.json))
+			}
+		}
+		m := r.addText(msg.Assistant, key)
+		if question != "" && r.get("is_active").Is(jsonv.False) { // it was written again
+			m.Hidden = true
+			m.SetAttr("is_active", "false")
+		}
 		if r.action == "chat" && r.task == "" {
-			r.endRun(m, "stop", false)
+			r.end(m, "stop", false)
 		}
 	default:
-		r.tool()
+		if !notice {
+			r.tool()
+			return
+		}
+		m := r.addText(msg.Status, r.id()) // the user reads it while the agent works
+		if r.between() {
+			m.Run = ""
+		}
+		m.Hidden = r.action == "update_status"
+		m.SetAttr("type", r.action)
+		r.setStatus(m)
 	}
 }
 
-// chatRow decodes the row of a chat answer.
-func (r *message) chatRow(question string) {
-	row := ident.OrNumber(r.v.Get("id"))
-	r.setRun(chatRun(question))
-	r.addQuestion(r.at)
-	if found := r.meta.Get("content"); row != "" && peekText(found) != "" {
-		r.addSearch(row, msg.Text{}, found.Text(), short(r.json), r.at)
+// answer decodes the final answer of a turn, with the files that it made. GRACE also sends one
+// for a single task, and then the turn goes on.
+func (r *message) answer() {
+	kind, key := msg.Assistant, r.id()
+	if r.v.Get("content").Text().IsZero() {
+		kind = msg.Stop
 	}
-	key := "message:" + row
-	if row == "" {
-		key = r.id()
+	if r.uuid != "" {
+		key = "message:" + r.uuid
 	}
-	m := r.addText(msg.Assistant, key)
-	if r.get("is_active").Is(jsonv.False) { // it was written again
-		m.Hidden = true
-		m.SetAttr("is_active", "false")
+	if m := r.addText(kind, key); r.about == "" {
+		r.end(m, "stop", r.Turn.Failed)
 	}
-	r.endRun(m, "stop", false)
-}
-
-// progress decodes a notice that the user reads while the agent works.
-func (r *message) progress() {
-	if r.Fresh { // of a turn that has not begun
-		r.task = ""
-	}
-	m := r.addText(msg.Status, r.id())
-	if r.Fresh {
-		m.Run = ""
-	}
-	m.Hidden = r.action == "update_status"
-	m.SetAttr("type", r.action)
-	r.setStatus(m)
 }
 
 // autoReply decodes the first reply to a question. When a named specialist wrote it, it is the
@@ -170,20 +212,23 @@ func (r *message) autoReply() {
 	if result := s.Get("result"); result.Exists() {
 		text = result.Text()
 	}
+	typ := ident.Of(s.Get("taskType"))
 	if to := ident.Of(s.Get("specialist")); to != "" {
-		c := call{Call: conversation.Call{ID: "specialist:" + r.hash(), Name: "specialist"}}
-		m := c.mark(r.addFor(msg.Delegation, "call:"+c.ID))
+		c := conversation.Call{ID: "specialist:" + r.hash, Name: "specialist"}
+		m := r.addFor(msg.Delegation, "call:"+c.ID)
+		c.On(m)
 		m.Hidden, m.Delegation.To, m.Delegation.Task = true, to, msg.Plain(r.Turn.Goal)
-		m.SetAttr("task_type", ident.Of(s.Get("taskType")))
-		m = c.mark(r.addFor(msg.DelegationResult, "result:"+c.ID))
+		m.SetAttr("task_type", typ)
+		m = r.addFor(msg.DelegationResult, "result:"+c.ID)
+		c.On(m)
 		m.Hidden, m.Delegation.To, m.Content = true, to, text
 		r.markFailed(m)
 	}
 	m := r.addFor(msg.Assistant, r.id())
 	m.Content = text
-	m.SetAttr("task_type", ident.Of(s.Get("taskType")))
+	m.SetAttr("task_type", typ)
 	r.markFailed(m)
-	r.Intents.read(m)
+	r.readIntents(m)
 }
 
 // specialistReply returns the object that marks a reply as a specialist's:
@@ -194,85 +239,18 @@ func (r *message) autoReply() {
 // in content or json.
 func (r *message) specialistReply() jsonv.Value {
 	content := r.v.Get("content")
-	for _, v := range [...]jsonv.Value{r.v, content, r.json, unquoted(&r.text, content)} {
+	for _, v := range [...]jsonv.Value{r.v, content, r.json, unquoted(&r.docs[2], content)} {
 		if v.Get("handledBySpecialist").Bool() {
 			return v
 		}
 	}
-	r.text.Root().MarkRead() // as the text that it is
+	r.docs[2].Root().MarkRead() // as the text that it is
 	return jsonv.Value{}
-}
-
-// finish decodes the model's own report that a task is done; the task message that follows
-// repeats it. Without a task it is the answer.
-func (r *message) finish() {
-	if r.task == "" {
-		r.answer()
-		return
-	}
-	m := record.Hide(r.addFor(msg.Status, r.id()), "finish")
-	m.Content = r.content()
-	m.SetAttr("comments", brief(r.v.Get("comments")))
-}
-
-// answer decodes the final answer of a turn, with the files that it made. GRACE also sends one
-// for a single task, and then the turn goes on.
-func (r *message) answer() {
-	kind := msg.Assistant
-	if r.v.Get("content").Text().IsZero() {
-		kind = msg.Stop
-	}
-	m := r.addToRun(kind)
-	if r.uuid != "" {
-		m.Key = "message:" + r.uuid
-	}
-	if m.Attr("task_id") == "" {
-		r.endRun(m, "stop", r.Turn.Failed)
-	}
-}
-
-// runError decodes an error of a task or of the whole run. Its status is success and does not
-// help.
-func (r *message) runError() {
-	m := r.addText(msg.Error, r.id())
-	m.SetAttr("error_type", "agent_error")
-	r.setStatus(m)
-	m.SetAttr("comments", brief(r.json.Get("comments")))
-	ended := r.Turn.Ended
-	r.Turn.Failed = true
-	if r.endRun(m, "error", true); r.task != "" {
-		r.Turn.Ended = ended
-		r.Plan.setTitle(m, r.task)
-		r.endTask(true)
-	}
-}
-
-// runStop decodes the stop of a run, by the user or after a failed task.
-func (r *message) runStop() {
-	reason := "interrupted"
-	if r.Turn.Failed {
-		reason = "error"
-	}
-	r.endRun(r.addToRun(msg.Stop), reason, true)
-}
-
-// addToRun adds a message of the turn, which may name a task of it.
-func (r *message) addToRun(kind msg.Kind) *msg.Message {
-	of := r.task
-	r.task = ""
-	m := r.addText(kind, r.id())
-	m.SetAttr("task_id", of)
-	return m
 }
 
 // get is a member of the message's meta, or of the message itself where it has
 // none.
-func (r *message) get(name string) jsonv.Value {
-	if v := r.meta.Get(name); v.Exists() {
-		return v
-	}
-	return r.v.Get(name)
-}
+func (r *message) get(name string) jsonv.Value { return jsonv.Or(r.meta.Get(name), r.v.Get(name)) }
 
 // content is the message's text. An object in its place is kept as JSON.
 func (r *message) content() msg.Text { return r.v.Get("content").Text() }
@@ -296,37 +274,28 @@ func (r *message) markFailed(m *msg.Message) {
 }
 
 // id is the message's key.
-func (r *message) id() string { return "message:" + r.hash() }
-
-// hash is a hash of the fields that are equal on the stream and in the row of a message.
-func (r *message) hash() string {
-	if r.sum == "" {
-		r.sum = msg.HashKey(r.v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(r.v.Get("timestamp")), r.uuid, peekText(r.v.Get("content")))
-	}
-	return r.sum
-}
+func (r *message) id() string { return "message:" + r.hash }
 
 // addFor adds a message of the record, in the run of its task or of the turn.
 func (r *message) addFor(kind msg.Kind, key string) *msg.Message {
-	inTask := r.task != "" && r.Turn.Run != ""
-	if inTask {
-		r.delegate()
+	t := r.Plan.task(r.task)
+	if t != nil && !t.Begun {
+		t.Begun = true
+		r.addTask(t, msg.Delegation, "call:").Delegation.Task = msg.Plain(t.Text)
 	}
 	m := r.addToTurn(kind, key)
-	r.at.Set(m)
 	said := r.v.Get("role")
 	if role, err := msg.ParseRole(said.PeekStr()); err == nil && said.Is(jsonv.String) {
 		said.MarkRead()
 		m.Role = role
 	}
-	if inTask {
-		if t := r.Plan.task(r.task); t != nil {
-			m.Agent.Name = t.name()
-		}
-		m.Run, m.ParentRun = childRun(r.Turn.Run, r.task), r.Turn.Run
-		m.Delegation.Link = msg.ByParent
-		m.SetAttr("task_id", r.task)
+	if r.task != "" {
+		m.Run, m.ParentRun, m.Delegation.Link = r.childRun(r.task), r.Turn.Run, msg.ByParent
 	}
+	if t != nil {
+		m.Agent.Name = t.name()
+	}
+	m.SetAttr("task_id", cmp.Or(r.task, r.about))
 	return m
 }
 
@@ -335,7 +304,7 @@ func (r *message) addText(kind msg.Kind, key string) *msg.Message {
 	m := r.addFor(kind, key)
 	m.Content, m.Attachments = r.content(), files(r.json)
 	if kind == msg.Assistant {
-		r.Intents.read(m)
+		r.readIntents(m)
 	}
 	return m
 }
@@ -351,16 +320,21 @@ func files(list jsonv.Value) []msg.Attachment {
 		if path.PeekStr() == "" && name.PeekStr() == "" || len(out) == most {
 			continue
 		}
-		a := msg.Attachment{Size: max(v.First("filesize", "size").Int(), 0)}
-		if a.URL = brief(stringOnly(v.Get("url"))); strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
-			a.URL = brief(stringOnly(path))
-		}
-		if a.Name = limited(stringOnly(name), ident.Max); a.Name == "" {
-			a.Name = conversation.Cut(base(path.PeekStr()), ident.Max)
+		a := file(path.PeekStr(), max(v.First("filesize", "size").Int(), 0))
+		a.Name = cmp.Or(brief(name), a.Name)
+		if url := brief(v.Get("url")); strings.HasSuffix(path.PeekStr(), url) { // none, or relative
+			a.URL = brief(path)
+		} else {
+			a.URL = url
 		}
 		out = append(out, a)
 	}
 	return out
+}
+
+// file is the file at a path of any system.
+func file(path string, size int64) msg.Attachment {
+	return msg.Attachment{Name: conversation.Cut(media.File(path).Name, ident.Max), URL: conversation.Cut(path, maxGoal), Size: size}
 }
 
 // peekText is the text of v, or the JSON of another value, for comparisons: it does not count
@@ -375,39 +349,24 @@ func peekText(v jsonv.Value) string {
 	return ""
 }
 
-// stringOnly is v where it is a string.
-func stringOnly(v jsonv.Value) jsonv.Value {
-	if v.Is(jsonv.String) {
-		return v
-	}
-	return jsonv.Value{}
-}
-
 // brief is the text of v, or the JSON of another value, as an attribute: the beginning of
 // it where it is long, which does not count as read.
-func brief(v jsonv.Value) string { return limited(v, maxGoal) }
-
-// limited is brief for a length in bytes.
-func limited(v jsonv.Value, most int) string {
+func brief(v jsonv.Value) string {
 	s := peekText(v)
-	if len(s) <= most {
+	if len(s) <= maxGoal {
 		v.MarkRead()
 	}
-	return conversation.Cut(s, most)
+	return conversation.Cut(s, maxGoal)
 }
 
 // short is the JSON of a list or an object as an attribute; nothing, and not read, where
 // there is none or too much of it.
 func short(v jsonv.Value) string {
-	raw := v.Peek()
-	if !v.Is(jsonv.Array) && !v.Is(jsonv.Object) || len(raw) <= 2 || len(raw) > conversation.MaxAttr {
+	if v.Len() == 0 {
 		return ""
 	}
-	return string(v.Raw())
+	return conversation.ShortJSON(v)
 }
-
-// base is the name of the file at a path of any system.
-func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
 // unquoted is the value of JSON in a string, and v itself when it is none: meta is an object on
 // the stream and a string in a row. The texts of the result lie in memory of their own; the
@@ -430,6 +389,5 @@ func sessionOfOrigin(origin string) string {
 	if u, err := url.Parse(origin); err == nil && u.Host != "" {
 		return strings.ToValidUTF8(u.Query().Get("conversation_id"), "\uFFFD")
 	}
-	name, _, _ := strings.Cut(base(strings.TrimRight(origin, `/\`)), ".")
-	return name
+	return ident.OfFile(strings.TrimRight(origin, `/\`), ".")
 }

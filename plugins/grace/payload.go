@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -27,11 +28,11 @@ const reasonBase64 = "invalid_base64"
 
 // event decodes an SSE event or a WebSocket message.
 func (d *stream) event(f *frame.Frame) {
-	switch wrapped := f.Kind == frame.Event; {
+	switch {
 	case d.Framing == inChunks && string(bytes.TrimSpace(f.Data)) == "[DONE]":
 	case d.Framing == inChunks, d.Framing != plain && looksPlain(f.Data):
 		d.notBase64(f.Data)
-	case d.Framing == inBase64, d.Framing == undecided && wrapped:
+	case d.Framing == inBase64, d.Framing == undecided && f.Kind == frame.Event:
 		d.encoded(f)
 	default:
 		d.payload(f.Data, true)
@@ -48,9 +49,7 @@ func looksPlain(data []byte) bool {
 // events in base64.
 func (d *stream) notBase64(data []byte) {
 	if bytes.HasPrefix(data, []byte(markerStart)) {
-		if d.Framing == undecided {
-			d.Framing = plain
-		}
+		d.Framing = max(d.Framing, plain)
 		d.payload(data, true)
 		return
 	}
@@ -66,58 +65,149 @@ func (d *stream) notBase64(data []byte) {
 	case isMessage(root):
 		d.Framing = plain
 	}
-	if d.Framing != inChunks || root.Is(jsonv.Object) && !chunk {
+	if !chunk || d.Framing != inChunks {
 		d.value(root)
 		return
 	}
-	if id := root.Get("id"); id.Is(jsonv.String) { // of the completion that it is dressed as
-		id.MarkRead()
-	}
+	ident.Of(root.Get("id")) // of the completion that the stream imitates
 	for choice := range root.Get("choices").Elems() {
 		if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
 			d.payload(content.Text().Append(nil), false)
 			return
 		}
 	}
-	if !chunk {
-		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-	}
 }
 
 // encoded decodes an event in base64.
 func (d *stream) encoded(f *frame.Frame) {
-	data := bytes.TrimSpace(f.Data)
-	decoded := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
-	n, err := base64.StdEncoding.Decode(decoded, data)
-	decoded = decoded[:n]
-	switch sure, text := d.Framing == inBase64, utf8.Valid(decoded); {
-	case !sure && (err != nil || !text):
-		d.payload(f.Data, true)
-	case err != nil:
+	decoded, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(f.Data))
+	text := err == nil && utf8.Valid(decoded)
+	switch sure := d.Framing == inBase64; {
+	case sure && err != nil:
 		d.Out.Problem(reasonBase64, err.Error())
-	case !text:
+	case sure && !text:
 		d.Out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
-	case sure, looksPlain(decoded), f.Name == "message": // upstream names the events of this framing and no others
+	case sure, text && (looksPlain(decoded) || f.Name == "message"): // upstream names the events of this framing and no others
 		d.Framing = inBase64
 		d.payload(decoded, false)
 	default:
-		d.payload(f.Data, false)
+		d.payload(f.Data, true)
 	}
 }
 
-// payload decodes one payload. Bare means that it arrived without any wrapping: then JSON with
-// a type of its own is no text, in every mode.
+// payload decodes what was wrapped, or arrived bare: then JSON with a type of its own is no text, in every mode. Bytes
+// without delimiters, and a log, have several payloads one after another: JSON objects up to their closing brace, text
+// up to the next marker.
 func (d *stream) payload(p []byte, bare bool) {
-	switch {
-	case d.isMarker(p):
-		d.marker(p)
-	case !d.chatting():
-		if root, ok := d.Parse(p); ok {
-			d.value(root)
+	for more := true; more; more = len(p) > 0 {
+		switch {
+		case d.isMarker(p):
+			p = d.marker(p)
+		case d.chatting():
+			p = d.text(p, bare)
+		default:
+			p = d.json(p)
 		}
-	case !d.object(p, bare):
-		d.delta(p)
 	}
+}
+
+// Markers stand between the messages and the text:
+//
+//	__lemon_mode__{"mode":"agent"}\n\n
+//	__lemon_chat_SEARCH_start__\n{…}\n__lemon_chat_SEARCH_end__
+//	__lemon_out_end__{"message_id":"42","pid":"41"}\n\n
+const (
+	markerStart = "__lemon_"
+	modeMarker  = "__lemon_mode__"
+	endMarker   = "__lemon_out_end__"
+	chatMarker  = "__lemon_chat_"
+)
+
+// isMarker reports whether p begins with a marker. In chat mode only those that are
+// known are no text.
+func (d *stream) isMarker(p []byte) bool {
+	known := func(marker string) bool { return bytes.HasPrefix(p, []byte(marker)) }
+	return known(markerStart) && (!d.chatting() || known(modeMarker) || known(endMarker) || known(chatMarker))
+}
+
+// marker decodes the marker at the start of p and returns the bytes after it.
+func (d *stream) marker(p []byte) (rest []byte) {
+	head, body, _ := bytes.Cut(p[len(markerStart):], []byte("__"))
+	name := string(head[:min(len(head), 64)])
+	v, rest, err := d.ParseFirst(body)
+	if err == nil && v.Is(jsonv.Object) {
+		kind, search := strings.CutPrefix(name, "chat_")
+		kind, start := strings.CutSuffix(kind, "_start")
+		switch {
+		case name == "mode":
+			d.setMode(v.Get("mode"))
+			return rest
+		case name == "out_end":
+			d.endChat(ident.OrNumber(v.Get("message_id")), ident.OrNumber(v.Get("pid")))
+			return rest
+		case search && start:
+			d.search(kind, v)
+			return bytes.TrimPrefix(rest, []byte(chatMarker+kind+"_end__"))
+		}
+	}
+	v.MarkRead()
+	d.keepRaw(markerStart+strings.ToValidUTF8(name, ""), p)
+	return nil
+}
+
+// setMode decodes the mode marker. In the mode twins the work of the agent follows a chat
+// answer, and the database has it under a question of its own: the request's question is
+// open again.
+func (d *stream) setMode(mode jsonv.Value) {
+	if !mode.Is(jsonv.String) {
+		return
+	}
+	d.Mode, d.Fresh = ident.Peek(mode), true
+	if d.Mode == "agent" && d.Ask == nil && d.Asked != nil && strings.HasPrefix(d.Turn.Run, chatRun("")) {
+		a := *d.Asked
+		a.Key = ""
+		d.Ask = &a
+	}
+}
+
+// chatting reports whether payloads are pieces of an answer's text.
+func (d *stream) chatting() bool { return d.Mode == "chat" }
+
+// text decodes a piece of an answer at the start of p, and returns the rest: what begins with a marker, in bytes without
+// delimiters. There text cannot be separated from an object that follows it, and stays one piece.
+func (d *stream) text(p []byte, bare bool) (rest []byte) {
+	if bytes.HasPrefix(bytes.TrimSpace(p), []byte("{")) { // nearly all text is no object, and is not worth a parse
+		root, rest, err := d.ParseFirst(p)
+		typed := bare && (root.Get("type").Is(jsonv.String) || root.Get("event").Is(jsonv.String))
+		if err == nil && len(rest) == 0 && (typed || isMessage(root)) {
+			d.message(root)
+			return nil
+		}
+		root.MarkRead() // as the text that it is
+	}
+	end := len(p)
+	if d.Frame.Kind == frame.Body || d.Frame.Kind == frame.Line {
+		for end = 0; end < len(p) && !d.isMarker(p[end:]); end++ {
+		}
+	}
+	piece := p[:end]
+	if end == len(p) && d.Frame.Kind == frame.Line {
+		piece = append(bytes.Clone(p), '\n')
+	}
+	d.delta(piece)
+	return p[end:]
+}
+
+// json decodes the JSON value at the start of p, and returns the bytes after an object.
+func (d *stream) json(p []byte) (rest []byte) {
+	root, rest, err := d.ParseFirst(p)
+	if err != nil || len(rest) > 0 && !root.Is(jsonv.Object) {
+		root.MarkRead()
+		d.Parse(p) // reports it: nothing marks where the next value begins
+		return nil
+	}
+	d.value(root)
+	return rest
 }
 
 // value decodes a payload that is JSON.
@@ -132,25 +222,6 @@ func (d *stream) value(root jsonv.Value) {
 	default:
 		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
-}
-
-// object decodes p if it is a message, or an event where those are no text, and reports
-// whether it is. Nearly all text is no object, and is not worth a parse.
-func (d *stream) object(p []byte, events bool) bool {
-	t := bytes.TrimSpace(p)
-	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' {
-		return false
-	}
-	root, rest, err := d.ParseFirst(t)
-	if err != nil {
-		return false
-	}
-	if len(rest) > 0 || !isMessage(root) && (!events || !root.Get("type").Is(jsonv.String) && !root.Get("event").Is(jsonv.String)) {
-		root.MarkRead() // as the text that it is
-		return false
-	}
-	d.message(root)
-	return true
 }
 
 // isMessage reports whether the object has the shape of a message: with its meta,
@@ -169,16 +240,10 @@ func isMessage(v jsonv.Value) bool {
 //
 //	{"code":200,"data":[{"id":1,"conversation_id":"…","role":"user","meta":"{…}",…},…],"msg":""}
 func (d *stream) body(data []byte) {
-	data = bytes.TrimSpace(data)
 	root, rest, err := d.ParseFirst(data)
-	switch {
-	case err == nil && len(rest) == 0:
-	case bytes.HasPrefix(data, []byte(markerStart)), d.chatting(), root.Is(jsonv.Object):
-		d.raw(data, false)
-		return
-	default:
+	if err != nil || len(rest) > 0 {
 		root.MarkRead()
-		d.Parse(data) // reports it
+		d.payload(bytes.TrimSpace(data), true)
 		return
 	}
 	for _, v := range [...]jsonv.Value{
@@ -189,11 +254,7 @@ func (d *stream) body(data []byte) {
 			return
 		}
 	}
-	if root.Is(jsonv.Object) {
-		d.message(root)
-	} else {
-		d.Out.Problem(msg.ReasonWrongType, "expected an object or a list, got "+root.Kind().String())
-	}
+	d.value(root)
 }
 
 // rows decodes all messages of a conversation, oldest first. The state of earlier frames does
@@ -202,14 +263,14 @@ func (d *stream) rows(list jsonv.Value) {
 	*d.state = state{Session: d.Session, Framing: d.Framing, Mode: d.Mode, Fresh: true, Shown: d.Shown, Chat: d.Chat,
 		Calls: conversation.Calls[*call]{Ended: d.Calls.Ended}}
 	d.listed = true
-	defer func() { d.listed = false }()
 	for v := range list.Elems() {
 		if v.Is(jsonv.Object) {
 			d.message(v)
 		} else {
-			d.keepRaw("row", v.Raw())
+			d.Unknown("row", v).Run = ""
 		}
 	}
+	d.listed = false
 	if d.Ask != nil { // nothing has answered it yet
 		d.Ask.Key = "asked:" + d.Ask.Hash
 		d.Shown = d.Ask.Key

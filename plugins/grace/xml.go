@@ -1,13 +1,12 @@
 package grace
 
 import (
-	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // The model asks for actions in a notation that looks like XML and is not: code is in it as it
@@ -17,27 +16,17 @@ import (
 
 // isAction reports whether an element of that name at the root makes a text a list
 // of actions.
-func isAction(name string) bool {
-	switch name {
-	case "finish", "write_code", "write_file", "patch_code", "replace_code_block", "read_file", "revise_plan", "terminal_run",
-		"web_search", "browser", "mcp_tool", "evaluation", "document_query", "document_upload":
-		return true
-	}
-	return false
-}
+func isAction(name string) bool { return tools[name] || name == "finish" || name == "revise_plan" }
 
 const maxActions = 64
 
 // parseActions returns the actions of a text that consists of them:
 //
 //	<write_code><path>a.py</path><content><![CDATA[…]]></content></write_code>
-func parseActions(s string) (out intents) {
+func parseActions(s string) (out []intent) {
 	s = strings.TrimSpace(s)
-	for _, fence := range [...]string{"```xml", "```"} {
-		if rest, ok := strings.CutPrefix(s, fence); ok {
-			s = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
-			break
-		}
+	if rest, fenced := strings.CutPrefix(s, "```"); fenced {
+		s = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(rest, "xml"), "```"))
 	}
 	if name, inner, rest, ok := element(s); ok && name == "actions" && strings.TrimSpace(rest) == "" {
 		s = strings.TrimSpace(inner)
@@ -68,11 +57,11 @@ func arguments(s string) string {
 		if n > 0 {
 			args = append(args, ',')
 		}
-		args = append(append(args, quote(name)...), ':')
+		args = append(jsonv.AppendQuote(args, name), ':')
 		if v := plainText(inner); v != "" && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
 			args = append(args, v...)
 		} else {
-			args = append(args, quote(v)...)
+			args = jsonv.AppendQuote(args, v)
 		}
 		s = rest
 	}
@@ -128,47 +117,24 @@ func plainText(s string) string {
 	return t
 }
 
-// quote is the text as JSON.
-func quote(s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // of a string it never fails
-	return bytes.TrimSpace(b.Bytes())
-}
-
-// intents are the actions that have not been seen to run, so that the calls that follow have
-// arguments.
-type intents []intent
-
+// intent is an action that has not been seen to run.
 type intent struct {
 	Name string
 	Args string // JSON
 }
 
-// read looks for actions in a text of the model. The text is then hidden, for a reader sees
+// readIntents looks for actions in a text of the model. The text is then hidden, for a reader sees
 // the calls.
-func (l *intents) read(m *msg.Message) {
-	s := m.Content.String()
-	if t := strings.TrimSpace(s); !strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "```") {
-		return
-	}
+func (d *stream) readIntents(m *msg.Message) {
 	var names []string
-	for _, a := range parseActions(s) {
+	for _, a := range parseActions(m.Content.String()) {
 		names = append(names, a.Name)
 		if len(a.Args) <= maxIntent {
-			*l = append(*l, a)
+			d.Intents = bounded.Push(d.Intents, a, maxIntents)
 		}
 	}
-	*l = slices.Delete(*l, 0, max(len(*l)-maxIntents, 0))
 	if len(names) > 0 {
 		m.Hidden = true
 		m.SetAttr("actions", strings.Join(names, ","))
 	}
-}
-
-// take returns and removes the arguments with which the model asked for a tool.
-func (l *intents) take(tool string) (args string, ok bool) {
-	a, ok := bounded.Take((*[]intent)(l), func(a intent) bool { return a.Name == tool })
-	return a.Args, ok
 }
