@@ -25,7 +25,6 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
-	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -91,8 +90,10 @@ type stream struct {
 func (d *stream) Read() {
 	switch f := d.Frame; f.Kind {
 	case frame.Close:
-		if f.Name != frame.Lost { // the work may go on without us
-			d.streamClosed()
+		if !d.between() && !d.Turn.Ended && f.Name != frame.Lost { // the work may go on without us
+			m := d.addToTurn(msg.Stop, "closed:"+d.Turn.Run)
+			m.Hidden = true
+			d.end(m, "closed", d.Turn.Failed)
 		}
 	case frame.Request:
 		d.request(f)
@@ -112,19 +113,6 @@ func (d *stream) In() (session, run string) {
 	return cmp.Or(d.Session, d.origin, "unknown"), d.Turn.Run
 }
 
-// session is the conversation.
-func (d *stream) session() string {
-	session, _ := d.In()
-	return session
-}
-
-// setSession sets the conversation, if that names one.
-func (d *stream) setSession(session string) {
-	if session != "" {
-		d.Session = conversation.Cut(session, ident.Max)
-	}
-}
-
 // addToTurn adds a message of the turn. The format does not name who runs.
 func (d *stream) addToTurn(kind msg.Kind, key string) *msg.Message {
 	m := d.Add(kind, key)
@@ -142,5 +130,6 @@ func (d *stream) addStatus(key, typ string) *msg.Message {
 // keepRaw keeps bytes that are no JSON.
 func (d *stream) keepRaw(typ string, raw []byte, facts ...string) {
 	m := d.Out.Unknown(typ, raw)
-	m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(append(facts, string(raw))...)
+	m.Session, _ = d.In()
+	m.Key = "unknown:" + msg.HashKey(append(facts, string(raw))...)
 }

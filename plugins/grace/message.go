@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -18,14 +17,14 @@ import (
 // message is one message of the protocol while it is decoded.
 type message struct {
 	*stream
-	v, meta jsonv.Value
-	json    jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
-	action  string
-	status  string
-	uuid    string
-	task    string // the task it belongs to; empty when it is the run's own
-	about   string // the task that a message of the run names
-	hash    string // of the fields that are equal on the stream and in the row of a message
+	v, meta, content jsonv.Value
+	json             jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
+	action, status   string
+	running, failed  bool // by the status
+	uuid             string
+	task             string // the task it belongs to; empty when it is the run's own
+	about            string // the task that a message of the run names
+	hash             string // of the fields that are equal on the stream and in the row of a message
 }
 
 // message decodes an object that is a message, or keeps one of an unknown shape.
@@ -35,20 +34,20 @@ func (d *stream) message(v jsonv.Value) {
 		return
 	}
 	from := len(d.Out.Messages)
-	r := &message{stream: d, v: v, meta: unquoted(&d.docs[0], v.Get("meta"))}
-	r.json = unquoted(&d.docs[1], r.get("json"))
+	r := &message{stream: d, v: v, meta: d.docs[0].Inner(v.Get("meta")), content: v.Get("content")}
+	r.json = d.docs[1].Inner(r.get("json"))
 	r.action, r.status, r.uuid = ident.Of(r.get("action_type")), ident.Peek(v.Get("status")), ident.Of(v.Get("uuid"))
+	r.running = r.status == "running" || r.status == "pending"
+	r.failed = r.status == "failure" || r.status == "failed" || r.status == "error"
 	d.At = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
 	conversation.TimeOf(v.Get("create_at")) // of a row, later than the message
 	conversation.TimeOf(v.Get("update_at"))
-	if s := ident.Of(v.Get("conversation_id")); s != "" {
-		d.Session = s
-	}
+	d.Session = cmp.Or(ident.Of(v.Get("conversation_id")), d.Session)
 	r.belong(r.get("task_id"))
 	if r.action == "" && r.get("handledBySpecialist").Bool() {
 		r.action = "auto_reply"
 	}
-	r.hash = msg.HashKey(v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(v.Get("timestamp")), r.uuid, peekText(v.Get("content")))
+	r.hash = msg.HashKey(v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(v.Get("timestamp")), r.uuid, peekText(r.content))
 	if v.Get("role").Equal("user") {
 		r.question()
 	} else {
@@ -64,123 +63,126 @@ func (d *stream) message(v jsonv.Value) {
 // conversation, unless it names a task, and some of these messages name one.
 func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
-	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue"}, r.action)
-	ofRun := ofTurn || slices.Contains([]string{"question", "chat", "progress"}, r.action)
-	switch isTask := r.isTask(id); {
-	case isTask && !ofTurn && !r.v.Get("role").Equal("user"):
+	switch session, _ := r.In(); {
+	case r.isTask(id):
 		r.task = id
-	case isTask:
-	case ofRun:
-		if r.Session == "" {
-			r.setSession(id)
-		}
-	case id != r.session():
+	case slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "question", "chat", "progress"}, r.action):
+		r.Session = cmp.Or(r.Session, id)
+	case id != session:
 		r.task = id
 	}
-	if id == r.task || id == r.session() {
+	if session, _ := r.In(); id == r.task || id == session {
 		ident.OrNumber(of)
 	}
-	switch r.action {
-	case "finish_summery", "stop":
+	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)
+	if ofTurn || r.v.Get("role").Equal("user") || r.between() && notices[r.action] {
 		r.about, r.task = r.task, ""
-	case "progress", "update_status":
-		if r.between() {
-			r.task = ""
-		}
 	}
 }
-
-// between reports whether the next turn has not begun.
-func (r *message) between() bool { return r.Fresh || r.Turn.Run == "" }
 
 // question decodes a user's question, which is on no stream: only the rows of the database have
 // it.
 func (r *message) question() {
 	pid := ident.OrNumber(r.get("pid"))
-	q := &question{Hash: r.hash, Text: conversation.Cut(r.content().String(), maxText), At: r.At, Files: files(r.json)}
-	if key := "asked:" + q.Hash; r.Shown == key || !r.listed {
-		q.Key = key // rows are all there is: only the last can be without an answer
-	}
-	r.ask(q)
+	r.ask(&question{Hash: r.hash, Key: "asked:" + r.hash, Text: conversation.Cut(r.content.Text().String(), maxText), At: r.At, Files: files(r.json)})
 	r.Asked = nil
 	if row := ident.OrNumber(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
 		r.begin(chatRun(row))
 	}
 }
 
+// kinds are the messages of the agent by their action: every other action is a tool.
+var kinds = map[string]msg.Kind{
+	"": msg.Assistant, "auto_reply": msg.Assistant, "question": msg.Assistant, "chat": msg.Assistant, "finish_summery": msg.Assistant,
+	"plan": msg.Plan, "continue": msg.Plan, "task": msg.Task, "finish": msg.Status, "error": msg.Error, "stop": msg.Stop,
+	"progress": msg.Status, "coding": msg.Status, "coding_complete": msg.Status, "update_status": msg.Status,
+}
+
+// notices are the actions that the user reads while the agent works. They may be of a turn that has not begun.
+var notices = map[string]bool{"progress": true, "coding": true, "coding_complete": true, "update_status": true}
+
 // said decodes a message of the agent by its action.
 func (r *message) said() {
-	question, row := "", "" // of a chat answer in the database
-	if r.action == "chat" && r.task == "" {
-		if question = ident.OrNumber(r.get("pid")); question != "" {
-			row = ident.OrNumber(r.v.Get("id"))
-		}
+	if r.action == "finish" && r.task == "" { // there is no task message to repeat it
+		r.action = "finish_summery"
 	}
-	notice := slices.Contains([]string{"progress", "coding", "coding_complete", "update_status"}, r.action)
+	kind, known := kinds[r.action]
+	asked, key := "", "message:"+r.hash
+	if r.action == "chat" && r.task == "" { // an answer in the database names the row of its question
+		asked = ident.OrNumber(r.get("pid"))
+	}
 	switch {
-	case notice: // it may be of a turn that has not begun
-	case question != "":
-		r.begin(chatRun(question))
+	case notices[r.action]:
+	case asked != "":
+		r.begin(chatRun(asked))
 	case r.between(), r.Turn.Ended && r.action == "auto_reply":
 		// The time of the first message of an answer is the only fact that identifies the turn
 		// both on the stream and in the rows.
-		run := "turn-" + r.hash
-		if r.At.Nanos != 0 {
-			run = "turn-" + strconv.FormatInt(r.At.Nanos/1e6, 10)
-		}
-		r.begin(run)
+		r.begin("turn-" + cmp.Or(conversation.NonZero(int(r.At.Nanos/1e6)), r.hash))
 	}
+	if !known {
+		r.tool()
+		return
+	}
+	var specialist jsonv.Value
+	text := r.content
 	switch r.action {
-	case "auto_reply":
-		r.autoReply()
 	case "plan", "continue":
-		r.plan()
-	case "task":
-		r.taskStatus()
-	case "error": // its status is success and does not help
-		m := r.addText(msg.Error, r.id())
-		m.SetAttr("error_type", "agent_error")
-		r.setTask(m)
-		r.Turn.Failed = true
-		r.endRun(m, "error", true)
-	case "finish": // the model's own report; the task message that follows repeats it
-		if r.task == "" {
-			r.answer()
-			return
+		r.plan(kind, key)
+		return
+	case "auto_reply":
+		specialist = r.specialist()
+		text = jsonv.Or(specialist.Get("result"), r.content)
+	case "finish_summery": // the final answer of a turn, with the files that it made; where its text is empty, a specialist wrote it
+		key = "message:" + cmp.Or(r.uuid, r.hash)
+		if text.Text().IsZero() {
+			kind = msg.Stop
 		}
-		m := record.Hide(r.addFor(msg.Status, r.id()), "finish")
-		m.Content = r.content()
-		m.SetAttr("comments", brief(r.v.Get("comments")))
-	case "finish_summery":
-		r.answer()
-	case "stop": // by the user, or after a failed task
-		reason := "interrupted"
-		if r.Turn.Failed {
-			reason = "error"
-		}
-		r.end(r.addText(msg.Stop, r.id()), reason, true)
-	case "", "question", "chat": // the agent asks, or answers
-		key := r.id()
-		if row != "" {
+	case "chat":
+		if row := ident.OrNumber(r.v.Get("id")); asked != "" && row != "" {
 			key = "message:" + row
 			if found := r.meta.Get("content"); peekText(found) != "" {
 				r.addSearch(row, "", found.Text(), short(r.json))
 			}
 		}
-		m := r.addText(msg.Assistant, key)
-		if question != "" && r.get("is_active").Is(jsonv.False) { // it was written again
+	}
+	m := r.addFor(kind, key)
+	m.Content, m.Attachments = text.Text(), files(r.json)
+	if kind == msg.Assistant {
+		r.readIntents(m)
+	}
+	switch r.action {
+	case "auto_reply":
+		m.SetAttr("task_type", ident.Of(specialist.Get("taskType")))
+		r.markFailed(m)
+	case "task":
+		r.taskStatus(m)
+	case "error": // its status is success and does not help
+		m.SetAttr("error_type", "agent_error")
+		r.setTask(m)
+		r.Turn.Failed = true
+		r.endRun(m, "error", true)
+	case "finish": // the model's own report; the task message that follows repeats it
+		record.Hide(m, "finish").SetAttr("comments", brief(r.v.Get("comments")))
+	case "finish_summery":
+		if r.about == "" { // GRACE also sends one for a single task, and then the turn goes on
+			r.end(m, "stop", r.Turn.Failed)
+		}
+	case "stop": // by the user, or after a failed task
+		reason := "interrupted"
+		if r.Turn.Failed {
+			reason = "error"
+		}
+		r.end(m, reason, true)
+	case "chat":
+		if asked != "" && r.get("is_active").Is(jsonv.False) { // it was written again
 			m.Hidden = true
 			m.SetAttr("is_active", "false")
 		}
-		if r.action == "chat" && r.task == "" {
+		if r.task == "" {
 			r.end(m, "stop", false)
 		}
-	default:
-		if !notice {
-			r.tool()
-			return
-		}
-		m := r.addText(msg.Status, r.id()) // the user reads it while the agent works
+	case "progress", "coding", "coding_complete", "update_status":
 		if r.between() {
 			m.Run = ""
 		}
@@ -190,91 +192,51 @@ func (r *message) said() {
 	}
 }
 
-// answer decodes the final answer of a turn, with the files that it made. GRACE also sends one
-// for a single task, and then the turn goes on.
-func (r *message) answer() {
-	kind, key := msg.Assistant, r.id()
-	if r.v.Get("content").Text().IsZero() {
-		kind = msg.Stop
-	}
-	if r.uuid != "" {
-		key = "message:" + r.uuid
-	}
-	if m := r.addText(kind, key); r.about == "" {
-		r.end(m, "stop", r.Turn.Failed)
-	}
-}
-
-// autoReply decodes the first reply to a question. When a named specialist wrote it, it is the
-// result of a delegation too, which the format reports at once.
-func (r *message) autoReply() {
-	s, text := r.specialistReply(), r.content()
-	if result := s.Get("result"); result.Exists() {
-		text = result.Text()
-	}
-	typ := ident.Of(s.Get("taskType"))
-	if to := ident.Of(s.Get("specialist")); to != "" {
-		c := conversation.Call{ID: "specialist:" + r.hash, Name: "specialist"}
-		m := r.addFor(msg.Delegation, "call:"+c.ID)
-		c.On(m)
-		m.Hidden, m.Delegation.To, m.Delegation.Task = true, to, msg.Plain(r.Turn.Goal)
-		m.SetAttr("task_type", typ)
-		m = r.addFor(msg.DelegationResult, "result:"+c.ID)
-		c.On(m)
-		m.Hidden, m.Delegation.To, m.Content = true, to, text
-		r.markFailed(m)
-	}
-	m := r.addFor(msg.Assistant, r.id())
-	m.Content = text
-	m.SetAttr("task_type", typ)
-	r.markFailed(m)
-	r.readIntents(m)
-}
-
-// specialistReply returns the object that marks a reply as a specialist's:
+// specialist returns the object that marks a reply as a specialist's, and emits the delegation of which the reply is
+// the result, if it names the specialist: the format reports it at once.
 //
 //	{"handledBySpecialist":true,"result":"…","specialist":"openrouter/qwen/…","taskType":"general_chat"}
 //
 // In a log it is the message itself; where an object was published in place of its text, it is
 // in content or json.
-func (r *message) specialistReply() jsonv.Value {
-	content := r.v.Get("content")
-	for _, v := range [...]jsonv.Value{r.v, content, r.json, unquoted(&r.docs[2], content)} {
+func (r *message) specialist() (s jsonv.Value) {
+	for _, v := range [...]jsonv.Value{r.v, r.content, r.json, r.docs[2].Inner(r.content)} {
 		if v.Get("handledBySpecialist").Bool() {
-			return v
+			s = v
+			break
 		}
 	}
-	r.docs[2].Root().MarkRead() // as the text that it is
-	return jsonv.Value{}
+	if !s.Exists() {
+		r.docs[2].Root().MarkRead() // as the text that it is
+	}
+	if to := ident.Of(s.Get("specialist")); to != "" {
+		c := conversation.Call{ID: "specialist:" + r.hash, Name: "specialist"}
+		m := r.addFor(msg.Delegation, "call:"+c.ID)
+		c.On(m)
+		m.Hidden, m.Delegation.To, m.Delegation.Task = true, to, msg.Plain(r.Turn.Goal)
+		m.SetAttr("task_type", ident.Of(s.Get("taskType")))
+		m = r.addFor(msg.DelegationResult, "result:"+c.ID)
+		c.On(m)
+		m.Hidden, m.Delegation.To, m.Content = true, to, jsonv.Or(s.Get("result"), r.content).Text()
+		r.markFailed(m)
+	}
+	return s
 }
 
 // get is a member of the message's meta, or of the message itself where it has
 // none.
 func (r *message) get(name string) jsonv.Value { return jsonv.Or(r.meta.Get(name), r.v.Get(name)) }
 
-// content is the message's text. An object in its place is kept as JSON.
-func (r *message) content() msg.Text { return r.v.Get("content").Text() }
-
 // setStatus adds the record's status to m.
 func (r *message) setStatus(m *msg.Message) { m.SetAttr("status", ident.Of(r.v.Get("status"))) }
 
-// running reports whether a call or a task goes on.
-func (r *message) running() bool { return r.status == "running" || r.status == "pending" }
-
-func (r *message) failed() bool {
-	return r.status == "failure" || r.status == "failed" || r.status == "error"
-}
-
 // markFailed marks a message of a record with a failed status as an error.
 func (r *message) markFailed(m *msg.Message) {
-	if r.failed() {
+	if r.failed {
 		m.IsError = true
 		r.setStatus(m)
 	}
 }
-
-// id is the message's key.
-func (r *message) id() string { return "message:" + r.hash }
 
 // addFor adds a message of the record, in the run of its task or of the turn.
 func (r *message) addFor(kind msg.Kind, key string) *msg.Message {
@@ -296,16 +258,6 @@ func (r *message) addFor(kind msg.Kind, key string) *msg.Message {
 		m.Agent.Name = t.name()
 	}
 	m.SetAttr("task_id", cmp.Or(r.task, r.about))
-	return m
-}
-
-// addText is addFor for a message with the record's text and files.
-func (r *message) addText(kind msg.Kind, key string) *msg.Message {
-	m := r.addFor(kind, key)
-	m.Content, m.Attachments = r.content(), files(r.json)
-	if kind == msg.Assistant {
-		r.readIntents(m)
-	}
 	return m
 }
 
@@ -366,21 +318,6 @@ func short(v jsonv.Value) string {
 		return ""
 	}
 	return conversation.ShortJSON(v)
-}
-
-// unquoted is the value of JSON in a string, and v itself when it is none: meta is an object on
-// the stream and a string in a row. The texts of the result lie in memory of their own; the
-// value is valid until doc is used again.
-func unquoted(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
-	if !v.Is(jsonv.String) {
-		return v
-	}
-	raw := v.Peek()
-	if len(raw) < 4 || raw[1] != '{' && raw[1] != '[' || doc.Parse([]byte(v.PeekStr())) != nil {
-		return v
-	}
-	v.MarkRead()
-	return doc.Root()
 }
 
 // sessionOfOrigin is the conversation of a stream that does not name it: the one

@@ -97,16 +97,26 @@ func (d *stream) encoded(f *frame.Frame) {
 
 // payload decodes what was wrapped, or arrived bare: then JSON with a type of its own is no text, in every mode. Bytes
 // without delimiters, and a log, have several payloads one after another: JSON objects up to their closing brace, text
-// up to the next marker.
+// up to the next marker. In chat mode text cannot be separated from an object that follows it, and stays one piece.
 func (d *stream) payload(p []byte, bare bool) {
 	for more := true; more; more = len(p) > 0 {
-		switch {
-		case d.isMarker(p):
+		if d.isMarker(p) {
 			p = d.marker(p)
-		case d.chatting():
-			p = d.text(p, bare)
+			continue
+		}
+		root, rest, err := d.ParseFirst(p)
+		whole := err == nil && len(rest) == 0
+		switch {
+		case d.chatting() && !(whole && (isMessage(root) || bare && root.First("type", "event").Is(jsonv.String))):
+			root.MarkRead() // as the text that it is
+			p = d.text(p)
+		case whole, err == nil && root.Is(jsonv.Object):
+			d.value(root)
+			p = rest
 		default:
-			p = d.json(p)
+			root.MarkRead()
+			d.Parse(p) // reports it: nothing marks where the next payload begins
+			return
 		}
 	}
 }
@@ -134,21 +144,20 @@ func (d *stream) isMarker(p []byte) bool {
 func (d *stream) marker(p []byte) (rest []byte) {
 	head, body, _ := bytes.Cut(p[len(markerStart):], []byte("__"))
 	name := string(head[:min(len(head), 64)])
+	kind, search := strings.CutPrefix(name, "chat_")
+	kind, start := strings.CutSuffix(kind, "_start")
 	v, rest, err := d.ParseFirst(body)
-	if err == nil && v.Is(jsonv.Object) {
-		kind, search := strings.CutPrefix(name, "chat_")
-		kind, start := strings.CutSuffix(kind, "_start")
-		switch {
-		case name == "mode":
-			d.setMode(v.Get("mode"))
-			return rest
-		case name == "out_end":
-			d.endChat(ident.OrNumber(v.Get("message_id")), ident.OrNumber(v.Get("pid")))
-			return rest
-		case search && start:
-			d.search(kind, v)
-			return bytes.TrimPrefix(rest, []byte(chatMarker+kind+"_end__"))
-		}
+	switch {
+	case err != nil || !v.Is(jsonv.Object):
+	case name == "mode":
+		d.setMode(v.Get("mode"))
+		return rest
+	case name == "out_end":
+		d.endChat(ident.OrNumber(v.Get("message_id")), ident.OrNumber(v.Get("pid")))
+		return rest
+	case search && start:
+		d.search(kind, v)
+		return bytes.TrimPrefix(rest, []byte(chatMarker+kind+"_end__"))
 	}
 	v.MarkRead()
 	d.keepRaw(markerStart+strings.ToValidUTF8(name, ""), p)
@@ -173,18 +182,8 @@ func (d *stream) setMode(mode jsonv.Value) {
 // chatting reports whether payloads are pieces of an answer's text.
 func (d *stream) chatting() bool { return d.Mode == "chat" }
 
-// text decodes a piece of an answer at the start of p, and returns the rest: what begins with a marker, in bytes without
-// delimiters. There text cannot be separated from an object that follows it, and stays one piece.
-func (d *stream) text(p []byte, bare bool) (rest []byte) {
-	if bytes.HasPrefix(bytes.TrimSpace(p), []byte("{")) { // nearly all text is no object, and is not worth a parse
-		root, rest, err := d.ParseFirst(p)
-		typed := bare && (root.Get("type").Is(jsonv.String) || root.Get("event").Is(jsonv.String))
-		if err == nil && len(rest) == 0 && (typed || isMessage(root)) {
-			d.message(root)
-			return nil
-		}
-		root.MarkRead() // as the text that it is
-	}
+// text decodes the piece of an answer's text at the start of p, and returns the bytes after it.
+func (d *stream) text(p []byte) (rest []byte) {
 	end := len(p)
 	if d.Frame.Kind == frame.Body || d.Frame.Kind == frame.Line {
 		for end = 0; end < len(p) && !d.isMarker(p[end:]); end++ {
@@ -196,18 +195,6 @@ func (d *stream) text(p []byte, bare bool) (rest []byte) {
 	}
 	d.delta(piece)
 	return p[end:]
-}
-
-// json decodes the JSON value at the start of p, and returns the bytes after an object.
-func (d *stream) json(p []byte) (rest []byte) {
-	root, rest, err := d.ParseFirst(p)
-	if err != nil || len(rest) > 0 && !root.Is(jsonv.Object) {
-		root.MarkRead()
-		d.Parse(p) // reports it: nothing marks where the next value begins
-		return nil
-	}
-	d.value(root)
-	return rest
 }
 
 // value decodes a payload that is JSON.
@@ -272,7 +259,6 @@ func (d *stream) rows(list jsonv.Value) {
 	}
 	d.listed = false
 	if d.Ask != nil { // nothing has answered it yet
-		d.Ask.Key = "asked:" + d.Ask.Hash
 		d.Shown = d.Ask.Key
 	}
 }

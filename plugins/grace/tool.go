@@ -22,9 +22,6 @@ type call struct {
 	Last     string `json:",omitempty"` // hash of its result
 }
 
-// unnamed is the id of a call without a uuid: its result is the next of its kind.
-func unnamed(tool, first string) string { return tool + ":" + first }
-
 // tools are the actions that are known to be tools, so that a call without a uuid is one.
 var tools = map[string]bool{
 	"write_code": true, "write_file": true, "patch_code": true, "replace_code_block": true, "read_file": true, "terminal_run": true,
@@ -32,60 +29,54 @@ var tools = map[string]bool{
 	"terminal": true, "todo": true, "evaluation": true,
 }
 
-// tool decodes one of the two messages of a tool call, and keeps an object of no known action.
-// The agent's own list of things to do belongs to the turn, although it carries the task that was just done.
+// tool decodes one of the two messages of a tool call, and keeps an object of no known action. The agent's own list of
+// things to do belongs to the turn, although it carries the task that was just done.
 func (r *message) tool() {
 	if r.status == "" || r.uuid == "" && !tools[r.action] {
 		r.Unknown(r.action, r.v)
 		return
 	}
 	c := r.call()
-	known := c != nil
-	if !known {
-		c = r.newCall()
-	}
 	if c.Internal {
 		r.about, r.task = r.task, ""
 	}
 	switch {
-	case !known:
+	case c.First == "":
+		c.First = r.hash
 		r.startCall(c)
 	case r.hash == c.First, r.hash == c.Last: // some versions send it twice
 		for _, v := range [...]jsonv.Value{r.v, r.meta, r.json} {
 			v.MarkRead()
 		}
 		return
-	case c.Last != "", r.running(): // neither its beginning nor its result
-		m := record.Hide(r.addFor(msg.Status, r.id()), r.action)
-		m.Content, m.Tool.CallID = r.content(), r.uuid
+	case c.Last != "", r.running: // neither its beginning nor its result
+		m := record.Hide(r.addFor(msg.Status, "message:"+r.hash), r.action)
+		m.Content, m.Tool.CallID = r.content.Text(), r.uuid
 		r.setStatus(m)
 		return
 	}
-	if !r.running() {
+	if !r.running {
 		c.Last = r.hash
 		r.Calls.End(c)
 		r.addResult(c)
 	}
 }
 
-// call finds the call to which the message belongs.
+// call finds the call to which the message belongs, or begins one. Without a uuid the result is the next of its kind.
 func (r *message) call() *call {
-	if r.uuid != "" {
-		return r.Calls.Get(r.uuid)
+	c := r.Calls.Get(r.uuid)
+	if r.uuid == "" {
+		c = r.Calls.Find(func(c *call) bool { return c.First == r.hash || c.Last == r.hash })
 	}
-	if c := r.Calls.Find(func(c *call) bool { return c.First == r.hash || c.Last == r.hash }); c != nil {
-		return c
+	if c == nil && r.uuid == "" && r.status != "running" {
+		c = r.Calls.Oldest(func(c *call) bool { return c.ID == r.action+":"+c.First && c.Task == r.task })
 	}
-	return r.Calls.Oldest(func(c *call) bool {
-		return c.ID == unnamed(r.action, c.First) && c.Task == r.task && r.status != "running"
-	})
-}
-
-// newCall begins the call of which the message is the first.
-func (r *message) newCall() *call {
-	c := &call{Call: conversation.Call{ID: cmp.Or(r.uuid, unnamed(r.action, r.hash)), Name: r.action}, Task: r.task, First: r.hash}
-	c.Internal = r.action == "write_code" && (r.v.Get("content").Equal("todo.md") || bytes.HasSuffix(r.get("filepath").Peek(), []byte(`/todo.md"`)))
-	r.Calls.Add(c)
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: cmp.Or(r.uuid, r.action+":"+r.hash), Name: r.action}, Task: r.task}
+		path := r.get("filepath").Peek()
+		c.Internal = r.action == "write_code" && (r.content.Equal("todo.md") || bytes.HasSuffix(path, []byte(`/todo.md"`)))
+		r.Calls.Add(c)
+	}
 	return c
 }
 
@@ -94,12 +85,13 @@ func (r *message) newCall() *call {
 // description of them: a path, a command, a query.
 func (r *message) startCall(c *call) {
 	m := r.addTool(c, msg.ToolCall, "call:")
-	path := r.get("filepath")
-	if wrote, ok := bounded.Take(&r.Intents, func(a intent) bool { return a.Name == r.action }); ok {
+	wrote, ok := bounded.Take(&r.Intents, func(a intent) bool { return a.Name == r.action })
+	switch path := r.get("filepath"); {
+	case ok:
 		m.Tool.Arguments = msg.Plain(wrote.Args)
-	} else if r.running() {
-		m.Tool.Arguments = r.v.Get("content").JSON()
-	} else if len(path.Peek()) > 2 {
+	case r.running:
+		m.Tool.Arguments = r.content.JSON()
+	case len(path.Peek()) > 2:
 		m.Tool.Arguments = path.JSON()
 	}
 }
@@ -107,8 +99,7 @@ func (r *message) startCall(c *call) {
 // addResult emits the result of a call, and the text of a file that it wrote.
 func (r *message) addResult(c *call) {
 	m := r.addTool(c, msg.ToolResult, "result:")
-	m.Role = msg.RoleTool
-	m.Content = r.content()
+	m.Role, m.Content = msg.RoleTool, r.content.Text()
 	if r.markFailed(m); m.IsError {
 		m.Tool.ErrorType = "tool_error"
 	}
@@ -183,13 +174,13 @@ func (d *stream) childRun(task string) string { return d.Turn.Run + "/" + task }
 // plan decodes a plan, and the plan that is taken up again:
 //
 //	json: [{"id":"1760985720_0001","title":"…","description":"…","requirement":"…","status":"pending"}]
-func (r *message) plan() {
-	m := r.addFor(msg.Plan, r.id())
+func (r *message) plan(kind msg.Kind, key string) {
+	m := r.addFor(kind, key)
 	if r.json.Is(jsonv.Array) {
 		m.Content = r.json.JSON()
-		m.SetAttr("text", brief(r.v.Get("content")))
+		m.SetAttr("text", brief(r.content))
 	} else {
-		m.Content = r.content()
+		m.Content = r.content.Text()
 	}
 	r.Plan.learn(r.json)
 	m.SetAttr("tasks", conversation.NonZero(r.json.Len()))
@@ -200,12 +191,10 @@ func (r *message) plan() {
 }
 
 // taskStatus decodes the end of a task, or the reason for which it waits.
-func (r *message) taskStatus() {
-	m := r.addFor(msg.Task, r.id())
-	m.Content = r.content()
+func (r *message) taskStatus(m *msg.Message) {
 	r.setTask(m)
 	switch {
-	case r.task == "", r.running():
+	case r.task == "", r.running:
 	case r.status == "pause_for_user_input":
 		m.Signal = msg.RunPause
 	case r.status == "revise_plan":
@@ -217,8 +206,8 @@ func (r *message) taskStatus() {
 		}
 		r.Plan.learn(tasks)
 	default:
-		r.Turn.Failed = r.Turn.Failed || r.failed()
-		r.endRun(m, r.status, r.failed())
+		r.Turn.Failed = r.Turn.Failed || r.failed
+		r.endRun(m, r.status, r.failed)
 	}
 }
 
@@ -241,7 +230,7 @@ func (r *message) endRun(m *msg.Message, reason string, failed bool) {
 	if t := r.Plan.task(r.task); t != nil && !t.Ended {
 		t.Ended = true
 		m := r.addTask(t, msg.DelegationResult, "result:")
-		if m.Content, m.IsError = r.content(), failed; failed {
+		if m.Content, m.IsError = r.content.Text(), failed; failed {
 			m.Tool.ErrorType = "agent_error"
 		}
 	}

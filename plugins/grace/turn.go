@@ -22,6 +22,9 @@ type turn struct {
 	Goal   string `json:",omitempty"` // the beginning of the question
 }
 
+// between reports whether the next turn has not begun.
+func (d *stream) between() bool { return d.Fresh || d.Turn.Run == "" }
+
 // begin makes run the current turn, to which the question belongs that waits for its answer. It has the time of the
 // answer where it has none: it was asked by then.
 func (d *stream) begin(run string) {
@@ -36,7 +39,7 @@ func (d *stream) begin(run string) {
 		return
 	}
 	d.Ask = nil
-	if q.Key != "" {
+	if q.Key != "" && (!d.listed || d.Shown == q.Key) { // rows are all there is: only the last can be without an answer
 		m := d.addStatus(q.Key, "request")
 		q.At.Set(m)
 		m.SetAttr("mode", q.Mode)
@@ -58,16 +61,6 @@ func (d *stream) begin(run string) {
 func (d *stream) end(m *msg.Message, reason string, failed bool) {
 	m.Signal, m.FinishReason, m.IsError = msg.RunEnd, reason, failed
 	d.Turn.Ended = true
-}
-
-// streamClosed ends the turn with the stream, if nothing else did.
-func (d *stream) streamClosed() {
-	if d.Turn.Run == "" || d.Turn.Ended || d.Fresh {
-		return
-	}
-	m := d.addToTurn(msg.Stop, "closed:"+d.Turn.Run)
-	m.Hidden = true
-	d.end(m, "closed", d.Turn.Failed)
 }
 
 // question is a question whose run is not known yet: its answer has not begun.
@@ -103,7 +96,7 @@ func (d *stream) request(f *frame.Frame) {
 	_, path, _ := strings.Cut(f.Name, " ")
 	path, query, _ := strings.Cut(path, "?")
 	if values, err := url.ParseQuery(query); err == nil {
-		d.setSession(values.Get("conversation_id"))
+		d.Session = cmp.Or(ident.Bounded(values.Get("conversation_id")), d.Session)
 	}
 	switch data := bytes.TrimSpace(f.Data); {
 	case len(data) == 0:
@@ -116,7 +109,7 @@ func (d *stream) request(f *frame.Frame) {
 	if !ok {
 		return
 	}
-	d.setSession(ident.Of(root.Get("conversation_id")))
+	d.Session = cmp.Or(ident.Of(root.Get("conversation_id")), d.Session)
 	text := root.First("question", "goal", "message", "content")
 	facts := []string{path, peekText(text)}
 	for _, name := range [...]string{"conversation_id", "mode", "pid", "model_id", "agent_id", "fileIds"} {
@@ -138,9 +131,8 @@ func (d *stream) request(f *frame.Frame) {
 
 // ask makes q the question that waits for its answer. One that was not answered before is emitted.
 func (d *stream) ask(q *question) {
-	if last := d.Ask; last != nil && !last.empty() {
-		last.Key = cmp.Or(last.Key, "asked:"+last.Hash)
-		d.addOpen(last)
+	if d.Ask != nil && !d.Ask.empty() {
+		d.addOpen(d.Ask)
 	}
 	d.Ask, d.Fresh = q, true
 }

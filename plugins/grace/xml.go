@@ -58,34 +58,36 @@ func arguments(s string) string {
 			args = append(args, ',')
 		}
 		args = append(jsonv.AppendQuote(args, name), ':')
-		if v := plainText(inner); v != "" && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
-			args = append(args, v...)
+		text := strings.TrimSpace(inner)
+		if data, ok := strings.CutPrefix(text, cdataStart); ok {
+			text = strings.TrimSuffix(data, cdataEnd)
+		}
+		if text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {
+			args = append(args, text...)
 		} else {
-			args = jsonv.AppendQuote(args, v)
+			args = jsonv.AppendQuote(args, text)
 		}
 		s = rest
 	}
 	return string(append(args, '}'))
 }
 
+const cdataStart, cdataEnd = "<![CDATA[", "]]>"
+
 // element cuts the element at the start of s. An end tag in CDATA does not end it.
 func element(s string) (name, inner, rest string, ok bool) {
-	if !strings.HasPrefix(s, "<") {
+	tag, body, closed := strings.Cut(s, ">")
+	name, opened := strings.CutPrefix(tag, "<")
+	name, empty := strings.CutSuffix(name, "/")
+	name, _, _ = strings.Cut(name, " ")
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+	switch {
+	case !opened || !closed || name == "" || strings.Trim(name, letters) != "":
 		return "", "", "", false
+	case empty:
+		return name, "", body, true
 	}
-	tag, body, ok := strings.Cut(s[1:], ">")
-	if !ok {
-		return "", "", "", false
-	}
-	if short, empty := strings.CutSuffix(tag, "/"); empty {
-		tag, _, _ = strings.Cut(short, " ")
-		return strings.TrimSpace(tag), "", body, tagName(tag)
-	}
-	tag, _, _ = strings.Cut(tag, " ")
-	if !tagName(tag) {
-		return "", "", "", false
-	}
-	end := "</" + tag + ">"
+	end := "</" + name + ">"
 	for at := 0; ; {
 		i := strings.Index(body[at:], end)
 		if i < 0 {
@@ -96,25 +98,10 @@ func element(s string) (name, inner, rest string, ok bool) {
 			after = strings.Index(body[at+data:], cdataEnd)
 		}
 		if after < 0 { // CDATA that never ends is text like any other
-			return tag, body[:at+i], body[at+i+len(end):], true
+			return name, body[:at+i], body[at+i+len(end):], true
 		}
 		at += data + after + len(cdataEnd)
 	}
-}
-
-const cdataStart, cdataEnd = "<![CDATA[", "]]>"
-
-func tagName(s string) bool {
-	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
-}
-
-// plainText is the text of an element, out of its CDATA.
-func plainText(s string) string {
-	t := strings.TrimSpace(s)
-	if body, ok := strings.CutPrefix(t, cdataStart); ok {
-		return strings.TrimSuffix(body, cdataEnd)
-	}
-	return t
 }
 
 // intent is an action that has not been seen to run.
