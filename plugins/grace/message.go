@@ -63,16 +63,17 @@ func (d *stream) message(v jsonv.Value) {
 // conversation, unless it names a task, and some of these messages name one.
 func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
-	switch session, _ := r.In(); {
-	case r.isTask(id):
-		r.task = id
-	case slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "question", "chat", "progress"}, r.action):
+	isTask := r.isTask(id)
+	ofRun := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "question", "chat", "progress"}, r.action)
+	if ofRun && !isTask {
 		r.Session = cmp.Or(r.Session, id)
-	case id != session:
+	}
+	session, _ := r.In()
+	if isTask || !ofRun && id != session {
 		r.task = id
 	}
-	if session, _ := r.In(); id == r.task || id == session {
-		ident.OrNumber(of)
+	if id != "" && (id == r.task || id == session) {
+		of.MarkRead()
 	}
 	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)
 	if ofTurn || r.v.Get("role").Equal("user") || r.between() && notices[r.action] {
@@ -107,7 +108,7 @@ func (r *message) said() {
 		r.action = "finish_summery"
 	}
 	kind, known := kinds[r.action]
-	asked, key := "", "message:"+r.hash
+	asked, name := "", r.hash
 	if r.action == "chat" && r.task == "" { // an answer in the database names the row of its question
 		asked = ident.OrNumber(r.get("pid"))
 	}
@@ -128,25 +129,25 @@ func (r *message) said() {
 	text := r.content
 	switch r.action {
 	case "plan", "continue":
-		r.plan(kind, key)
+		r.plan()
 		return
 	case "auto_reply":
 		specialist = r.specialist()
 		text = jsonv.Or(specialist.Get("result"), r.content)
 	case "finish_summery": // the final answer of a turn, with the files that it made; where its text is empty, a specialist wrote it
-		key = "message:" + cmp.Or(r.uuid, r.hash)
+		name = cmp.Or(r.uuid, r.hash)
 		if text.Text().IsZero() {
 			kind = msg.Stop
 		}
 	case "chat":
 		if row := ident.OrNumber(r.v.Get("id")); asked != "" && row != "" {
-			key = "message:" + row
+			name = row
 			if found := r.meta.Get("content"); peekText(found) != "" {
 				r.addSearch(row, "", found.Text(), short(r.json))
 			}
 		}
 	}
-	m := r.addFor(kind, key)
+	m := r.addFor(kind, "message:"+name)
 	m.Content, m.Attachments = text.Text(), files(r.json)
 	if kind == msg.Assistant {
 		r.readIntents(m)
@@ -252,7 +253,7 @@ func (r *message) addFor(kind msg.Kind, key string) *msg.Message {
 		m.Role = role
 	}
 	if r.task != "" {
-		m.Run, m.ParentRun, m.Delegation.Link = r.childRun(r.task), r.Turn.Run, msg.ByParent
+		m.Run, m.ParentRun, m.Delegation.Link = r.Turn.Run+"/"+r.task, r.Turn.Run, msg.ByParent
 	}
 	if t != nil {
 		m.Agent.Name = t.name()
@@ -272,33 +273,23 @@ func files(list jsonv.Value) []msg.Attachment {
 		if path.PeekStr() == "" && name.PeekStr() == "" || len(out) == most {
 			continue
 		}
-		a := file(path.PeekStr(), max(v.First("filesize", "size").Int(), 0))
-		a.Name = cmp.Or(brief(name), a.Name)
-		if url := brief(v.Get("url")); strings.HasSuffix(path.PeekStr(), url) { // none, or relative
+		a := media.File(conversation.Cut(path.PeekStr(), maxGoal))
+		a.Name, a.URL, a.Size = cmp.Or(brief(name), a.Name), brief(v.Get("url")), max(v.First("filesize", "size").Int(), 0)
+		if strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
 			a.URL = brief(path)
-		} else {
-			a.URL = url
 		}
 		out = append(out, a)
 	}
 	return out
 }
 
-// file is the file at a path of any system.
-func file(path string, size int64) msg.Attachment {
-	return msg.Attachment{Name: conversation.Cut(media.File(path).Name, ident.Max), URL: conversation.Cut(path, maxGoal), Size: size}
-}
-
 // peekText is the text of v, or the JSON of another value, for comparisons: it does not count
 // as read.
 func peekText(v jsonv.Value) string {
-	switch {
-	case v.Is(jsonv.String):
+	if v.Is(jsonv.String) || !v.Exists() {
 		return v.PeekStr()
-	case v.Exists():
-		return string(v.Peek())
 	}
-	return ""
+	return string(v.Peek())
 }
 
 // brief is the text of v, or the JSON of another value, as an attribute: the beginning of

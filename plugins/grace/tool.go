@@ -10,6 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
@@ -110,8 +111,9 @@ func (r *message) addResult(c *call) {
 	m.SetAttr("results", conversation.NonZero(r.json.Len()))
 	if text, name := r.meta.Get("content"), path.PeekStr(); name != "" && len(text.Peek()) > 2 && text.Is(jsonv.String) {
 		m := r.addTool(c, msg.File, "file:")
-		m.Content = text.Text()
-		m.Attachments = []msg.Attachment{file(name, int64(m.Content.Len()))}
+		file := media.File(conversation.Cut(name, maxGoal))
+		m.Content, file.Size = text.Text(), int64(text.Text().Len())
+		m.Attachments = []msg.Attachment{file}
 	}
 }
 
@@ -167,15 +169,11 @@ func (d *stream) isTask(id string) bool {
 	return d.Plan.task(id) != nil || ok && len(seconds) == 10 && len(number) >= 4 && strings.Trim(seconds+number, "0123456789") == ""
 }
 
-// childRun is the run of a task: each is worked on in a loop of its own, with a
-// memory of its own. Numbers of tasks come again in the next turn.
-func (d *stream) childRun(task string) string { return d.Turn.Run + "/" + task }
-
 // plan decodes a plan, and the plan that is taken up again:
 //
 //	json: [{"id":"1760985720_0001","title":"…","description":"…","requirement":"…","status":"pending"}]
-func (r *message) plan(kind msg.Kind, key string) {
-	m := r.addFor(kind, key)
+func (r *message) plan() {
+	m := r.addFor(msg.Plan, "message:"+r.hash)
 	if r.json.Is(jsonv.Array) {
 		m.Content = r.json.JSON()
 		m.SetAttr("text", brief(r.content))
@@ -236,10 +234,10 @@ func (r *message) endRun(m *msg.Message, reason string, failed bool) {
 	}
 }
 
-// addTask adds a message of the delegation of a task, once: the agent runs each task of its plan in a
-// loop of its own, which begins with the first message that names the task.
+// addTask adds a message of the delegation of a task: the agent runs each task of its plan in a loop of its own, with a
+// memory of its own, which begins with the first message that names the task. Numbers of tasks come again in the next turn.
 func (r *message) addTask(t *task, kind msg.Kind, key string) *msg.Message {
-	child := r.childRun(t.ID)
+	child := r.Turn.Run + "/" + t.ID
 	m := r.addToTurn(kind, key+child)
 	m.Hidden = true
 	m.Tool.CallID, m.Tool.ProtocolID, m.Tool.Name, m.Tool.Internal = child, t.ID, "task", true

@@ -111,11 +111,8 @@ func (d *stream) request(f *frame.Frame) {
 	}
 	d.Session = cmp.Or(ident.Of(root.Get("conversation_id")), d.Session)
 	text := root.First("question", "goal", "message", "content")
-	facts := []string{path, peekText(text)}
-	for _, name := range [...]string{"conversation_id", "mode", "pid", "model_id", "agent_id", "fileIds"} {
-		facts = append(facts, string(root.Get(name).Peek()))
-	}
-	hash := msg.HashKey(facts...)
+	raw := func(name string) string { return string(root.Get(name).Peek()) }
+	hash := msg.HashKey(path, peekText(text), raw("conversation_id"), raw("mode"), raw("pid"), raw("model_id"), raw("agent_id"), raw("fileIds"))
 	if !text.Is(jsonv.String) && !strings.HasSuffix(path, "/run") && !strings.HasSuffix(path, "/chat") {
 		m := d.addStatus("request:"+hash, "request")
 		m.Run = d.Turn.Run
