@@ -72,7 +72,7 @@ func (r *message) belong(of jsonv.Value) {
 	if isTask || !ofRun && id != session {
 		r.task = id
 	}
-	if id != "" && (id == r.task || id == session) {
+	if (id == r.task || id == session) && !of.Is(jsonv.Object) && !of.Is(jsonv.Array) {
 		of.MarkRead()
 	}
 	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)

@@ -28,15 +28,38 @@ const reasonBase64 = "invalid_base64"
 
 // event decodes an SSE event or a WebSocket message.
 func (d *stream) event(f *frame.Frame) {
-	switch {
-	case d.Framing == inChunks && string(bytes.TrimSpace(f.Data)) == "[DONE]":
-	case d.Framing == inChunks, d.Framing != plain && looksPlain(f.Data):
-		d.notBase64(f.Data)
-	case d.Framing == inBase64, d.Framing == undecided && f.Kind == frame.Event:
-		d.encoded(f)
+	if d.Framing == undecided {
+		d.decide(f)
+	}
+	switch data := bytes.TrimSpace(f.Data); {
+	case d.Framing == inChunks && string(data) == "[DONE]":
+	case d.Framing == inBase64 && !looksPlain(data):
+		decoded, err := base64.StdEncoding.AppendDecode(nil, data)
+		if err != nil {
+			d.Out.Problem(reasonBase64, err.Error())
+		} else if !utf8.Valid(decoded) {
+			d.Out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
+		} else {
+			d.payload(decoded, false)
+		}
 	default:
 		d.payload(f.Data, true)
 	}
+}
+
+// decide finds how the stream wraps its payloads. Upstream names the events in base64 and no others.
+func (d *stream) decide(f *frame.Frame) {
+	decoded, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(f.Data))
+	root, _, _ := d.ParseFirst(f.Data)
+	switch {
+	case bytes.HasPrefix(f.Data, []byte(markerStart)), isMessage(root):
+		d.Framing = plain
+	case isChunk(root):
+		d.Framing = inChunks
+	case f.Kind == frame.Event && err == nil && utf8.Valid(decoded) && (looksPlain(decoded) || f.Name == "message"):
+		d.Framing = inBase64
+	}
+	root.MarkRead() // it is read again
 }
 
 // looksPlain reports whether data begins as nothing in base64 does.
@@ -45,59 +68,13 @@ func looksPlain(data []byte) bool {
 	return len(data) > 0 && (strings.IndexByte(`{["`, data[0]) >= 0 || bytes.HasPrefix(data, []byte(markerStart)))
 }
 
-// notBase64 decodes data that is not base64: a chunk of a chat completion, or a payload without wrapping, also among
-// events in base64.
-func (d *stream) notBase64(data []byte) {
-	if bytes.HasPrefix(data, []byte(markerStart)) {
-		d.Framing = max(d.Framing, plain)
-		d.payload(data, true)
-		return
-	}
-	root, ok := d.Parse(data)
-	if !ok {
-		return
-	}
-	chunk := root.Get("choices").Is(jsonv.Array) && root.Get("object").Equal("chat.completion.chunk")
-	switch {
-	case d.Framing != undecided:
-	case chunk:
-		d.Framing = inChunks
-	case isMessage(root):
-		d.Framing = plain
-	}
-	if !chunk || d.Framing != inChunks {
-		d.value(root)
-		return
-	}
-	ident.Of(root.Get("id")) // of the completion that the stream imitates
-	for choice := range root.Get("choices").Elems() {
-		if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
-			d.payload(content.Text().Append(nil), false)
-			return
-		}
-	}
-}
+// delimited reports whether a frame has one payload. Bytes without delimiters, and a log, have several, one after another:
+// JSON objects up to their closing brace, text up to the next marker. In chat mode text cannot be separated from an object
+// that follows it, and stays one piece.
+func (d *stream) delimited() bool { return d.Frame.Kind != frame.Body && d.Frame.Kind != frame.Line }
 
-// encoded decodes an event in base64.
-func (d *stream) encoded(f *frame.Frame) {
-	decoded, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(f.Data))
-	text := err == nil && utf8.Valid(decoded)
-	switch sure := d.Framing == inBase64; {
-	case sure && err != nil:
-		d.Out.Problem(reasonBase64, err.Error())
-	case sure && !text:
-		d.Out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
-	case sure, text && (looksPlain(decoded) || f.Name == "message"): // upstream names the events of this framing and no others
-		d.Framing = inBase64
-		d.payload(decoded, false)
-	default:
-		d.payload(f.Data, true)
-	}
-}
-
-// payload decodes what was wrapped, or arrived bare: then JSON with a type of its own is no text, in every mode. Bytes
-// without delimiters, and a log, have several payloads one after another: JSON objects up to their closing brace, text
-// up to the next marker. In chat mode text cannot be separated from an object that follows it, and stays one piece.
+// payload decodes what was wrapped, or arrived bare: then JSON with a type of its own is no text, in every mode, and nothing
+// is that stands beside events that are wrapped.
 func (d *stream) payload(p []byte, bare bool) {
 	for more := true; more; more = len(p) > 0 {
 		if d.isMarker(p) {
@@ -106,8 +83,9 @@ func (d *stream) payload(p []byte, bare bool) {
 		}
 		root, rest, err := d.ParseFirst(p)
 		whole := err == nil && len(rest) == 0
-		switch {
-		case d.chatting() && !(whole && (isMessage(root) || bare && root.First("type", "event").Is(jsonv.String))):
+		typed := whole && (isMessage(root) || bare && root.First("type", "event").Is(jsonv.String))
+		switch beside := bare && d.delimited() && d.Framing > plain; {
+		case d.chatting() && !typed && !beside:
 			root.MarkRead() // as the text that it is
 			p = d.text(p)
 		case whole, err == nil && root.Is(jsonv.Object):
@@ -119,6 +97,43 @@ func (d *stream) payload(p []byte, bare bool) {
 			return
 		}
 	}
+}
+
+// value decodes a payload that is JSON, or the chunk of a completion that wraps one.
+func (d *stream) value(root jsonv.Value) {
+	switch {
+	case d.Framing == inChunks && isChunk(root):
+		ident.Of(root.Get("id")) // of the completion that the stream imitates
+		for choice := range root.Get("choices").Elems() {
+			if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
+				d.payload(content.Text().Append(nil), false)
+				return
+			}
+		}
+	case root.Is(jsonv.Object):
+		d.message(root)
+	case root.Is(jsonv.String): // in place of a message
+		m := d.addToTurn(msg.Assistant, "message:"+msg.HashKey("bare", root.Str()))
+		m.Role, m.Content = msg.RoleAssistant, root.Text()
+		m.SetAttr("bare", "true")
+	default:
+		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+	}
+}
+
+func isChunk(v jsonv.Value) bool {
+	return v.Get("choices").Is(jsonv.Array) && v.Get("object").Equal("chat.completion.chunk")
+}
+
+// isMessage reports whether the object has the shape of a message: with its meta,
+// without it as in GRACE's logs, or with nothing but a role, a text and a time.
+func isMessage(v jsonv.Value) bool {
+	role, t := v.Get("role").Is(jsonv.String), v.Get("timestamp").Exists()
+	if v.Get("handledBySpecialist").Bool() || role && t && v.Get("content").Exists() {
+		return true
+	}
+	action := v.Get("action_type").Is(jsonv.String) || v.Path("meta", "action_type").Is(jsonv.String) || v.Get("meta").Is(jsonv.String)
+	return action && (role || t || v.Get("status").Is(jsonv.String))
 }
 
 // Markers stand between the messages and the text:
@@ -185,7 +200,7 @@ func (d *stream) chatting() bool { return d.Mode == "chat" }
 // text decodes the piece of an answer's text at the start of p, and returns the bytes after it.
 func (d *stream) text(p []byte) (rest []byte) {
 	end := len(p)
-	if d.Frame.Kind == frame.Body || d.Frame.Kind == frame.Line {
+	if !d.delimited() {
 		for end = 0; end < len(p) && !d.isMarker(p[end:]); end++ {
 		}
 	}
@@ -195,31 +210,6 @@ func (d *stream) text(p []byte) (rest []byte) {
 	}
 	d.delta(piece)
 	return p[end:]
-}
-
-// value decodes a payload that is JSON.
-func (d *stream) value(root jsonv.Value) {
-	switch root.Kind() {
-	case jsonv.Object:
-		d.message(root)
-	case jsonv.String: // in place of a message
-		m := d.addToTurn(msg.Assistant, "message:"+msg.HashKey("bare", root.Str()))
-		m.Role, m.Content = msg.RoleAssistant, root.Text()
-		m.SetAttr("bare", "true")
-	default:
-		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-	}
-}
-
-// isMessage reports whether the object has the shape of a message: with its meta,
-// without it as in GRACE's logs, or with nothing but a role, a text and a time.
-func isMessage(v jsonv.Value) bool {
-	role, t := v.Get("role").Is(jsonv.String), v.Get("timestamp").Exists()
-	if v.Get("handledBySpecialist").Bool() || role && t && v.Get("content").Exists() {
-		return true
-	}
-	action := v.Get("action_type").Is(jsonv.String) || v.Path("meta", "action_type").Is(jsonv.String) || v.Get("meta").Is(jsonv.String)
-	return action && (role || t || v.Get("status").Is(jsonv.String))
 }
 
 // body decodes a whole response: the rows of a conversation, one message, or the
@@ -233,15 +223,12 @@ func (d *stream) body(data []byte) {
 		d.payload(bytes.TrimSpace(data), true)
 		return
 	}
-	for _, v := range [...]jsonv.Value{
-		root, root.Get("data"), root.Get("messages"), root.Path("data", "messages"), root.Path("data", "list"), root.Path("data", "rows"),
-	} {
-		if v.Is(jsonv.Array) {
-			d.rows(v)
-			return
-		}
+	v := jsonv.Or(root.Get("data"), root)
+	if list := jsonv.Or(v.First("messages", "list", "rows"), v); list.Is(jsonv.Array) {
+		d.rows(list)
+	} else {
+		d.value(root)
 	}
-	d.value(root)
 }
 
 // rows decodes all messages of a conversation, oldest first. The state of earlier frames does
