@@ -247,11 +247,7 @@ func (r *message) addFor(kind msg.Kind, key string) *msg.Message {
 		r.addTask(t, msg.Delegation, "call:").Delegation.Task = msg.Plain(t.Text)
 	}
 	m := r.addToTurn(kind, key)
-	said := r.v.Get("role")
-	if role, err := msg.ParseRole(said.PeekStr()); err == nil && said.Is(jsonv.String) {
-		said.MarkRead()
-		m.Role = role
-	}
+	m.Role, _ = msg.ParseRole(jsonv.Word(r.v.Get("role"), "assistant", "user", "system", "tool", "developer", "function"))
 	if r.task != "" {
 		m.Run, m.ParentRun, m.Delegation.Link = r.Turn.Run+"/"+r.task, r.Turn.Run, msg.ByParent
 	}

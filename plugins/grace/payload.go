@@ -197,21 +197,6 @@ func (d *stream) setMode(mode jsonv.Value) {
 // chatting reports whether payloads are pieces of an answer's text.
 func (d *stream) chatting() bool { return d.Mode == "chat" }
 
-// text decodes the piece of an answer's text at the start of p, and returns the bytes after it.
-func (d *stream) text(p []byte) (rest []byte) {
-	end := len(p)
-	if !d.delimited() {
-		for end = 0; end < len(p) && !d.isMarker(p[end:]); end++ {
-		}
-	}
-	piece := p[:end]
-	if end == len(p) && d.Frame.Kind == frame.Line {
-		piece = append(bytes.Clone(p), '\n')
-	}
-	d.delta(piece)
-	return p[end:]
-}
-
 // body decodes a whole response: the rows of a conversation, one message, or the
 // bytes of a stream without delimiters.
 //

@@ -101,9 +101,8 @@ func (r *message) startCall(c *call) {
 func (r *message) addResult(c *call) {
 	m := r.addTool(c, msg.ToolResult, "result:")
 	m.Role, m.Content = msg.RoleTool, r.content.Text()
-	if r.markFailed(m); m.IsError {
-		m.Tool.ErrorType = "tool_error"
-	}
+	r.markFailed(m)
+	conversation.Failed(m, r.failed)
 	path := r.get("filepath")
 	m.SetAttr("filepath", brief(path))
 	m.SetAttr("url", brief(r.get("url")))

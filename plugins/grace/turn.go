@@ -174,15 +174,25 @@ func (d *stream) draftKey() string {
 	return "draft:" + msg.HashKey(asked, d.Turn.Run)
 }
 
-// delta adds a piece of text to the answer.
-func (d *stream) delta(p []byte) {
-	if !utf8.Valid(p) {
-		d.Out.Problem(msg.ReasonInvalidUTF8, "the piece of an answer is not text")
-		return
+// text adds the piece of text at the start of p to the answer, and returns the bytes after it.
+func (d *stream) text(p []byte) (rest []byte) {
+	end := len(p)
+	if !d.delimited() {
+		for end = 0; end < len(p) && !d.isMarker(p[end:]); end++ {
+		}
 	}
-	part := conversation.Cut(p, maxText-len(d.Chat.Text))
-	d.Chat.Text = append(d.Chat.Text, part...)
-	d.Chat.Dropped += len(p) - len(part)
+	piece, rest := p[:end], p[end:]
+	if len(rest) == 0 && d.Frame.Kind == frame.Line {
+		piece = append(bytes.Clone(p), '\n')
+	}
+	if !utf8.Valid(piece) {
+		d.Out.Problem(msg.ReasonInvalidUTF8, "the piece of an answer is not text")
+		return rest
+	}
+	kept := conversation.Cut(piece, maxText-len(d.Chat.Text))
+	d.Chat.Text = append(d.Chat.Text, kept...)
+	d.Chat.Dropped += len(piece) - len(kept)
+	return rest
 }
 
 // search decodes the sources of a chat answer: a search and its results.

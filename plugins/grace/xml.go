@@ -14,10 +14,6 @@ import (
 // it, by its tags alone. There are no entities and no attributes with a meaning, and a text is
 // read once.
 
-// isAction reports whether an element of that name at the root makes a text a list
-// of actions.
-func isAction(name string) bool { return tools[name] || name == "finish" || name == "revise_plan" }
-
 const maxActions = 64
 
 // parseActions returns the actions of a text that consists of them:
@@ -33,7 +29,7 @@ func parseActions(s string) (out []intent) {
 	}
 	for s != "" && len(out) < maxActions {
 		name, inner, rest, ok := element(s)
-		if !ok || !isAction(name) {
+		if !ok || !tools[name] && name != "finish" && name != "revise_plan" {
 			return nil // it is about XML, or is not all of it
 		}
 		out = append(out, intent{name, arguments(inner)})
