@@ -54,7 +54,7 @@ func New() decoder.Factory {
 // Limits of the state, beside those of package conversation. Beyond a limit the oldest entry
 // is evicted.
 const (
-	maxTasks   = 256      // of the last plan
+	maxTasks   = 256      // of the plans of a turn
 	maxIntents = 16       // actions that the model wrote and that have not been seen to run
 	maxIntent  = 64 << 10 // bytes of such an action
 	maxText    = 1 << 20  // bytes of a question, or of an answer in the making

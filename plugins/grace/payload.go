@@ -68,13 +68,12 @@ func looksPlain(data []byte) bool {
 	return len(data) > 0 && (strings.IndexByte(`{["`, data[0]) >= 0 || bytes.HasPrefix(data, []byte(markerStart)))
 }
 
-// delimited reports whether a frame has one payload. Bytes without delimiters, and a log, have several, one after another:
-// JSON objects up to their closing brace, text up to the next marker. In chat mode text cannot be separated from an object
-// that follows it, and stays one piece.
+// delimited reports whether the text of a frame ends where the frame does. In bytes without delimiters, and in a log, it ends
+// at the next marker; it cannot be separated from an object that follows it, and stays one piece with that.
 func (d *stream) delimited() bool { return d.Frame.Kind != frame.Body && d.Frame.Kind != frame.Line }
 
-// payload decodes what was wrapped, or arrived bare: then JSON with a type of its own is no text, in every mode, and nothing
-// is that stands beside events that are wrapped.
+// payload decodes the payloads of a frame, which follow one another: markers, JSON objects up to their closing brace, and in
+// chat mode text. Of what arrived bare, JSON with a type of its own is no text, and nothing is beside events that are wrapped.
 func (d *stream) payload(p []byte, bare bool) {
 	for more := true; more; more = len(p) > 0 {
 		if d.isMarker(p) {
@@ -83,9 +82,8 @@ func (d *stream) payload(p []byte, bare bool) {
 		}
 		root, rest, err := d.ParseFirst(p)
 		whole := err == nil && len(rest) == 0
-		typed := whole && (isMessage(root) || bare && root.First("type", "event").Is(jsonv.String))
 		switch beside := bare && d.delimited() && d.Framing > plain; {
-		case d.chatting() && !typed && !beside:
+		case d.chatting() && !beside && !(whole && (isMessage(root) || bare && root.First("type", "event").Is(jsonv.String))):
 			root.MarkRead() // as the text that it is
 			p = d.text(p)
 		case whole, err == nil && root.Is(jsonv.Object):
