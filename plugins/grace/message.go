@@ -107,26 +107,14 @@ func (r *message) said() {
 	if r.action == "finish" && r.task == "" { // there is no task message to repeat it
 		r.action = "finish_summery"
 	}
+	row := r.enter()
 	kind, known := kinds[r.action]
-	asked, name := "", r.hash
-	if r.action == "chat" && r.task == "" { // an answer in the database names the row of its question
-		asked = ident.OrNumber(r.get("pid"))
-	}
-	switch {
-	case notices[r.action]:
-	case asked != "":
-		r.begin(chatRun(asked))
-	case r.between(), r.Turn.Ended && r.action == "auto_reply":
-		// The time of the first message of an answer is the only fact that identifies the turn
-		// both on the stream and in the rows.
-		r.begin("turn-" + cmp.Or(conversation.NonZero(int(r.At.Nanos/1e6)), r.hash))
-	}
 	if !known {
 		r.tool()
 		return
 	}
 	var specialist jsonv.Value
-	text := r.content
+	text, name := r.content, r.hash
 	switch r.action {
 	case "plan", "continue":
 		r.plan()
@@ -140,7 +128,7 @@ func (r *message) said() {
 			kind = msg.Stop
 		}
 	case "chat":
-		if row := ident.OrNumber(r.v.Get("id")); asked != "" && row != "" {
+		if row != "" {
 			name = row
 			if found := r.meta.Get("content"); peekText(found) != "" {
 				r.addSearch(row, "", found.Text(), short(r.json))
@@ -176,7 +164,7 @@ func (r *message) said() {
 		}
 		r.end(m, reason, true)
 	case "chat":
-		if asked != "" && r.get("is_active").Is(jsonv.False) { // it was written again
+		if r.get("is_active").Is(jsonv.False) { // it was written again
 			m.Hidden = true
 			m.SetAttr("is_active", "false")
 		}
@@ -191,6 +179,26 @@ func (r *message) said() {
 		m.SetAttr("type", r.action)
 		r.setStatus(m)
 	}
+}
+
+// enter begins the turn of the message, unless that goes on. An answer of a chat in the database names the row of its question,
+// and has a row of its own.
+func (r *message) enter() (row string) {
+	asked := ""
+	if r.action == "chat" && r.task == "" {
+		asked = ident.OrNumber(r.get("pid"))
+	}
+	switch {
+	case notices[r.action]:
+	case asked != "":
+		r.begin(chatRun(asked))
+		return ident.OrNumber(r.v.Get("id"))
+	case r.between(), r.Turn.Ended && r.action == "auto_reply":
+		// The time of the first message of an answer is the only fact that identifies the turn
+		// both on the stream and in the rows.
+		r.begin("turn-" + cmp.Or(conversation.NonZero(int(r.At.Nanos/1e6)), r.hash))
+	}
+	return ""
 }
 
 // specialist returns the object that marks a reply as a specialist's, and emits the delegation of which the reply is
