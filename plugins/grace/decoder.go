@@ -101,7 +101,7 @@ func (d *stream) Read() {
 		d.body(f.Data)
 	case frame.Line:
 		if len(f.Data) > 0 {
-			d.payload(f.Data, true)
+			d.payload(f.Data, bare)
 		}
 	default:
 		d.event(f)

@@ -40,10 +40,12 @@ func (d *stream) event(f *frame.Frame) {
 		} else if !utf8.Valid(decoded) {
 			d.Out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
 		} else {
-			d.payload(decoded, false)
+			d.payload(decoded, wrapped)
 		}
+	case d.Framing == inChunks, d.Framing != plain && looksPlain(data):
+		d.payload(f.Data, beside)
 	default:
-		d.payload(f.Data, true)
+		d.payload(f.Data, bare)
 	}
 }
 
@@ -68,13 +70,18 @@ func looksPlain(data []byte) bool {
 	return len(data) > 0 && (strings.IndexByte(`{["`, data[0]) >= 0 || bytes.HasPrefix(data, []byte(markerStart)))
 }
 
-// delimited reports whether the text of a frame ends where the frame does. In bytes without delimiters, and in a log, it ends
-// at the next marker; it cannot be separated from an object that follows it, and stays one piece with that.
-func (d *stream) delimited() bool { return d.Frame.Kind != frame.Body && d.Frame.Kind != frame.Line }
+// place is how payloads arrived, which decides what of them may be text.
+type place uint8
+
+const (
+	wrapped place = iota // all but messages
+	bare                 // nor JSON with a type of its own
+	beside               // payloads that are wrapped: nothing
+)
 
 // payload decodes the payloads of a frame, which follow one another: markers, JSON objects up to their closing brace, and in
-// chat mode text. Of what arrived bare, JSON with a type of its own is no text, and nothing is beside events that are wrapped.
-func (d *stream) payload(p []byte, bare bool) {
+// chat mode text.
+func (d *stream) payload(p []byte, at place) {
 	for more := true; more; more = len(p) > 0 {
 		if d.isMarker(p) {
 			p = d.marker(p)
@@ -82,8 +89,8 @@ func (d *stream) payload(p []byte, bare bool) {
 		}
 		root, rest, err := d.ParseFirst(p)
 		whole := err == nil && len(rest) == 0
-		switch beside := bare && d.delimited() && d.Framing > plain; {
-		case d.chatting() && !beside && !(whole && (isMessage(root) || bare && root.First("type", "event").Is(jsonv.String))):
+		switch {
+		case d.chatting() && at < beside && !(whole && (isMessage(root) || at == bare && root.First("type", "event").Is(jsonv.String))):
 			root.MarkRead() // as the text that it is
 			p = d.text(p)
 		case whole, err == nil && root.Is(jsonv.Object):
@@ -104,7 +111,7 @@ func (d *stream) value(root jsonv.Value) {
 		ident.Of(root.Get("id")) // of the completion that the stream imitates
 		for choice := range root.Get("choices").Elems() {
 			if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
-				d.payload(content.Text().Append(nil), false)
+				d.payload(content.Text().Append(nil), wrapped)
 				return
 			}
 		}
@@ -203,7 +210,7 @@ func (d *stream) body(data []byte) {
 	root, rest, err := d.ParseFirst(data)
 	if err != nil || len(rest) > 0 {
 		root.MarkRead()
-		d.payload(bytes.TrimSpace(data), true)
+		d.payload(bytes.TrimSpace(data), bare)
 		return
 	}
 	v := jsonv.Or(root.Get("data"), root)

@@ -174,10 +174,11 @@ func (d *stream) draftKey() string {
 	return "draft:" + msg.HashKey(asked, d.Turn.Run)
 }
 
-// text adds the piece of text at the start of p to the answer, and returns the bytes after it.
+// text adds the piece of text at the start of p to the answer, and returns the bytes after it. In bytes without delimiters, and in
+// a log, it ends at the next marker; it cannot be separated from an object that follows it, and stays one piece with that.
 func (d *stream) text(p []byte) (rest []byte) {
 	end := len(p)
-	if !d.delimited() {
+	if d.Frame.Kind == frame.Body || d.Frame.Kind == frame.Line {
 		for end = 0; end < len(p) && !d.isMarker(p[end:]); end++ {
 		}
 	}
