@@ -42,7 +42,7 @@ func (d *stream) event(f *frame.Frame) {
 		} else {
 			d.payload(decoded, wrapped)
 		}
-	case d.Framing == inChunks, d.Framing != plain && looksPlain(data):
+	case !bytes.HasPrefix(data, []byte(markerStart)) && (d.Framing == inChunks || d.Framing != plain && looksPlain(data)):
 		d.payload(f.Data, beside)
 	default:
 		d.payload(f.Data, bare)
