@@ -25,7 +25,6 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
-	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -38,7 +37,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "grace",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "Runs of Lemon AI and GRACE: streams, logs and database rows.",
 			Transports: []frame.Kind{frame.Event, frame.Text, frame.Line, frame.Body, frame.Request},
 			Reload:     true,
@@ -47,7 +46,7 @@ func New() decoder.Factory {
 		State:     2,
 		Wrapped:   true,
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{dialogue: dialogue{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}}
+			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}
 		},
 	}.Factory()
 }
@@ -55,7 +54,7 @@ func New() decoder.Factory {
 // Limits of the state, beside those of package conversation. Beyond a limit the oldest entry
 // is evicted.
 const (
-	maxTasks   = 256      // of the last plan
+	maxTasks   = 256      // of the plans of a turn
 	maxIntents = 16       // actions that the model wrote and that have not been seen to run
 	maxIntent  = 64 << 10 // bytes of such an action
 	maxText    = 1 << 20  // bytes of a question, or of an answer in the making
@@ -72,88 +71,65 @@ type state struct {
 	Shown   string                    `json:",omitempty"` // key under which a question was shown that rows had no answer to
 	Ask     *question                 `json:",omitempty"` // the question whose run is not known yet
 	Asked   *question                 `json:",omitempty"` // the question of the request
-	Chat    *chat                     `json:",omitempty"` // the answer in the making
+	Chat    chat                      `json:",omitzero"`  // the answer in the making
 	Calls   conversation.Calls[*call] `json:",omitzero"`
 	Plan    plan                      `json:",omitempty"`
-	Intents intents                   `json:",omitempty"`
-}
-
-// dialogue is the conversation of a stream, as far as it is decoded: its turn, the question that
-// waits for an answer, the answer in the making.
-type dialogue struct {
-	*record.Current
-	*state
-	origin string // the session, as long as nothing better names it
+	Intents []intent                  `json:",omitempty"` // that have not been seen to run: the calls that follow have their arguments
 }
 
 // stream decodes one stream.
 type stream struct {
-	dialogue
-	inner  jsonv.Doc // of a meta that is JSON in a string
-	other  jsonv.Doc // of a list of files or tasks that is
-	text   jsonv.Doc // of a content that is
-	listed bool      // the message is one of a list of rows
+	*record.Current
+	*state
+	origin string       // the session, as long as nothing better names it
+	docs   [3]jsonv.Doc // of JSON in strings: a message's meta, its list of files or tasks, its content
+	listed bool         // the message is one of a list of rows
 }
 
 // Read decodes one event, line, text, body or request.
 func (d *stream) Read() {
 	switch f := d.Frame; f.Kind {
 	case frame.Close:
-		if f.Name != frame.Lost { // the work may go on without us
-			d.streamClosed()
+		if !d.between() && !d.Turn.Ended && f.Name != frame.Lost { // the work may go on without us
+			m := d.addToTurn(msg.Stop, "closed:"+d.Turn.Run)
+			m.Hidden = true
+			d.end(m, "closed", d.Turn.Failed)
 		}
 	case frame.Request:
 		d.request(f)
 	case frame.Body:
 		d.body(f.Data)
 	case frame.Line:
-		d.raw(f.Data, true)
+		if len(f.Data) > 0 {
+			d.payload(f.Data, bare)
+		}
 	default:
 		d.event(f)
 	}
 }
 
-// In returns the conversation and its turn.
-func (d *stream) In() (session, run string) { return d.session(), d.Turn.Run }
+// In returns the conversation, or else the stream's origin, and the turn.
+func (d *stream) In() (session, run string) {
+	return cmp.Or(d.Session, d.origin, "unknown"), d.Turn.Run
+}
 
-// Flush emits the question and the chat answer that are still open.
-func (d *stream) Flush() { d.addDrafts(d.Ask, d.Chat) }
-
-// add adds a message of the conversation that belongs to no run.
-func (d *dialogue) add(kind msg.Kind, key string) *msg.Message {
-	m := d.Out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
+// addToTurn adds a message of the turn. The format does not name who runs.
+func (d *stream) addToTurn(kind msg.Kind, key string) *msg.Message {
+	m := d.Add(kind, key)
+	m.Run, m.Agent.Name = d.Turn.Run, "grace"
 	return m
 }
 
-// addToTurn adds a message of the turn.
-func (d *dialogue) addToTurn(kind msg.Kind, key string) *msg.Message {
-	m := d.add(kind, key)
-	m.Run, m.Agent = d.Turn.Run, agent
+// addStatus adds a message that a user would not see, and nobody wrote.
+func (d *stream) addStatus(key, typ string) *msg.Message {
+	m := record.Hide(d.Add(msg.Status, key), typ)
+	m.Agent = msg.Agent{}
 	return m
 }
 
-// agent is who runs: the format does not name it.
-var agent = msg.Agent{Name: "grace", Kind: msg.KindAgent}
-
-// addStatus adds a message that a user would not see.
-func (d *dialogue) addStatus(key, typ string) *msg.Message {
-	return record.Hide(d.add(msg.Status, key), typ)
-}
-
-// keepRaw keeps a value that is no message.
-func (d *dialogue) keepRaw(typ string, raw []byte, facts ...string) *msg.Message {
+// keepRaw keeps bytes that are no JSON.
+func (d *stream) keepRaw(typ string, raw []byte, facts ...string) {
 	m := d.Out.Unknown(typ, raw)
-	m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(append(facts, string(raw))...)
-	return m
-}
-
-// session is the conversation, or else the stream's origin.
-func (d *dialogue) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
-
-// setSession sets the conversation, if that names one.
-func (d *dialogue) setSession(session string) {
-	if session != "" {
-		d.Session = conversation.Cut(session, ident.Max)
-	}
+	m.Session, _ = d.In()
+	m.Key = "unknown:" + msg.HashKey(append(facts, string(raw))...)
 }

@@ -204,3 +204,14 @@ func TestUnansweredQuestionIsEmitted(t *testing.T) {
 		}
 	}
 }
+
+// TestTaskOfTheTurnIsKept: a message of the turn that names a task has it as an attribute.
+func TestTaskOfTheTurnIsKept(t *testing.T) {
+	for _, action := range []string{"auto_reply", "plan", "coding", "finish_summery", "stop"} {
+		for _, m := range decodeFrames(t, lines(rowAt("assistant", action, "success", taskA, 1, "Aye.", ""))) {
+			if m.Attr("task_id") != taskA || strings.Contains(m.Run, taskA) {
+				t.Errorf("%s: task %q, run %q", action, m.Attr("task_id"), m.Run)
+			}
+		}
+	}
+}

@@ -4,339 +4,265 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // message is one message of the protocol while it is decoded.
 type message struct {
 	*stream
-	v, meta jsonv.Value
-	json    jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
-	action  string
-	status  string
-	uuid    string
-	task    string // the task it belongs to; empty when it is the run's own
-	at      conversation.Time
-	sum     string // result of hash, computed at its first call
+	v, meta, content jsonv.Value
+	json             jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
+	action, status   string
+	running, failed  bool // by the status
+	uuid             string
+	task             string // the task it belongs to; empty when it is the run's own
+	about            string // the task that a message of the run names
+	hash             string // of the fields that are equal on the stream and in the row of a message
 }
 
 // message decodes an object that is a message, or keeps one of an unknown shape.
 func (d *stream) message(v jsonv.Value) {
 	if !isMessage(v) {
-		d.keepRaw(cmp.Or(ident.Of(v.First("type", "event", "action_type", "object")), "none"), v.Raw())
+		d.Unknown(ident.Of(v.First("type", "event", "action_type", "object")), v).Run = ""
 		return
 	}
 	from := len(d.Out.Messages)
-	r := &message{stream: d, v: v, meta: unquoted(&d.inner, v.Get("meta"))}
-	r.json = unquoted(&d.other, r.get("json"))
-	r.action = ident.Of(r.get("action_type"))
-	r.status = ident.Peek(v.Get("status"))
-	r.uuid = ident.Of(v.Get("uuid"))
-	r.at = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
+	r := &message{stream: d, v: v, meta: d.docs[0].Inner(v.Get("meta")), content: v.Get("content")}
+	r.json = d.docs[1].Inner(r.get("json"))
+	r.action, r.status, r.uuid = ident.Of(r.get("action_type")), ident.Peek(v.Get("status")), ident.Of(v.Get("uuid"))
+	r.running = r.status == "running" || r.status == "pending"
+	r.failed = r.status == "failure" || r.status == "failed" || r.status == "error"
+	d.At = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
 	conversation.TimeOf(v.Get("create_at")) // of a row, later than the message
 	conversation.TimeOf(v.Get("update_at"))
-	if s := ident.Of(v.Get("conversation_id")); s != "" {
-		d.Session = s
-	}
+	d.Session = cmp.Or(ident.Of(v.Get("conversation_id")), d.Session)
 	r.belong(r.get("task_id"))
+	if r.action == "" && r.get("handledBySpecialist").Bool() {
+		r.action = "auto_reply"
+	}
+	r.hash = msg.HashKey(v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(v.Get("timestamp")), r.uuid, peekText(r.content))
 	if v.Get("role").Equal("user") {
 		r.question()
 	} else {
-		r.byAction()
+		r.said()
 	}
-	for _, doc := range [...]*jsonv.Doc{&d.inner, &d.other, &d.text} {
-		d.KeepUnread(doc, from)
+	for i := range d.docs {
+		d.KeepUnread(&d.docs[i], from)
 	}
+	d.At = conversation.Time{} // what follows in the frame has its own
 }
 
 // belong finds the task of the message. The task_id of a message of the run as a whole is the
 // conversation, unless it names a task, and some of these messages name one.
 func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
-	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue"}, r.action)
-	ofRun := ofTurn || slices.Contains([]string{"question", "chat", "progress"}, r.action)
-	switch isTask := r.Plan.isTask(id); {
-	case isTask && !ofTurn && !r.v.Get("role").Equal("user"):
-		r.task = id
-	case isTask:
-	case ofRun:
-		if r.Session == "" {
-			r.setSession(id)
-		}
-	case id != r.session():
+	isTask := r.isTask(id)
+	ofRun := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "question", "chat", "progress"}, r.action)
+	if ofRun && !isTask {
+		r.Session = cmp.Or(r.Session, id)
+	}
+	session, _ := r.In()
+	if isTask || !ofRun && id != session {
 		r.task = id
 	}
-	if id == r.task || id == r.session() {
-		ident.OrNumber(of)
+	if (id == r.task || id == session) && !of.Is(jsonv.Object) && !of.Is(jsonv.Array) {
+		of.MarkRead()
+	}
+	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)
+	if ofTurn || r.v.Get("role").Equal("user") || r.between() && notices[r.action] {
+		r.about, r.task = r.task, ""
 	}
 }
 
-// byAction decodes a message of the agent by its action.
-func (r *message) byAction() {
-	switch r.action {
-	case "progress", "coding", "coding_complete", "update_status":
-		r.progress()
+// question decodes a user's question, which is on no stream: only the rows of the database have
+// it.
+func (r *message) question() {
+	pid := ident.OrNumber(r.get("pid"))
+	r.ask(&question{Hash: r.hash, Key: "asked:" + r.hash, Text: conversation.Cut(r.content.Text().String(), maxText), At: r.At, Files: files(r.json)})
+	r.Asked = nil
+	if row := ident.OrNumber(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
+		r.begin(chatRun(row))
+	}
+}
+
+// kinds are the messages of the agent by their action: every other action is a tool.
+var kinds = map[string]msg.Kind{
+	"": msg.Assistant, "auto_reply": msg.Assistant, "question": msg.Assistant, "chat": msg.Assistant, "finish_summery": msg.Assistant,
+	"plan": msg.Plan, "continue": msg.Plan, "task": msg.Task, "finish": msg.Status, "error": msg.Error, "stop": msg.Stop,
+	"progress": msg.Status, "coding": msg.Status, "coding_complete": msg.Status, "update_status": msg.Status,
+}
+
+// notices are the actions that the user reads while the agent works. They may be of a turn that has not begun.
+var notices = map[string]bool{"progress": true, "coding": true, "coding_complete": true, "update_status": true}
+
+// said decodes a message of the agent by its action.
+func (r *message) said() {
+	if r.action == "finish" && r.task == "" { // there is no task message to repeat it
+		r.action = "finish_summery"
+	}
+	row := r.enter()
+	kind, known := kinds[r.action]
+	if !known {
+		r.tool()
 		return
-	case "chat":
-		if pid := ident.OrNumber(r.get("pid")); pid != "" && r.task == "" {
-			r.chatRow(pid)
-			return
+	}
+	var specialist jsonv.Value
+	text, name := r.content, r.hash
+	switch r.action {
+	case "plan", "continue":
+		r.plan()
+		return
+	case "auto_reply":
+		specialist = r.specialist()
+		text = jsonv.Or(specialist.Get("result"), r.content)
+	case "finish_summery": // the final answer of a turn, with the files that it made; where its text is empty, a specialist wrote it
+		name = cmp.Or(r.uuid, r.hash)
+		if text.Text().IsZero() {
+			kind = msg.Stop
 		}
-	case "":
-		if r.get("handledBySpecialist").Bool() {
-			r.action = "auto_reply"
+	case "chat":
+		if row != "" {
+			name = row
+			if found := r.meta.Get("content"); peekText(found) != "" {
+				r.addSearch(row, "", found.Text(), short(r.json))
+			}
 		}
 	}
-	if r.Fresh || r.Turn.Run == "" || r.Turn.Ended && r.action == "auto_reply" {
-		// The time of the first message of an answer is the only fact that identifies the turn
-		// both on the stream and in the rows.
-		run := "turn-" + strconv.FormatInt(r.at.Nanos/1e6, 10)
-		if r.at.Nanos == 0 {
-			run = "turn-" + r.hash()
-		}
-		r.setRun(run)
-		r.addQuestion(r.at)
+	m := r.addFor(kind, "message:"+name)
+	m.Content, m.Attachments = text.Text(), files(r.json)
+	if kind == msg.Assistant {
+		r.readIntents(m)
 	}
 	switch r.action {
 	case "auto_reply":
-		r.autoReply()
-	case "plan", "continue":
-		r.plan()
-	case "task":
-		r.taskStatus()
-	case "finish":
-		r.finish()
-	case "finish_summery":
-		r.answer()
-	case "error":
-		r.runError()
-	case "stop":
-		r.runStop()
-	case "", "question", "chat": // the agent asks, or answers
-		m := r.addText(msg.Assistant, r.id())
-		if r.action == "chat" && r.task == "" {
-			r.endRun(m, "stop", false)
-		}
-	default:
-		r.tool()
-	}
-}
-
-// chatRow decodes the row of a chat answer.
-func (r *message) chatRow(question string) {
-	row := ident.OrNumber(r.v.Get("id"))
-	r.setRun(chatRun(question))
-	r.addQuestion(r.at)
-	if found := r.meta.Get("content"); row != "" && peekText(found) != "" {
-		r.addSearch(row, msg.Text{}, found.Text(), short(r.json), r.at)
-	}
-	key := "message:" + row
-	if row == "" {
-		key = r.id()
-	}
-	m := r.addText(msg.Assistant, key)
-	if r.get("is_active").Is(jsonv.False) { // it was written again
-		m.Hidden = true
-		m.SetAttr("is_active", "false")
-	}
-	r.endRun(m, "stop", false)
-}
-
-// progress decodes a notice that the user reads while the agent works.
-func (r *message) progress() {
-	if r.Fresh { // of a turn that has not begun
-		r.task = ""
-	}
-	m := r.addText(msg.Status, r.id())
-	if r.Fresh {
-		m.Run = ""
-	}
-	m.Hidden = r.action == "update_status"
-	m.SetAttr("type", r.action)
-	r.setStatus(m)
-}
-
-// autoReply decodes the first reply to a question. When a named specialist wrote it, it is the
-// result of a delegation too, which the format reports at once.
-func (r *message) autoReply() {
-	s, text := r.specialistReply(), r.content()
-	if result := s.Get("result"); result.Exists() {
-		text = result.Text()
-	}
-	if to := ident.Of(s.Get("specialist")); to != "" {
-		c := call{Call: conversation.Call{ID: "specialist:" + r.hash(), Name: "specialist"}}
-		m := c.mark(r.addFor(msg.Delegation, "call:"+c.ID))
-		m.Hidden, m.Delegation.To, m.Delegation.Task = true, to, msg.Plain(r.Turn.Goal)
-		m.SetAttr("task_type", ident.Of(s.Get("taskType")))
-		m = c.mark(r.addFor(msg.DelegationResult, "result:"+c.ID))
-		m.Hidden, m.Delegation.To, m.Content = true, to, text
+		m.SetAttr("task_type", ident.Of(specialist.Get("taskType")))
 		r.markFailed(m)
+	case "task":
+		r.taskStatus(m)
+	case "error": // its status is success and does not help
+		m.SetAttr("error_type", "agent_error")
+		r.setTask(m)
+		r.Turn.Failed = true
+		r.endRun(m, "error", true)
+	case "finish": // the model's own report; the task message that follows repeats it
+		record.Hide(m, "finish").SetAttr("comments", brief(r.v.Get("comments")))
+	case "finish_summery":
+		if r.about == "" { // GRACE also sends one for a single task, and then the turn goes on
+			r.end(m, "stop", r.Turn.Failed)
+		}
+	case "stop": // by the user, or after a failed task
+		reason := "interrupted"
+		if r.Turn.Failed {
+			reason = "error"
+		}
+		r.end(m, reason, true)
+	case "chat":
+		if r.get("is_active").Is(jsonv.False) { // it was written again
+			m.Hidden = true
+			m.SetAttr("is_active", "false")
+		}
+		if r.task == "" {
+			r.end(m, "stop", false)
+		}
+	case "progress", "coding", "coding_complete", "update_status":
+		if r.between() {
+			m.Run = ""
+		}
+		m.Hidden = r.action == "update_status"
+		m.SetAttr("type", r.action)
+		r.setStatus(m)
 	}
-	m := r.addFor(msg.Assistant, r.id())
-	m.Content = text
-	m.SetAttr("task_type", ident.Of(s.Get("taskType")))
-	r.markFailed(m)
-	r.Intents.read(m)
 }
 
-// specialistReply returns the object that marks a reply as a specialist's:
+// enter begins the turn of the message, unless that goes on. An answer of a chat in the database names the row of its question,
+// and has a row of its own.
+func (r *message) enter() (row string) {
+	asked := ""
+	if r.action == "chat" && r.task == "" {
+		asked = ident.OrNumber(r.get("pid"))
+	}
+	switch {
+	case notices[r.action]:
+	case asked != "":
+		r.begin(chatRun(asked))
+		return ident.OrNumber(r.v.Get("id"))
+	case r.between(), r.Turn.Ended && r.action == "auto_reply":
+		// The time of the first message of an answer is the only fact that identifies the turn
+		// both on the stream and in the rows.
+		r.begin("turn-" + cmp.Or(conversation.NonZero(int(r.At.Nanos/1e6)), r.hash))
+	}
+	return ""
+}
+
+// specialist returns the object that marks a reply as a specialist's, and emits the delegation of which the reply is
+// the result, if it names the specialist: the format reports it at once.
 //
 //	{"handledBySpecialist":true,"result":"…","specialist":"openrouter/qwen/…","taskType":"general_chat"}
 //
 // In a log it is the message itself; where an object was published in place of its text, it is
 // in content or json.
-func (r *message) specialistReply() jsonv.Value {
-	content := r.v.Get("content")
-	for _, v := range [...]jsonv.Value{r.v, content, r.json, unquoted(&r.text, content)} {
+func (r *message) specialist() (s jsonv.Value) {
+	for _, v := range [...]jsonv.Value{r.v, r.content, r.json, r.docs[2].Inner(r.content)} {
 		if v.Get("handledBySpecialist").Bool() {
-			return v
+			s = v
+			break
 		}
 	}
-	r.text.Root().MarkRead() // as the text that it is
-	return jsonv.Value{}
-}
-
-// finish decodes the model's own report that a task is done; the task message that follows
-// repeats it. Without a task it is the answer.
-func (r *message) finish() {
-	if r.task == "" {
-		r.answer()
-		return
+	if !s.Exists() {
+		r.docs[2].Root().MarkRead() // as the text that it is
 	}
-	m := record.Hide(r.addFor(msg.Status, r.id()), "finish")
-	m.Content = r.content()
-	m.SetAttr("comments", brief(r.v.Get("comments")))
-}
-
-// answer decodes the final answer of a turn, with the files that it made. GRACE also sends one
-// for a single task, and then the turn goes on.
-func (r *message) answer() {
-	kind := msg.Assistant
-	if r.v.Get("content").Text().IsZero() {
-		kind = msg.Stop
+	if to := ident.Of(s.Get("specialist")); to != "" {
+		c := conversation.Call{ID: "specialist:" + r.hash, Name: "specialist"}
+		m := r.addFor(msg.Delegation, "call:"+c.ID)
+		c.On(m)
+		m.Hidden, m.Delegation.To, m.Delegation.Task = true, to, msg.Plain(r.Turn.Goal)
+		m.SetAttr("task_type", ident.Of(s.Get("taskType")))
+		m = r.addFor(msg.DelegationResult, "result:"+c.ID)
+		c.On(m)
+		m.Hidden, m.Delegation.To, m.Content = true, to, jsonv.Or(s.Get("result"), r.content).Text()
+		r.markFailed(m)
 	}
-	m := r.addToRun(kind)
-	if r.uuid != "" {
-		m.Key = "message:" + r.uuid
-	}
-	if m.Attr("task_id") == "" {
-		r.endRun(m, "stop", r.Turn.Failed)
-	}
-}
-
-// runError decodes an error of a task or of the whole run. Its status is success and does not
-// help.
-func (r *message) runError() {
-	m := r.addText(msg.Error, r.id())
-	m.SetAttr("error_type", "agent_error")
-	r.setStatus(m)
-	m.SetAttr("comments", brief(r.json.Get("comments")))
-	ended := r.Turn.Ended
-	r.Turn.Failed = true
-	if r.endRun(m, "error", true); r.task != "" {
-		r.Turn.Ended = ended
-		r.Plan.setTitle(m, r.task)
-		r.endTask(true)
-	}
-}
-
-// runStop decodes the stop of a run, by the user or after a failed task.
-func (r *message) runStop() {
-	reason := "interrupted"
-	if r.Turn.Failed {
-		reason = "error"
-	}
-	r.endRun(r.addToRun(msg.Stop), reason, true)
-}
-
-// addToRun adds a message of the turn, which may name a task of it.
-func (r *message) addToRun(kind msg.Kind) *msg.Message {
-	of := r.task
-	r.task = ""
-	m := r.addText(kind, r.id())
-	m.SetAttr("task_id", of)
-	return m
+	return s
 }
 
 // get is a member of the message's meta, or of the message itself where it has
 // none.
-func (r *message) get(name string) jsonv.Value {
-	if v := r.meta.Get(name); v.Exists() {
-		return v
-	}
-	return r.v.Get(name)
-}
-
-// content is the message's text. An object in its place is kept as JSON.
-func (r *message) content() msg.Text { return r.v.Get("content").Text() }
+func (r *message) get(name string) jsonv.Value { return jsonv.Or(r.meta.Get(name), r.v.Get(name)) }
 
 // setStatus adds the record's status to m.
 func (r *message) setStatus(m *msg.Message) { m.SetAttr("status", ident.Of(r.v.Get("status"))) }
 
-// running reports whether a call or a task goes on.
-func (r *message) running() bool { return r.status == "running" || r.status == "pending" }
-
-func (r *message) failed() bool {
-	return r.status == "failure" || r.status == "failed" || r.status == "error"
-}
-
 // markFailed marks a message of a record with a failed status as an error.
 func (r *message) markFailed(m *msg.Message) {
-	if r.failed() {
+	if r.failed {
 		m.IsError = true
 		r.setStatus(m)
 	}
 }
 
-// id is the message's key.
-func (r *message) id() string { return "message:" + r.hash() }
-
-// hash is a hash of the fields that are equal on the stream and in the row of a message.
-func (r *message) hash() string {
-	if r.sum == "" {
-		r.sum = msg.HashKey(r.v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(r.v.Get("timestamp")), r.uuid, peekText(r.v.Get("content")))
-	}
-	return r.sum
-}
-
 // addFor adds a message of the record, in the run of its task or of the turn.
 func (r *message) addFor(kind msg.Kind, key string) *msg.Message {
-	inTask := r.task != "" && r.Turn.Run != ""
-	if inTask {
-		r.delegate()
+	t := r.Plan.task(r.task)
+	if t != nil && !t.Begun {
+		t.Begun = true
+		r.addTask(t, msg.Delegation, "call:").Delegation.Task = msg.Plain(t.Text)
 	}
 	m := r.addToTurn(kind, key)
-	r.at.Set(m)
-	said := r.v.Get("role")
-	if role, err := msg.ParseRole(said.PeekStr()); err == nil && said.Is(jsonv.String) {
-		said.MarkRead()
-		m.Role = role
+	m.Role, _ = msg.ParseRole(jsonv.Word(r.v.Get("role"), "assistant", "user", "system", "tool", "developer", "function"))
+	if r.task != "" {
+		m.Run, m.ParentRun, m.Delegation.Link = r.Turn.Run+"/"+r.task, r.Turn.Run, msg.ByParent
 	}
-	if inTask {
-		if t := r.Plan.task(r.task); t != nil {
-			m.Agent.Name = t.name()
-		}
-		m.Run, m.ParentRun = childRun(r.Turn.Run, r.task), r.Turn.Run
-		m.Delegation.Link = msg.ByParent
-		m.SetAttr("task_id", r.task)
+	if t != nil {
+		m.Agent.Name = t.name()
 	}
-	return m
-}
-
-// addText is addFor for a message with the record's text and files.
-func (r *message) addText(kind msg.Kind, key string) *msg.Message {
-	m := r.addFor(kind, key)
-	m.Content, m.Attachments = r.content(), files(r.json)
-	if kind == msg.Assistant {
-		r.Intents.read(m)
-	}
+	m.SetAttr("task_id", cmp.Or(r.task, r.about))
 	return m
 }
 
@@ -351,12 +277,10 @@ func files(list jsonv.Value) []msg.Attachment {
 		if path.PeekStr() == "" && name.PeekStr() == "" || len(out) == most {
 			continue
 		}
-		a := msg.Attachment{Size: max(v.First("filesize", "size").Int(), 0)}
-		if a.URL = brief(stringOnly(v.Get("url"))); strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
-			a.URL = brief(stringOnly(path))
-		}
-		if a.Name = limited(stringOnly(name), ident.Max); a.Name == "" {
-			a.Name = conversation.Cut(base(path.PeekStr()), ident.Max)
+		a := media.File(conversation.Cut(path.PeekStr(), maxGoal))
+		a.Name, a.URL, a.Size = cmp.Or(brief(name), a.Name), brief(v.Get("url")), max(v.First("filesize", "size").Int(), 0)
+		if strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
+			a.URL = brief(path)
 		}
 		out = append(out, a)
 	}
@@ -366,62 +290,29 @@ func files(list jsonv.Value) []msg.Attachment {
 // peekText is the text of v, or the JSON of another value, for comparisons: it does not count
 // as read.
 func peekText(v jsonv.Value) string {
-	switch {
-	case v.Is(jsonv.String):
+	if v.Is(jsonv.String) || !v.Exists() {
 		return v.PeekStr()
-	case v.Exists():
-		return string(v.Peek())
 	}
-	return ""
-}
-
-// stringOnly is v where it is a string.
-func stringOnly(v jsonv.Value) jsonv.Value {
-	if v.Is(jsonv.String) {
-		return v
-	}
-	return jsonv.Value{}
+	return string(v.Peek())
 }
 
 // brief is the text of v, or the JSON of another value, as an attribute: the beginning of
 // it where it is long, which does not count as read.
-func brief(v jsonv.Value) string { return limited(v, maxGoal) }
-
-// limited is brief for a length in bytes.
-func limited(v jsonv.Value, most int) string {
+func brief(v jsonv.Value) string {
 	s := peekText(v)
-	if len(s) <= most {
+	if len(s) <= maxGoal {
 		v.MarkRead()
 	}
-	return conversation.Cut(s, most)
+	return conversation.Cut(s, maxGoal)
 }
 
 // short is the JSON of a list or an object as an attribute; nothing, and not read, where
 // there is none or too much of it.
 func short(v jsonv.Value) string {
-	raw := v.Peek()
-	if !v.Is(jsonv.Array) && !v.Is(jsonv.Object) || len(raw) <= 2 || len(raw) > conversation.MaxAttr {
+	if v.Len() == 0 {
 		return ""
 	}
-	return string(v.Raw())
-}
-
-// base is the name of the file at a path of any system.
-func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
-
-// unquoted is the value of JSON in a string, and v itself when it is none: meta is an object on
-// the stream and a string in a row. The texts of the result lie in memory of their own; the
-// value is valid until doc is used again.
-func unquoted(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
-	if !v.Is(jsonv.String) {
-		return v
-	}
-	raw := v.Peek()
-	if len(raw) < 4 || raw[1] != '{' && raw[1] != '[' || doc.Parse([]byte(v.PeekStr())) != nil {
-		return v
-	}
-	v.MarkRead()
-	return doc.Root()
+	return conversation.ShortJSON(v)
 }
 
 // sessionOfOrigin is the conversation of a stream that does not name it: the one
@@ -430,6 +321,5 @@ func sessionOfOrigin(origin string) string {
 	if u, err := url.Parse(origin); err == nil && u.Host != "" {
 		return strings.ToValidUTF8(u.Query().Get("conversation_id"), "\uFFFD")
 	}
-	name, _, _ := strings.Cut(base(strings.TrimRight(origin, `/\`)), ".")
-	return name
+	return ident.OfFile(strings.TrimRight(origin, `/\`), ".")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -27,15 +28,40 @@ const reasonBase64 = "invalid_base64"
 
 // event decodes an SSE event or a WebSocket message.
 func (d *stream) event(f *frame.Frame) {
-	switch wrapped := f.Kind == frame.Event; {
-	case d.Framing == inChunks && string(bytes.TrimSpace(f.Data)) == "[DONE]":
-	case d.Framing == inChunks, d.Framing != plain && looksPlain(f.Data):
-		d.notBase64(f.Data)
-	case d.Framing == inBase64, d.Framing == undecided && wrapped:
-		d.encoded(f)
-	default:
-		d.payload(f.Data, true)
+	if d.Framing == undecided {
+		d.decide(f)
 	}
+	switch data := bytes.TrimSpace(f.Data); {
+	case d.Framing == inChunks && string(data) == "[DONE]":
+	case d.Framing == inBase64 && !looksPlain(data):
+		decoded, err := base64.StdEncoding.AppendDecode(nil, data)
+		if err != nil {
+			d.Out.Problem(reasonBase64, err.Error())
+		} else if !utf8.Valid(decoded) {
+			d.Out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
+		} else {
+			d.payload(decoded, wrapped)
+		}
+	case !bytes.HasPrefix(data, []byte(markerStart)) && (d.Framing == inChunks || d.Framing != plain && looksPlain(data)):
+		d.payload(f.Data, beside)
+	default:
+		d.payload(f.Data, bare)
+	}
+}
+
+// decide finds how the stream wraps its payloads. Upstream names the events in base64 and no others.
+func (d *stream) decide(f *frame.Frame) {
+	decoded, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(f.Data))
+	root, _, _ := d.ParseFirst(f.Data)
+	switch {
+	case bytes.HasPrefix(f.Data, []byte(markerStart)), isMessage(root):
+		d.Framing = plain
+	case isChunk(root):
+		d.Framing = inChunks
+	case f.Kind == frame.Event && err == nil && utf8.Valid(decoded) && (looksPlain(decoded) || f.Name == "message"):
+		d.Framing = inBase64
+	}
+	root.MarkRead() // it is read again
 }
 
 // looksPlain reports whether data begins as nothing in base64 does.
@@ -44,88 +70,54 @@ func looksPlain(data []byte) bool {
 	return len(data) > 0 && (strings.IndexByte(`{["`, data[0]) >= 0 || bytes.HasPrefix(data, []byte(markerStart)))
 }
 
-// notBase64 decodes data that is not base64: a chunk of a chat completion, or a payload without wrapping, also among
-// events in base64.
-func (d *stream) notBase64(data []byte) {
-	if bytes.HasPrefix(data, []byte(markerStart)) {
-		if d.Framing == undecided {
-			d.Framing = plain
+// place is how payloads arrived, which decides what of them may be text.
+type place uint8
+
+const (
+	wrapped place = iota // all but messages
+	bare                 // nor JSON with a type of its own
+	beside               // payloads that are wrapped: nothing
+)
+
+// payload decodes the payloads of a frame, which follow one another: markers, JSON objects up to their closing brace, and in
+// chat mode text.
+func (d *stream) payload(p []byte, at place) {
+	for more := true; more; more = len(p) > 0 {
+		if d.isMarker(p) {
+			p = d.marker(p)
+			continue
 		}
-		d.payload(data, true)
-		return
-	}
-	root, ok := d.Parse(data)
-	if !ok {
-		return
-	}
-	chunk := root.Get("choices").Is(jsonv.Array) && root.Get("object").Equal("chat.completion.chunk")
-	switch {
-	case d.Framing != undecided:
-	case chunk:
-		d.Framing = inChunks
-	case isMessage(root):
-		d.Framing = plain
-	}
-	if d.Framing != inChunks || root.Is(jsonv.Object) && !chunk {
-		d.value(root)
-		return
-	}
-	if id := root.Get("id"); id.Is(jsonv.String) { // of the completion that it is dressed as
-		id.MarkRead()
-	}
-	for choice := range root.Get("choices").Elems() {
-		if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
-			d.payload(content.Text().Append(nil), false)
+		root, rest, err := d.ParseFirst(p)
+		whole := err == nil && len(rest) == 0
+		switch {
+		case d.chatting() && at < beside && !(whole && (isMessage(root) || at == bare && root.First("type", "event").Is(jsonv.String))):
+			root.MarkRead() // as the text that it is
+			p = d.text(p)
+		case whole, err == nil && root.Is(jsonv.Object):
+			d.value(root)
+			p = rest
+		default:
+			root.MarkRead()
+			d.Parse(p) // reports it: nothing marks where the next payload begins
 			return
 		}
 	}
-	if !chunk {
-		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-	}
 }
 
-// encoded decodes an event in base64.
-func (d *stream) encoded(f *frame.Frame) {
-	data := bytes.TrimSpace(f.Data)
-	decoded := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
-	n, err := base64.StdEncoding.Decode(decoded, data)
-	decoded = decoded[:n]
-	switch sure, text := d.Framing == inBase64, utf8.Valid(decoded); {
-	case !sure && (err != nil || !text):
-		d.payload(f.Data, true)
-	case err != nil:
-		d.Out.Problem(reasonBase64, err.Error())
-	case !text:
-		d.Out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
-	case sure, looksPlain(decoded), f.Name == "message": // upstream names the events of this framing and no others
-		d.Framing = inBase64
-		d.payload(decoded, false)
-	default:
-		d.payload(f.Data, false)
-	}
-}
-
-// payload decodes one payload. Bare means that it arrived without any wrapping: then JSON with
-// a type of its own is no text, in every mode.
-func (d *stream) payload(p []byte, bare bool) {
-	switch {
-	case d.isMarker(p):
-		d.marker(p)
-	case !d.chatting():
-		if root, ok := d.Parse(p); ok {
-			d.value(root)
-		}
-	case !d.object(p, bare):
-		d.delta(p)
-	}
-}
-
-// value decodes a payload that is JSON.
+// value decodes a payload that is JSON, or the chunk of a completion that wraps one.
 func (d *stream) value(root jsonv.Value) {
-	switch root.Kind() {
-	case jsonv.Object:
+	switch {
+	case d.Framing == inChunks && isChunk(root):
+		ident.Of(root.Get("id")) // of the completion that the stream imitates
+		for choice := range root.Get("choices").Elems() {
+			if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
+				d.payload(content.Text().Append(nil), wrapped)
+				return
+			}
+		}
+	case root.Is(jsonv.Object):
 		d.message(root)
-	case jsonv.String: // in place of a message
+	case root.Is(jsonv.String): // in place of a message
 		m := d.addToTurn(msg.Assistant, "message:"+msg.HashKey("bare", root.Str()))
 		m.Role, m.Content = msg.RoleAssistant, root.Text()
 		m.SetAttr("bare", "true")
@@ -134,23 +126,8 @@ func (d *stream) value(root jsonv.Value) {
 	}
 }
 
-// object decodes p if it is a message, or an event where those are no text, and reports
-// whether it is. Nearly all text is no object, and is not worth a parse.
-func (d *stream) object(p []byte, events bool) bool {
-	t := bytes.TrimSpace(p)
-	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' {
-		return false
-	}
-	root, rest, err := d.ParseFirst(t)
-	if err != nil {
-		return false
-	}
-	if len(rest) > 0 || !isMessage(root) && (!events || !root.Get("type").Is(jsonv.String) && !root.Get("event").Is(jsonv.String)) {
-		root.MarkRead() // as the text that it is
-		return false
-	}
-	d.message(root)
-	return true
+func isChunk(v jsonv.Value) bool {
+	return v.Get("choices").Is(jsonv.Array) && v.Get("object").Equal("chat.completion.chunk")
 }
 
 // isMessage reports whether the object has the shape of a message: with its meta,
@@ -164,35 +141,83 @@ func isMessage(v jsonv.Value) bool {
 	return action && (role || t || v.Get("status").Is(jsonv.String))
 }
 
+// Markers stand between the messages and the text:
+//
+//	__lemon_mode__{"mode":"agent"}\n\n
+//	__lemon_chat_SEARCH_start__\n{…}\n__lemon_chat_SEARCH_end__
+//	__lemon_out_end__{"message_id":"42","pid":"41"}\n\n
+const (
+	markerStart = "__lemon_"
+	modeMarker  = "__lemon_mode__"
+	endMarker   = "__lemon_out_end__"
+	chatMarker  = "__lemon_chat_"
+)
+
+// isMarker reports whether p begins with a marker. In chat mode only those that are
+// known are no text.
+func (d *stream) isMarker(p []byte) bool {
+	known := func(marker string) bool { return bytes.HasPrefix(p, []byte(marker)) }
+	return known(markerStart) && (!d.chatting() || known(modeMarker) || known(endMarker) || known(chatMarker))
+}
+
+// marker decodes the marker at the start of p and returns the bytes after it.
+func (d *stream) marker(p []byte) (rest []byte) {
+	head, body, _ := bytes.Cut(p[len(markerStart):], []byte("__"))
+	name := string(head[:min(len(head), 64)])
+	kind, search := strings.CutPrefix(name, "chat_")
+	kind, start := strings.CutSuffix(kind, "_start")
+	v, rest, err := d.ParseFirst(body)
+	switch {
+	case err != nil || !v.Is(jsonv.Object):
+	case name == "mode":
+		d.setMode(v.Get("mode"))
+		return rest
+	case name == "out_end":
+		d.endChat(ident.OrNumber(v.Get("message_id")), ident.OrNumber(v.Get("pid")))
+		return rest
+	case search && start:
+		d.search(kind, v)
+		return bytes.TrimPrefix(rest, []byte(chatMarker+kind+"_end__"))
+	}
+	v.MarkRead()
+	d.keepRaw(markerStart+strings.ToValidUTF8(name, ""), p)
+	return nil
+}
+
+// setMode decodes the mode marker. In the mode twins the work of the agent follows a chat
+// answer, and the database has it under a question of its own: the request's question is
+// open again.
+func (d *stream) setMode(mode jsonv.Value) {
+	if !mode.Is(jsonv.String) {
+		return
+	}
+	d.Mode, d.Fresh = ident.Peek(mode), true
+	if d.Mode == "agent" && d.Ask == nil && d.Asked != nil && strings.HasPrefix(d.Turn.Run, chatRun("")) {
+		a := *d.Asked
+		a.Key = ""
+		d.Ask = &a
+	}
+}
+
+// chatting reports whether payloads are pieces of an answer's text.
+func (d *stream) chatting() bool { return d.Mode == "chat" }
+
 // body decodes a whole response: the rows of a conversation, one message, or the
 // bytes of a stream without delimiters.
 //
 //	{"code":200,"data":[{"id":1,"conversation_id":"…","role":"user","meta":"{…}",…},…],"msg":""}
 func (d *stream) body(data []byte) {
-	data = bytes.TrimSpace(data)
 	root, rest, err := d.ParseFirst(data)
-	switch {
-	case err == nil && len(rest) == 0:
-	case bytes.HasPrefix(data, []byte(markerStart)), d.chatting(), root.Is(jsonv.Object):
-		d.raw(data, false)
-		return
-	default:
+	if err != nil || len(rest) > 0 {
 		root.MarkRead()
-		d.Parse(data) // reports it
+		d.payload(bytes.TrimSpace(data), bare)
 		return
 	}
-	for _, v := range [...]jsonv.Value{
-		root, root.Get("data"), root.Get("messages"), root.Path("data", "messages"), root.Path("data", "list"), root.Path("data", "rows"),
-	} {
-		if v.Is(jsonv.Array) {
-			d.rows(v)
-			return
-		}
-	}
-	if root.Is(jsonv.Object) {
-		d.message(root)
+	v := jsonv.Or(root.Get("data"), root)
+	if list := jsonv.Or(v.First("messages", "list", "rows"), v); list.Is(jsonv.Array) {
+		d.rows(list)
 	} else {
-		d.Out.Problem(msg.ReasonWrongType, "expected an object or a list, got "+root.Kind().String())
+		d.value(root)
 	}
 }
 
@@ -202,16 +227,15 @@ func (d *stream) rows(list jsonv.Value) {
 	*d.state = state{Session: d.Session, Framing: d.Framing, Mode: d.Mode, Fresh: true, Shown: d.Shown, Chat: d.Chat,
 		Calls: conversation.Calls[*call]{Ended: d.Calls.Ended}}
 	d.listed = true
-	defer func() { d.listed = false }()
 	for v := range list.Elems() {
 		if v.Is(jsonv.Object) {
 			d.message(v)
 		} else {
-			d.keepRaw("row", v.Raw())
+			d.Unknown("row", v).Run = ""
 		}
 	}
+	d.listed = false
 	if d.Ask != nil { // nothing has answered it yet
-		d.Ask.Key = "asked:" + d.Ask.Hash
 		d.Shown = d.Ask.Key
 	}
 }

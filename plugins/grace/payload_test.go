@@ -146,3 +146,25 @@ func TestUnknownFieldIsKept(t *testing.T) {
 		}
 	}
 }
+
+// TestPayloadsInOneFrame: what follows a payload in the same frame is decoded too, and each of them once.
+func TestPayloadsInOneFrame(t *testing.T) {
+	reply, run := sent(t, "auto_reply", "success", "", "", "On my way."), sent(t, "read_file", "success", "u-1", "9_0001", "ahoy")
+	end := `__lemon_out_end__{"message_id":"2","pid":"1"}`
+	for name, c := range map[string]struct {
+		together frame.Frame
+		apart    []frame.Frame
+	}{
+		"event":   {lines(reply + run)[0], lines(reply, run)},
+		"base64":  {encoded(reply + run)[0], encoded(reply, run)},
+		"chunk":   {chunked(t, reply+run)[0], chunked(t, reply, run)},
+		"body":    {frame.Frame{Kind: frame.Body, Data: []byte(reply + run)}, lines(reply, run)},
+		"markers": {encoded(`__lemon_mode__{"mode":"chat"}` + end)[0], encoded(`__lemon_mode__{"mode":"chat"}`, end)},
+		"text":    {encoded(`__lemon_mode__{"mode":"chat"}Aye.`)[0], encoded(`__lemon_mode__{"mode":"chat"}`, `Aye.`)},
+	} {
+		want, got := rowsOf(t, decodeFrames(t, c.apart)), rowsOf(t, decodeFrames(t, []frame.Frame{c.together}))
+		if d := cmp.Diff(want, got); d != "" || want == "" {
+			t.Errorf("%s (-apart +together):\n%s", name, d)
+		}
+	}
+}

@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
@@ -16,16 +18,9 @@ import (
 type call struct {
 	conversation.Call
 	Task     string `json:",omitempty"`
-	Unnamed  bool   `json:",omitempty"` // without a uuid: its result is the next of its kind
 	Internal bool   `json:",omitempty"` // it writes the agent's list of things to do
 	First    string `json:",omitempty"` // hash of the message that began it
 	Last     string `json:",omitempty"` // hash of its result
-}
-
-// mark makes the message one of the call.
-func (c *call) mark(m *msg.Message) *msg.Message {
-	m.Tool.CallID, m.Tool.Name, m.Tool.Internal = c.ID, c.Name, c.Internal
-	return m
 }
 
 // tools are the actions that are known to be tools, so that a call without a uuid is one.
@@ -35,106 +30,97 @@ var tools = map[string]bool{
 	"terminal": true, "todo": true, "evaluation": true,
 }
 
-// tool decodes one of the two messages of a tool call, and keeps an object of no known action.
+// tool decodes one of the two messages of a tool call, and keeps an object of no known action. The agent's own list of
+// things to do belongs to the turn, although it carries the task that was just done.
 func (r *message) tool() {
-	if r.action == "" || r.status == "" || r.uuid == "" && !tools[r.action] {
-		m := r.keepRaw(cmp.Or(r.action, "none"), r.v.Raw())
-		m.Run = r.Turn.Run
-		r.at.Set(m)
+	if r.status == "" || r.uuid == "" && !tools[r.action] {
+		r.Unknown(r.action, r.v)
 		return
 	}
-	c, h := r.call(), r.hash()
+	c := r.call()
+	if c.Internal {
+		r.about, r.task = r.task, ""
+	}
 	switch {
-	case c == nil:
-		c = r.startCall()
-	case h == c.First, h == c.Last: // some versions send it twice
+	case c.First == "":
+		c.First = r.hash
+		r.startCall(c)
+	case r.hash == c.First, r.hash == c.Last: // some versions send it twice
 		for _, v := range [...]jsonv.Value{r.v, r.meta, r.json} {
 			v.MarkRead()
 		}
 		return
-	case c.Last != "", r.running(): // neither its beginning nor its result
-		m := record.Hide(r.addFor(msg.Status, r.id()), r.action)
-		m.Content, m.Tool.CallID = r.content(), r.uuid
+	case c.Last != "", r.running: // neither its beginning nor its result
+		m := record.Hide(r.addFor(msg.Status, "message:"+r.hash), r.action)
+		m.Content, m.Tool.CallID = r.content.Text(), r.uuid
 		r.setStatus(m)
 		return
 	}
-	if !r.running() {
-		c.Last = h
+	if !r.running {
+		c.Last = r.hash
 		r.Calls.End(c)
 		r.addResult(c)
 	}
 }
 
-// call finds the call to which the message belongs.
+// call finds the call to which the message belongs, or begins one. Without a uuid the result is the next of its kind.
 func (r *message) call() *call {
-	if r.uuid != "" {
-		return r.Calls.Get(r.uuid)
+	c := r.Calls.Get(r.uuid)
+	if r.uuid == "" {
+		c = r.Calls.Find(func(c *call) bool { return c.First == r.hash || c.Last == r.hash })
 	}
-	h := r.hash()
-	if c := r.Calls.Find(func(c *call) bool { return c.First == h || c.Last == h }); c != nil {
-		return c
+	if c == nil && r.uuid == "" && r.status != "running" {
+		c = r.Calls.Oldest(func(c *call) bool { return c.ID == r.action+":"+c.First && c.Task == r.task })
 	}
-	return r.Calls.Oldest(func(c *call) bool {
-		return c.Unnamed && c.Name == r.action && c.Task == r.task && r.status != "running"
-	})
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: cmp.Or(r.uuid, r.action+":"+r.hash), Name: r.action}, Task: r.task}
+		path := r.get("filepath").Peek()
+		c.Internal = r.action == "write_code" && (r.content.Equal("todo.md") || bytes.HasSuffix(path, []byte(`/todo.md"`)))
+		r.Calls.Add(c)
+	}
+	return c
 }
 
 // startCall emits the call that the message begins or reports as a whole. Its arguments are the
 // parameters that the model wrote, if its text was on the stream, and else the message's
 // description of them: a path, a command, a query.
-func (r *message) startCall() *call {
-	c := &call{Call: conversation.Call{ID: r.uuid, Name: r.action}, Task: r.task, Unnamed: r.uuid == "", First: r.hash()}
-	path := r.get("filepath")
-	c.Internal = r.action == "write_code" && (r.v.Get("content").Equal("todo.md") || bytes.HasSuffix(path.Peek(), []byte(`/todo.md"`)))
-	if c.Unnamed {
-		c.ID = r.action + ":" + r.hash()
-	}
-	m := c.add(r, msg.ToolCall, "call:")
-	if args, ok := r.Intents.take(r.action); ok {
-		m.Tool.Arguments = msg.Plain(args)
-	} else if r.running() {
-		m.Tool.Arguments = r.v.Get("content").JSON()
-	} else if len(path.Peek()) > 2 {
+func (r *message) startCall(c *call) {
+	m := r.addTool(c, msg.ToolCall, "call:")
+	wrote, ok := bounded.Take(&r.Intents, func(a intent) bool { return a.Name == r.action })
+	switch path := r.get("filepath"); {
+	case ok:
+		m.Tool.Arguments = msg.Plain(wrote.Args)
+	case r.running:
+		m.Tool.Arguments = r.content.JSON()
+	case len(path.Peek()) > 2:
 		m.Tool.Arguments = path.JSON()
 	}
-	r.Calls.Add(c)
-	return c
 }
 
 // addResult emits the result of a call, and the text of a file that it wrote.
 func (r *message) addResult(c *call) {
-	m := c.add(r, msg.ToolResult, "result:")
-	m.Role = msg.RoleTool
-	m.Content = r.content()
-	if r.markFailed(m); m.IsError {
-		m.Tool.ErrorType = "tool_error"
-	}
+	m := r.addTool(c, msg.ToolResult, "result:")
+	m.Role, m.Content = msg.RoleTool, r.content.Text()
+	r.markFailed(m)
+	conversation.Failed(m, r.failed)
 	path := r.get("filepath")
 	m.SetAttr("filepath", brief(path))
 	m.SetAttr("url", brief(r.get("url")))
-	if r.json.Is(jsonv.Array) || r.json.Is(jsonv.Object) {
-		m.SetAttr("json", short(r.json))
-		m.SetAttr("results", conversation.NonZero(r.json.Len()))
-	}
+	m.SetAttr("json", short(r.json))
+	m.SetAttr("results", conversation.NonZero(r.json.Len()))
 	if text, name := r.meta.Get("content"), path.PeekStr(); name != "" && len(text.Peek()) > 2 && text.Is(jsonv.String) {
-		m := c.add(r, msg.File, "file:")
-		m.Content = text.Text()
-		m.Attachments = []msg.Attachment{{Name: conversation.Cut(base(name), ident.Max), Size: int64(m.Content.Len()), URL: conversation.Cut(name, maxGoal)}}
+		m := r.addTool(c, msg.File, "file:")
+		file := media.File(conversation.Cut(name, maxGoal))
+		m.Content, file.Size = text.Text(), int64(text.Text().Len())
+		m.Attachments = []msg.Attachment{file}
 	}
 }
 
-// add adds a message of the call. The agent's own list of things to do belongs to the turn,
-// although it carries the task that was just done.
-func (c *call) add(r *message, kind msg.Kind, key string) *msg.Message {
-	task := r.task
-	if c.Internal {
-		r.task = ""
-	}
-	m := c.mark(r.addFor(kind, key+c.ID))
-	if m.Hidden = c.Internal; c.Internal {
-		m.SetAttr("task_id", task)
-	}
-	r.task = task
+// addTool adds a message of the call.
+func (r *message) addTool(c *call, kind msg.Kind, key string) *msg.Message {
+	m := r.addFor(kind, key+c.ID)
+	c.On(m)
+	m.Hidden, m.Tool.Internal = c.Internal, c.Internal
 	return m
 }
 
@@ -150,19 +136,8 @@ type task struct {
 	Ended bool   `json:",omitempty"` // its result was emitted
 }
 
-// setTitle adds the title of a task to a message about it.
-func (p plan) setTitle(m *msg.Message, id string) {
-	if t := p.task(id); t != nil {
-		m.SetAttr("title", t.Title)
-	}
-}
-
 // name is the name of the agent that works on the task.
 func (t *task) name() string { return cmp.Or(t.Title, t.ID) }
-
-// childRun is the run of a task: each is worked on in a loop of its own, with a
-// memory of its own. Numbers of tasks come again in the next turn.
-func childRun(turn, task string) string { return turn + "/" + task }
 
 // task returns the task with that id, or nil.
 func (p plan) task(id string) *task {
@@ -174,43 +149,37 @@ func (p plan) task(id string) *task {
 	return nil
 }
 
-// isTask reports whether an id is that of a task. Some messages name a task where others
-// name the conversation. A task that no plan names has the form <unix seconds>_<number>.
-func (p plan) isTask(id string) bool {
-	seconds, number, ok := strings.Cut(id, "_")
-	return p.task(id) != nil || ok && len(seconds) == 10 && len(number) >= 4 && strings.Trim(seconds+number, "0123456789") == ""
+// learn adds the tasks of a list that are new.
+func (p *plan) learn(list jsonv.Value) {
+	for v := range list.Elems() {
+		if id := ident.PeekOrNumber(v.Get("id")); id != "" && p.task(id) == nil {
+			*p = bounded.Push(*p, task{
+				ID: id, Title: conversation.Cut(v.First("title", "requirement", "description").PeekStr(), ident.Max),
+				Text: conversation.Cut(v.First("requirement", "description", "title").PeekStr(), maxGoal),
+			}, maxTasks)
+		}
+	}
 }
 
-// with returns the plan with the tasks of a list, and their state in an earlier plan.
-func (p plan) with(list jsonv.Value, earlier plan) plan {
-	for v := range list.Elems() {
-		t := task{
-			ID: ident.PeekOrNumber(v.Get("id")), Title: conversation.Cut(v.First("title", "requirement", "description").PeekStr(), ident.Max),
-			Text: conversation.Cut(v.First("requirement", "description", "title").PeekStr(), maxGoal),
-		}
-		if t.ID == "" || len(p) == maxTasks || p.task(t.ID) != nil {
-			continue
-		}
-		if known := earlier.task(t.ID); known != nil {
-			t.Begun, t.Ended = known.Begun, known.Ended
-		}
-		p = append(p, t)
-	}
-	return p
+// isTask reports whether an id is that of a task. Some messages name a task where others
+// name the conversation. A task that no plan names has the form <unix seconds>_<number>.
+func (d *stream) isTask(id string) bool {
+	seconds, number, ok := strings.Cut(id, "_")
+	return d.Plan.task(id) != nil || ok && len(seconds) == 10 && len(number) >= 4 && strings.Trim(seconds+number, "0123456789") == ""
 }
 
 // plan decodes a plan, and the plan that is taken up again:
 //
 //	json: [{"id":"1760985720_0001","title":"…","description":"…","requirement":"…","status":"pending"}]
 func (r *message) plan() {
-	m := r.addFor(msg.Plan, r.id())
+	m := r.addFor(msg.Plan, "message:"+r.hash)
 	if r.json.Is(jsonv.Array) {
 		m.Content = r.json.JSON()
-		m.SetAttr("text", brief(r.v.Get("content")))
+		m.SetAttr("text", brief(r.content))
 	} else {
-		m.Content = r.content()
+		m.Content = r.content.Text()
 	}
-	r.Plan = plan(nil).with(r.json, r.Plan)
+	r.Plan.learn(r.json)
 	m.SetAttr("tasks", conversation.NonZero(r.json.Len()))
 	if r.action == "continue" {
 		m.SetAttr("continued", "true")
@@ -219,14 +188,10 @@ func (r *message) plan() {
 }
 
 // taskStatus decodes the end of a task, or the reason for which it waits.
-func (r *message) taskStatus() {
-	m := r.addFor(msg.Task, r.id())
-	m.Content = r.content()
-	r.setStatus(m)
-	m.SetAttr("comments", brief(r.json.Get("comments")))
-	r.Plan.setTitle(m, r.task)
+func (r *message) taskStatus(m *msg.Message) {
+	r.setTask(m)
 	switch {
-	case r.task == "", r.running():
+	case r.task == "", r.running:
 	case r.status == "pause_for_user_input":
 		m.Signal = msg.RunPause
 	case r.status == "revise_plan":
@@ -236,44 +201,43 @@ func (r *message) taskStatus() {
 		if tasks.Is(jsonv.Array) {
 			m.SetAttr("tasks", conversation.ShortJSON(tasks))
 		}
-		r.Plan = r.Plan.with(tasks, nil)
+		r.Plan.learn(tasks)
 	default:
-		m.Signal, m.FinishReason = msg.RunEnd, r.status
-		if r.failed() {
-			m.IsError, r.Turn.Failed = true, true
-		}
-		r.endTask(r.failed())
+		r.Turn.Failed = r.Turn.Failed || r.failed
+		r.endRun(m, r.status, r.failed)
 	}
 }
 
-// delegate emits the delegation of a task, once: the agent runs each task of its plan in a
-// loop of its own, which begins with the first message that names the task.
-func (r *message) delegate() {
-	if t := r.Plan.task(r.task); t != nil && !t.Begun {
-		t.Begun = true
-		m := t.add(r, msg.Delegation, "call:")
-		m.Delegation.Task = msg.Plain(t.Text)
+// setTask adds to m what a record says of its task.
+func (r *message) setTask(m *msg.Message) {
+	r.setStatus(m)
+	m.SetAttr("comments", brief(r.json.Get("comments")))
+	if t := r.Plan.task(r.task); t != nil {
+		m.SetAttr("title", t.Title)
 	}
 }
 
-// endTask emits the result of the delegation of the task.
-func (r *message) endTask(failed bool) {
-	t := r.Plan.task(r.task)
-	if t == nil || !t.Begun || t.Ended {
+// endRun makes m the end of the task, whose delegation then has its result, or of the turn.
+func (r *message) endRun(m *msg.Message, reason string, failed bool) {
+	if r.task == "" {
+		r.end(m, reason, failed)
 		return
 	}
-	t.Ended = true
-	m := t.add(r, msg.DelegationResult, "result:")
-	if m.Content, m.IsError = r.content(), failed; failed {
-		m.Tool.ErrorType = "agent_error"
+	m.Signal, m.FinishReason, m.IsError = msg.RunEnd, reason, failed
+	if t := r.Plan.task(r.task); t != nil && !t.Ended {
+		t.Ended = true
+		m := r.addTask(t, msg.DelegationResult, "result:")
+		if m.Content, m.IsError = r.content.Text(), failed; failed {
+			m.Tool.ErrorType = "agent_error"
+		}
 	}
 }
 
-// add adds a message of the delegation of the task.
-func (t *task) add(r *message, kind msg.Kind, key string) *msg.Message {
-	child := childRun(r.Turn.Run, t.ID)
+// addTask adds a message of the delegation of a task: the agent runs each task of its plan in a loop of its own, with a
+// memory of its own, which begins with the first message that names the task. Numbers of tasks come again in the next turn.
+func (r *message) addTask(t *task, kind msg.Kind, key string) *msg.Message {
+	child := r.Turn.Run + "/" + t.ID
 	m := r.addToTurn(kind, key+child)
-	r.at.Set(m)
 	m.Hidden = true
 	m.Tool.CallID, m.Tool.ProtocolID, m.Tool.Name, m.Tool.Internal = child, t.ID, "task", true
 	m.Delegation.To, m.Delegation.ChildRun, m.Delegation.Link = t.name(), child, msg.ByParent

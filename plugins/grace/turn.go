@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -21,33 +22,45 @@ type turn struct {
 	Goal   string `json:",omitempty"` // the beginning of the question
 }
 
-// setRun makes run the current turn.
-func (d *dialogue) setRun(run string) {
-	d.Fresh = false
-	if run == d.Turn.Run {
+// between reports whether the next turn has not begun.
+func (d *stream) between() bool { return d.Fresh || d.Turn.Run == "" }
+
+// begin makes run the current turn, to which the question belongs that waits for its answer. It has the time of the
+// answer where it has none: it was asked by then.
+func (d *stream) begin(run string) {
+	if d.Fresh = false; run != d.Turn.Run {
+		d.Turn, d.Plan, d.Intents = turn{Run: run}, nil, nil
+		if d.Session == "" && d.origin == "" {
+			d.Session = run
+		}
+	}
+	q := d.Ask
+	if q == nil {
 		return
 	}
-	d.Turn = turn{Run: run}
-	d.Plan, d.Intents = nil, nil
-	if d.Session == "" && d.origin == "" {
-		d.Session = run
+	d.Ask = nil
+	if q.Key != "" && (!d.listed || d.Shown == q.Key) { // rows are all there is: only the last can be without an answer
+		m := d.addStatus(q.Key, "request")
+		q.At.Set(m)
+		m.SetAttr("mode", q.Mode)
+		m.SetAttr("model_id", q.Model)
+		m.SetAttr("agent_id", q.Agent)
+	}
+	if d.Turn.Goal = conversation.Cut(q.Text, maxGoal); q.empty() {
+		return
+	}
+	m := q.mark(d.addToTurn(msg.User, "question:"+d.Turn.Run))
+	m.Signal = msg.RunStart
+	if q.At.Nanos == 0 && d.At.Nanos != 0 {
+		d.At.Set(m)
+		m.SetAttr("time_of", "answer")
 	}
 }
 
-// endRun makes m the end of the run.
-func (d *dialogue) endRun(m *msg.Message, reason string, failed bool) {
+// end makes m the end of the turn.
+func (d *stream) end(m *msg.Message, reason string, failed bool) {
 	m.Signal, m.FinishReason, m.IsError = msg.RunEnd, reason, failed
 	d.Turn.Ended = true
-}
-
-// streamClosed ends the turn with the stream, if nothing else did.
-func (d *dialogue) streamClosed() {
-	if d.Turn.Run == "" || d.Turn.Ended || d.Fresh {
-		return
-	}
-	m := d.addToTurn(msg.Stop, "closed:"+d.Turn.Run)
-	m.Hidden = true
-	d.endRun(m, "closed", d.Turn.Failed)
 }
 
 // question is a question whose run is not known yet: its answer has not begun.
@@ -65,6 +78,14 @@ type question struct {
 // empty reports whether nothing was asked: an answer is written again.
 func (q *question) empty() bool { return q.Text == "" && len(q.Files) == 0 }
 
+// mark makes the message the question.
+func (q *question) mark(m *msg.Message) *msg.Message {
+	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
+	m.Content, m.Attachments = msg.Plain(q.Text), q.Files
+	q.At.Set(m)
+	return m
+}
+
 // request decodes the request that is answered by the stream:
 //
 //	POST /api/agent/run {"question":"…","conversation_id":"…","mode":"auto","model_id":3,"agent_id":7}
@@ -75,7 +96,7 @@ func (d *stream) request(f *frame.Frame) {
 	_, path, _ := strings.Cut(f.Name, " ")
 	path, query, _ := strings.Cut(path, "?")
 	if values, err := url.ParseQuery(query); err == nil {
-		d.setSession(values.Get("conversation_id"))
+		d.Session = cmp.Or(ident.Bounded(values.Get("conversation_id")), d.Session)
 	}
 	switch data := bytes.TrimSpace(f.Data); {
 	case len(data) == 0:
@@ -88,95 +109,136 @@ func (d *stream) request(f *frame.Frame) {
 	if !ok {
 		return
 	}
-	d.setSession(ident.Of(root.Get("conversation_id")))
+	d.Session = cmp.Or(ident.Of(root.Get("conversation_id")), d.Session)
 	text := root.First("question", "goal", "message", "content")
-	facts := []string{path, peekText(text)}
-	for _, name := range [...]string{"conversation_id", "mode", "pid", "model_id", "agent_id", "fileIds"} {
-		facts = append(facts, string(root.Get(name).Peek()))
-	}
-	hash := msg.HashKey(facts...)
+	raw := func(name string) string { return string(root.Get(name).Peek()) }
+	hash := msg.HashKey(path, peekText(text), raw("conversation_id"), raw("mode"), raw("pid"), raw("model_id"), raw("agent_id"), raw("fileIds"))
 	if !text.Is(jsonv.String) && !strings.HasSuffix(path, "/run") && !strings.HasSuffix(path, "/chat") {
 		m := d.addStatus("request:"+hash, "request")
 		m.Run = d.Turn.Run
 		m.SetAttr("path", path)
 		return
 	}
-	d.addUnanswered()
-	d.Ask = &question{
+	d.Asked = &question{
 		Hash: hash, Key: "request:" + hash, Text: conversation.Cut(text.Text().String(), maxText),
 		Mode: ident.Of(root.Get("mode")), Model: ident.OrNumber(root.Get("model_id")), Agent: ident.OrNumber(root.Get("agent_id")),
 	}
-	d.Asked, d.Fresh = d.Ask, true
+	d.ask(d.Asked)
 }
 
-// question decodes a user's question, which is on no stream: only the rows of the database have
-// it.
-func (r *message) question() {
-	pid := ident.OrNumber(r.get("pid"))
-	a := &question{Hash: r.hash(), Text: conversation.Cut(r.content().String(), maxText), At: r.at, Files: files(r.json)}
-	if key := "asked:" + a.Hash; r.Shown == key || !r.listed {
-		a.Key = key // rows are all there is: only the last can be without an answer
+// ask makes q the question that waits for its answer. One that was not answered before is emitted.
+func (d *stream) ask(q *question) {
+	if d.Ask != nil && !d.Ask.empty() {
+		d.addOpen(d.Ask)
 	}
-	r.addUnanswered()
-	r.Ask, r.Asked, r.Fresh = a, nil, true
-	if row := ident.OrNumber(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
-		r.setRun(chatRun(row))
-		r.addQuestion(r.at)
-	}
+	d.Ask, d.Fresh = q, true
 }
 
-// addQuestion emits the user's question, now that its run is known. The request has no time;
-// the question was asked at by at the latest.
-func (d *dialogue) addQuestion(by conversation.Time) {
-	a := d.Ask
-	if a == nil {
-		return
-	}
-	d.Ask = nil
-	if a.Key != "" {
-		m := d.addStatus(a.Key, "request")
-		a.At.Set(m)
-		m.SetAttr("mode", a.Mode)
-		m.SetAttr("model_id", a.Model)
-		m.SetAttr("agent_id", a.Agent)
-	}
-	if d.Turn.Goal = conversation.Cut(a.Text, maxGoal); a.empty() {
-		return
-	}
-	m := a.mark(d.addToTurn(msg.User, "question:"+d.Turn.Run))
-	m.Signal = msg.RunStart
-	if a.At.Nanos == 0 && by.Nanos != 0 {
-		by.Set(m)
-		m.SetAttr("time_of", "answer")
-	}
-}
-
-// mark makes the message the question.
-func (q *question) mark(m *msg.Message) *msg.Message {
-	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
-	m.Content, m.Attachments = msg.Plain(q.Text), q.Files
-	q.At.Set(m)
-	return m
-}
-
-// addUnanswered emits a question that was not answered before the next one was asked.
-func (d *dialogue) addUnanswered() {
-	if a := d.Ask; a != nil && !a.empty() {
-		a.Key = cmp.Or(a.Key, "asked:"+a.Hash)
-		d.addDrafts(a, nil)
-	}
-}
-
-// addDrafts emits a question without an answer, and an answer that is still being written.
-func (d *dialogue) addDrafts(a *question, c *chat) {
-	if a != nil && a.Key != "" {
-		m := a.mark(d.add(msg.User, a.Key))
+// addOpen emits a question without an answer.
+func (d *stream) addOpen(q *question) {
+	if q != nil && q.Key != "" {
+		m := q.mark(d.Add(msg.User, q.Key))
 		m.Complete = msg.Partial
-		m.SetAttr("mode", a.Mode)
+		m.SetAttr("mode", q.Mode)
 	}
-	if c != nil && len(c.Text) > 0 {
-		m := d.add(msg.Assistant, d.draftKey())
-		m.Role, m.Agent, m.Complete = msg.RoleAssistant, agent, msg.Partial
-		m.Content = msg.Plain(string(c.Text))
+}
+
+// Flush emits the question and the chat answer that are still open.
+func (d *stream) Flush() {
+	d.addOpen(d.Ask)
+	if len(d.Chat.Text) > 0 {
+		m := d.addToTurn(msg.Assistant, d.draftKey())
+		m.Run, m.Role, m.Complete, m.Content = "", msg.RoleAssistant, msg.Partial, msg.Plain(string(d.Chat.Text))
 	}
+}
+
+// chat is a chat answer that is still open: pieces of text until the end marker names the rows
+// under which it was stored.
+type chat struct {
+	Text    []byte `json:",omitempty"`
+	Dropped int    `json:",omitempty"` // bytes beyond the limit
+	Search  string `json:",omitempty"` // results of the web search
+	Source  string `json:",omitempty"` // name of the search
+	Links   string `json:",omitempty"` // its links as JSON
+}
+
+// chatRun is the run of a chat answer: that of the question's row.
+func chatRun(question string) string { return "chat-" + question }
+
+// draftKey is the key of an answer whose row is not known yet.
+func (d *stream) draftKey() string {
+	asked := d.origin
+	if d.Asked != nil {
+		asked = d.Asked.Hash
+	}
+	return "draft:" + msg.HashKey(asked, d.Turn.Run)
+}
+
+// text adds the piece of text at the start of p to the answer, and returns the bytes after it. In bytes without delimiters, and in
+// a log, it ends at the next marker; it cannot be separated from an object that follows it, and stays one piece with that.
+func (d *stream) text(p []byte) (rest []byte) {
+	end := len(p)
+	if d.Frame.Kind == frame.Body || d.Frame.Kind == frame.Line {
+		for end = 0; end < len(p) && !d.isMarker(p[end:]); end++ {
+		}
+	}
+	piece, rest := p[:end], p[end:]
+	if len(rest) == 0 && d.Frame.Kind == frame.Line {
+		piece = append(bytes.Clone(p), '\n')
+	}
+	if !utf8.Valid(piece) {
+		d.Out.Problem(msg.ReasonInvalidUTF8, "the piece of an answer is not text")
+		return rest
+	}
+	kept := conversation.Cut(piece, maxText-len(d.Chat.Text))
+	d.Chat.Text = append(d.Chat.Text, kept...)
+	d.Chat.Dropped += len(piece) - len(kept)
+	return rest
+}
+
+// search decodes the sources of a chat answer: a search and its results.
+func (d *stream) search(kind string, v jsonv.Value) {
+	c := &d.Chat
+	if c.Search == "" && c.Links == "" { // a later search is kept raw
+		c.Search, c.Links = conversation.Cut(v.Get("content").Text().String(), maxText), short(v.Get("json"))
+	}
+	c.Source = strings.ToLower(strings.ToValidUTF8(kind[:min(len(kind), 32)], ""))
+}
+
+// addSearch emits the search on which a chat answer is based. Its query is not on the wire.
+func (d *stream) addSearch(answer, source string, found msg.Text, links string) {
+	if found.IsZero() && links == "" {
+		return
+	}
+	c := conversation.Call{ID: "search:" + answer, Name: "web_search"}
+	m := d.addToTurn(msg.ToolCall, "call:"+c.ID)
+	c.On(m)
+	m.SetAttr("source", source)
+	m = d.addToTurn(msg.ToolResult, "result:"+c.ID)
+	c.On(m)
+	m.Role, m.Content = msg.RoleTool, found
+	m.SetAttr("json", links)
+}
+
+// endChat emits a chat answer once its row and its question's row are named: the database has
+// both under these ids.
+func (d *stream) endChat(answer, question string) {
+	c, draft := d.Chat, d.draftKey()
+	d.Chat = chat{}
+	if len(c.Text) > 0 {
+		m := d.addStatus(draft, "chat_draft")
+		m.SetAttr("message_id", answer)
+		m.SetAttr("pid", question)
+	}
+	d.begin(chatRun(cmp.Or(question, answer)))
+	d.addSearch(cmp.Or(answer, draft), c.Source, msg.Plain(c.Search), c.Links)
+	key := "message:" + answer
+	if answer == "" {
+		key = draft + "/text"
+	}
+	m := d.addToTurn(msg.Assistant, key)
+	m.Role, m.Content = msg.RoleAssistant, msg.Plain(string(c.Text))
+	m.SetAttr("truncated_bytes", conversation.NonZero(c.Dropped))
+	d.readIntents(m)
+	d.end(m, "stop", false)
 }

@@ -1,13 +1,12 @@
 package grace
 
 import (
-	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // The model asks for actions in a notation that looks like XML and is not: code is in it as it
@@ -15,36 +14,22 @@ import (
 // it, by its tags alone. There are no entities and no attributes with a meaning, and a text is
 // read once.
 
-// isAction reports whether an element of that name at the root makes a text a list
-// of actions.
-func isAction(name string) bool {
-	switch name {
-	case "finish", "write_code", "write_file", "patch_code", "replace_code_block", "read_file", "revise_plan", "terminal_run",
-		"web_search", "browser", "mcp_tool", "evaluation", "document_query", "document_upload":
-		return true
-	}
-	return false
-}
-
 const maxActions = 64
 
 // parseActions returns the actions of a text that consists of them:
 //
 //	<write_code><path>a.py</path><content><![CDATA[…]]></content></write_code>
-func parseActions(s string) (out intents) {
+func parseActions(s string) (out []intent) {
 	s = strings.TrimSpace(s)
-	for _, fence := range [...]string{"```xml", "```"} {
-		if rest, ok := strings.CutPrefix(s, fence); ok {
-			s = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
-			break
-		}
+	if rest, fenced := strings.CutPrefix(s, "```"); fenced {
+		s = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(rest, "xml"), "```"))
 	}
 	if name, inner, rest, ok := element(s); ok && name == "actions" && strings.TrimSpace(rest) == "" {
 		s = strings.TrimSpace(inner)
 	}
 	for s != "" && len(out) < maxActions {
 		name, inner, rest, ok := element(s)
-		if !ok || !isAction(name) {
+		if !ok || !tools[name] && name != "finish" && name != "revise_plan" {
 			return nil // it is about XML, or is not all of it
 		}
 		out = append(out, intent{name, arguments(inner)})
@@ -68,35 +53,37 @@ func arguments(s string) string {
 		if n > 0 {
 			args = append(args, ',')
 		}
-		args = append(append(args, quote(name)...), ':')
-		if v := plainText(inner); v != "" && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
-			args = append(args, v...)
+		args = append(jsonv.AppendQuote(args, name), ':')
+		text := strings.TrimSpace(inner)
+		if data, ok := strings.CutPrefix(text, cdataStart); ok {
+			text = strings.TrimSuffix(data, cdataEnd)
+		}
+		if text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {
+			args = append(args, text...)
 		} else {
-			args = append(args, quote(v)...)
+			args = jsonv.AppendQuote(args, text)
 		}
 		s = rest
 	}
 	return string(append(args, '}'))
 }
 
+const cdataStart, cdataEnd = "<![CDATA[", "]]>"
+
 // element cuts the element at the start of s. An end tag in CDATA does not end it.
 func element(s string) (name, inner, rest string, ok bool) {
-	if !strings.HasPrefix(s, "<") {
+	tag, body, closed := strings.Cut(s, ">")
+	name, opened := strings.CutPrefix(tag, "<")
+	name, empty := strings.CutSuffix(name, "/")
+	name, _, _ = strings.Cut(name, " ")
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+	switch {
+	case !opened || !closed || name == "" || strings.Trim(name, letters) != "":
 		return "", "", "", false
+	case empty:
+		return name, "", body, true
 	}
-	tag, body, ok := strings.Cut(s[1:], ">")
-	if !ok {
-		return "", "", "", false
-	}
-	if short, empty := strings.CutSuffix(tag, "/"); empty {
-		tag, _, _ = strings.Cut(short, " ")
-		return strings.TrimSpace(tag), "", body, tagName(tag)
-	}
-	tag, _, _ = strings.Cut(tag, " ")
-	if !tagName(tag) {
-		return "", "", "", false
-	}
-	end := "</" + tag + ">"
+	end := "</" + name + ">"
 	for at := 0; ; {
 		i := strings.Index(body[at:], end)
 		if i < 0 {
@@ -107,68 +94,30 @@ func element(s string) (name, inner, rest string, ok bool) {
 			after = strings.Index(body[at+data:], cdataEnd)
 		}
 		if after < 0 { // CDATA that never ends is text like any other
-			return tag, body[:at+i], body[at+i+len(end):], true
+			return name, body[:at+i], body[at+i+len(end):], true
 		}
 		at += data + after + len(cdataEnd)
 	}
 }
 
-const cdataStart, cdataEnd = "<![CDATA[", "]]>"
-
-func tagName(s string) bool {
-	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
-}
-
-// plainText is the text of an element, out of its CDATA.
-func plainText(s string) string {
-	t := strings.TrimSpace(s)
-	if body, ok := strings.CutPrefix(t, cdataStart); ok {
-		return strings.TrimSuffix(body, cdataEnd)
-	}
-	return t
-}
-
-// quote is the text as JSON.
-func quote(s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // of a string it never fails
-	return bytes.TrimSpace(b.Bytes())
-}
-
-// intents are the actions that have not been seen to run, so that the calls that follow have
-// arguments.
-type intents []intent
-
+// intent is an action that has not been seen to run.
 type intent struct {
 	Name string
 	Args string // JSON
 }
 
-// read looks for actions in a text of the model. The text is then hidden, for a reader sees
+// readIntents looks for actions in a text of the model. The text is then hidden, for a reader sees
 // the calls.
-func (l *intents) read(m *msg.Message) {
-	s := m.Content.String()
-	if t := strings.TrimSpace(s); !strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "```") {
-		return
-	}
+func (d *stream) readIntents(m *msg.Message) {
 	var names []string
-	for _, a := range parseActions(s) {
+	for _, a := range parseActions(m.Content.String()) {
 		names = append(names, a.Name)
 		if len(a.Args) <= maxIntent {
-			*l = append(*l, a)
+			d.Intents = bounded.Push(d.Intents, a, maxIntents)
 		}
 	}
-	*l = slices.Delete(*l, 0, max(len(*l)-maxIntents, 0))
 	if len(names) > 0 {
 		m.Hidden = true
 		m.SetAttr("actions", strings.Join(names, ","))
 	}
-}
-
-// take returns and removes the arguments with which the model asked for a tool.
-func (l *intents) take(tool string) (args string, ok bool) {
-	a, ok := bounded.Take((*[]intent)(l), func(a intent) bool { return a.Name == tool })
-	return a.Args, ok
 }

@@ -269,12 +269,10 @@ func text(v jsonv.Value) msg.Text {
 // inner returns the value of a JSON text: an export has columns as texts, and rows that older versions of
 // Hermes wrote again have their calls encoded twice.
 func inner(v jsonv.Value) jsonv.Value {
-	var doc jsonv.Doc
-	if !v.Is(jsonv.String) || doc.Parse([]byte(v.PeekStr())) != nil || doc.Root().Len() == 0 {
-		return v
+	if in := new(jsonv.Doc).Inner(v); in.Len() > 0 {
+		return in
 	}
-	v.MarkRead()
-	return doc.Root()
+	return v
 }
 
 func empty(v jsonv.Value) bool { return len(v.Escaped()) == 0 && v.Len() == 0 }
