@@ -29,9 +29,10 @@
 //   - The server normalizes the spacing of a call's arguments and trims reasoning when it
 //     stores them. The decoder does the same in every form.
 //
-// The rule of each type of record is named in stream.record: texts are in block.go, calls in
-// call.go with their results, messages to agents and decisions in input.go, stops, tokens and
-// errors in run.go, lists and answers in body.go.
+// Every form is a sequence of records, and this file is its door: events, lists, answers and requests
+// leave it as records. The rule of each type is named in stream.record: texts are in block.go,
+// calls in call.go with their results, messages to agents and decisions in input.go, stops, tokens
+// and errors in run.go.
 package letta
 
 import (
@@ -39,6 +40,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"slices"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -68,7 +70,7 @@ func New() decoder.Factory {
 			Pages: json.RawMessage(`{"items":"data","after":"after","cursor":"id","limit":"limit","size":100,"query":{"order":"asc"}}`),
 		},
 		LeavesOut: leavesOut,
-		State:     2,
+		State:     3,
 		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
 		Open:      func(r *record.Current, s *state) record.Reader { return &stream{writer{Current: r, state: s}} },
 	}.Factory()
@@ -83,7 +85,7 @@ type state struct {
 	Run     string                    `json:",omitempty"` // of frames without a run id
 	Runs    []*run                    `json:",omitempty"` // least recently used first
 	Calls   conversation.Calls[*call] `json:",omitzero"`  // without a result
-	Pending []*pending                `json:",omitempty"` // messages to the agent that no run has answered yet
+	Pending []msg.Message             `json:",omitempty"` // to the agent, that no run has answered yet; their Run is the one if none does
 	Names   []agentName               `json:",omitempty"` // of agents
 }
 
@@ -100,29 +102,49 @@ func (d *stream) In() (session, run string) { return d.session(d.Run), d.Run }
 
 // Begin decodes a frame that is no JSON.
 func (d *stream) Begin() (record bool) {
-	f := d.Frame
-	switch d.level, d.whole = msg.Complete, f.Kind == frame.Body; {
+	f, data := d.Frame, bytes.TrimSpace(d.Frame.Data)
+	d.level, d.whole = msg.Complete, f.Kind == frame.Body
+	switch {
 	case f.Kind == frame.Close:
 		d.unanswered()
-	case f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0:
+	case f.Kind == frame.Request && len(data) == 0:
 		d.request(jsonv.Value{})
+	case d.whole:
+		return true
+	case string(data) == "[DONE]": // some streams send it twice
+		d.done()
+	case string(data) == "[DONE_GEN]", string(data) == "[DONE_STEP]": // of older servers
+		d.find(d.Run).close(d)
 	default:
-		return f.Kind == frame.Body || !d.sentinel(f.Data)
+		return true
 	}
 	return false
 }
 
-// Read decodes one event or line, one body, or one request.
+// Read decodes one event or line, one request, or one body: a list, the answer to a request that
+// did not stream, one stored message, or an error.
 func (d *stream) Read() {
-	switch kind := d.Frame.Kind; {
-	case d.Root.Is(jsonv.Array):
-		d.list(d.Root)
-	case kind == frame.Body:
-		d.body(d.Root)
+	v, kind := d.Root, d.Frame.Kind
+	switch {
+	case v.Is(jsonv.Array):
+		d.list(v)
 	case kind == frame.Request:
-		d.request(d.Root)
+		d.request(v)
+	case kind != frame.Body:
+		d.record(v, d.Frame.Name)
+	case v.Get("messages").Is(jsonv.Array) && v.First("usage", "stop_reason").Exists():
+		d.answered(v)
+	case v.Get("messages").Is(jsonv.Array):
+		d.list(v.Get("messages"))
+	case len(typeOf(v)) > 0:
+		d.level = msg.Summary
+		d.record(v, "")
+		d.unanswered()
+	case v.First("detail", "error").Exists():
+		d.leave()
+		d.failure(v)
 	default:
-		d.record(d.Root, d.Frame.Name)
+		d.unknown(v, "body")
 	}
 }
 
@@ -132,35 +154,16 @@ func (d *stream) Flush() {
 	d.level = msg.Partial
 	for _, r := range d.Runs {
 		for _, b := range r.Open {
-			r.emit(&d.writer, b, false)
+			r.emit(d, b)
 		}
 	}
-}
-
-// sentinel handles the words that end a stream and are not JSON: [DONE], which some streams
-// send twice, and the [DONE_GEN] and [DONE_STEP] of older servers.
-func (d *stream) sentinel(data []byte) bool {
-	switch string(bytes.TrimSpace(data)) {
-	case "[DONE]":
-		d.done()
-	case "[DONE_GEN]", "[DONE_STEP]":
-		if r := d.find(d.Run); r != nil {
-			r.close(&d.writer)
-		}
-	default:
-		return false
-	}
-	return true
 }
 
 // typeOf returns the type of a record. Records of the oldest servers have none: the field with
 // the content has the name of the type.
-func typeOf(v, typ jsonv.Value, event string) []byte {
-	if typ.Exists() {
+func typeOf(v jsonv.Value) []byte {
+	if typ := v.Get("message_type"); typ.Exists() {
 		return typ.Chars()
-	}
-	if event == "error" {
-		return []byte("error_message")
 	}
 	for _, field := range [...]string{"internal_monologue", "function_call", "function_return", "assistant_message"} {
 		if v.Get(field).Exists() {
@@ -172,49 +175,42 @@ func typeOf(v, typ jsonv.Value, event string) []byte {
 
 // record decodes one frame of a stream, or one element of a list.
 func (d *stream) record(v jsonv.Value, event string) {
-	w, typ := &d.writer, jsonv.Value{}
+	d.At = conversation.Time{}
 	for k, m := range v.Members() {
 		switch string(k.Bytes()) {
-		case "message_type":
-			typ = m
+		case "date":
+			d.At = conversation.TimeOf(m)
 		case "id", "otid", "step_id": // keys are made of them
 			if m.Is(jsonv.String) {
 				m.MarkRead()
 			}
 		}
 	}
-	content := func(decode func(*run)) {
-		if r := d.content(v); r != nil {
-			decode(r)
-		}
-	}
-	switch string(typeOf(v, typ, event)) {
+	switch string(typeOf(v)) {
 	case "reasoning_message", "internal_monologue":
-		content(func(r *run) { r.piece(w, v, thinking, v.First("reasoning", "internal_monologue")) })
+		d.content(v, func(r *run) { r.text(d, v, thinking, v.First("reasoning", "internal_monologue")) })
 	case "hidden_reasoning_message": // has no text
-		content(func(r *run) { r.piece(w, v, hidden, jsonv.Value{}) })
+		d.content(v, func(r *run) { r.text(d, v, hidden, jsonv.Value{}) })
 	case "assistant_message":
-		content(func(r *run) { r.piece(w, v, text, v.First("content", "assistant_message", "message")) })
+		d.content(v, func(r *run) { r.text(d, v, speaking, v.First("content", "assistant_message", "message")) })
 	case "tool_call_message", "function_call":
-		content(func(r *run) { r.calls(w, v, false) })
+		d.content(v, func(r *run) { r.calls(d, v, false) })
 	case "approval_request_message":
-		content(func(r *run) { r.calls(w, v, true) })
+		d.content(v, func(r *run) { r.calls(d, v, true) })
 	case "tool_return_message", "function_return":
-		content(func(r *run) { r.results(w, v) })
+		d.content(v, func(r *run) { r.results(d, v) })
 	case "summary_message", "summary":
-		content(func(r *run) { r.note(w, v, "compact_summary", v.First("summary", "content")).Signal = msg.Compaction })
+		d.content(v, func(r *run) { r.note(d, v, "compact_summary", v.First("summary", "content")).Signal = msg.Compaction })
 	case "event_message", "event":
-		content(func(r *run) { r.note(w, v, cmp.Or(ident.Of(v.Get("event_type")), "event"), v.Get("event_data")) })
+		d.content(v, func(r *run) { r.note(d, v, cmp.Or(ident.Of(v.Get("event_type")), "event"), v.Get("event_data")) })
 	case "user_message":
-		d.storedPrompt(v, msg.RoleUser)
+		d.stored(v, msg.RoleUser)
 	case "system_message":
-		d.storedPrompt(v, msg.RoleSystem)
+		d.stored(v, msg.RoleSystem)
 	case "approval_response_message":
-		d.decisions(v, d.stored(v))
+		d.decisions(v)
 	case "ping": // names the run, and repeats the number of its last frame
-		if r := d.runOrLast(v); r != nil {
-			r.number(v.Get("seq_id"))
-		}
+		d.runOf(v, false).number(v.Get("seq_id"))
 	case "stop_reason":
 		d.stop(v)
 	case "usage_statistics":
@@ -229,17 +225,94 @@ func (d *stream) record(v jsonv.Value, event string) {
 		}
 		return
 	}
-	typ.MarkRead()
+	v.Get("message_type").MarkRead()
 }
 
-// content returns the run of a record with content; nil for a repeated one.
-func (d *stream) content(v jsonv.Value) *run {
-	r, seq := d.runOf(v), v.Get("seq_id")
-	if seq.Is(jsonv.Number) {
-		if r.number(seq); !r.Numbers.Add(seq.Int()) {
-			v.MarkRead()
-			return nil
+// content decodes a record with content in its run, unless its number came before.
+func (d *stream) content(v jsonv.Value, decode func(*run)) {
+	r, seq := d.runOf(v, true), v.Get("seq_id")
+	if r.number(seq); seq.Is(jsonv.Number) && !r.Numbers.Add(seq.Int()) {
+		v.MarkRead()
+		return
+	}
+	decode(r)
+}
+
+// leave cuts the open blocks of all runs: the body is independent of the stream before it.
+func (d *stream) leave() {
+	for _, r := range d.Runs {
+		r.cut(d)
+	}
+	d.Run = ""
+}
+
+// list decodes stored messages. They lack the run's own records, so they yield to the
+// messages of its stream.
+func (d *stream) list(v jsonv.Value) {
+	d.level = msg.Summary
+	d.leave()
+	messages := slices.Collect(v.Elems())
+	if newestFirst(messages) {
+		slices.Reverse(messages)
+	}
+	for _, m := range messages {
+		d.record(m, "")
+	}
+	d.unanswered()
+	d.Run = ""
+}
+
+// answered decodes the answer to a request that did not stream:
+//
+//	{"messages": [...], "stop_reason": {"message_type": "stop_reason", ...}, "usage": {...}}
+func (d *stream) answered(v jsonv.Value) {
+	d.leave()
+	for m := range v.Get("messages").Elems() {
+		d.record(m, "")
+	}
+	d.At = conversation.Time{}
+	if d.Run == "" {
+		d.Run = d.unanswered().ID
+	}
+	if v.Get("stop_reason").Exists() {
+		d.stop(v)
+	}
+	if usage := v.Get("usage"); usage.Is(jsonv.Object) {
+		d.usage(usage)
+	}
+	d.done()
+	d.Run = ""
+}
+
+// newestFirst reports whether a list runs backwards, which is the default order. The dates
+// decide; within a second the numbers of the blocks of one message, or else what the first and
+// the last message are: a user's comes first, a result last.
+func newestFirst(list []jsonv.Value) bool {
+	up, before := 0, int64(0)
+	for _, v := range list {
+		if now := conversation.TimeOf(v.Get("date")).Nanos; now != 0 {
+			if before != 0 {
+				up += cmp.Compare(now, before)
+			}
+			before = now
 		}
 	}
-	return r
+	for i := 1; i < len(list) && up == 0; i++ {
+		if a, b := list[i-1], list[i]; bytes.Equal(a.Get("id").Escaped(), b.Get("id").Escaped()) {
+			up = bytes.Compare(b.Get("otid").Escaped(), a.Get("otid").Escaped())
+		}
+	}
+	rank := func(v jsonv.Value) int {
+		switch string(typeOf(v)) {
+		case "user_message", "system_message":
+			return 0
+		case "tool_return_message", "function_return":
+			return 2
+		}
+		return 1
+	}
+	if n := len(list); n > 1 && up == 0 {
+		up = rank(list[n-1]) - rank(list[0])
+	}
+	return up < 0
 }

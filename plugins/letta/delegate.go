@@ -1,11 +1,12 @@
 package letta
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/pyrepr"
@@ -24,10 +25,9 @@ func delegates(tool string) bool {
 }
 
 // fillDelegation makes a call a delegation, and sets its task and delegate from the arguments
-// if they are valid.
-func fillDelegation(m *msg.Message, args jsonv.Value, valid bool) {
-	m.Kind = msg.Delegation
-	if !valid {
+// if they are JSON.
+func fillDelegation(m *msg.Message, args jsonv.Value) {
+	if m.Kind = msg.Delegation; args.Is(jsonv.Missing) {
 		return
 	}
 	m.Delegation.Task = args.Get("message").Text().Own()
@@ -59,14 +59,16 @@ func fillDelegation(m *msg.Message, args jsonv.Value, valid bool) {
 //
 // as the Python repr or as JSON. One agent's answer is its text; the answers of several are
 // JSON. Any other result is kept as the text. An agent that failed has an error in the place
-// of its response, while the status of the call is success. fillAnswer reports whether it
-// used only a part of w.inner.
-func (w *writer) fillAnswer(m *msg.Message) bool {
-	if m.IsError || !pyrepr.Parse(&w.inner, m.Content.Append(nil)) {
-		return false
+// of its response, while the status of the call is success.
+func (w *writer) fillAnswer(m *msg.Message) {
+	text := m.Content
+	if m.IsError || !pyrepr.Parse(&w.inner, text.Append(nil)) {
+		return
 	}
 	root := w.inner.Root()
-	if root.Is(jsonv.Array) {
+	agent, failure, response := root.Get("agent_id"), root.Get("error"), root.Get("response")
+	switch {
+	case root.Is(jsonv.Array):
 		m.Content = msg.Plain(string(compact(nil, root)))
 		failed := 0
 		for e := range root.Elems() {
@@ -75,31 +77,27 @@ func (w *writer) fillAnswer(m *msg.Message) bool {
 			}
 		}
 		m.IsError = failed > 0 && failed == root.Len()
-		if failed > 0 {
-			m.SetAttr("failed", strconv.Itoa(failed))
-		}
-		return false
-	}
-	agent, failure, response := root.Get("agent_id"), root.Get("error"), root.Get("response")
-	switch {
+		m.SetAttr("failed", conversation.NonZero(failed))
 	case agent.Exists() && failure.Is(jsonv.String):
 		m.IsError, m.Content = true, failure.Text().Own()
 		m.SetAttr("error_class", ident.Of(root.Get("type")))
 	case response.Is(jsonv.Array):
-		if m.Delegation.To == "" {
-			m.Delegation.To = ident.Of(agent)
-		}
-		answer := lines(response)
+		m.Delegation.To = cmp.Or(m.Delegation.To, ident.Peek(agent))
+		content, _ := contentOf(response)
+		answer := content.String()
 		if answer == "<no response>" { // the server's words for an empty answer
 			answer = ""
 			m.SetAttr("no_response", "true")
 		}
 		m.Content = msg.Plain(answer)
 	default:
-		return false
+		return
+	}
+	if m.IsError {
+		m.Tool.ErrorType = errorType(text)
 	}
 	ident.Is(agent, m.Delegation.To)
-	return true
+	w.KeepUnread(&w.inner, len(w.Out.Messages)-1)
 }
 
 // agentMessage is a message from another agent.
@@ -153,23 +151,15 @@ func (w *writer) sleeptimeRuns(r *run, ids jsonv.Value) {
 	n := 0
 	for v := range ids.Elems() {
 		id := ident.Of(v)
-		if id == "" || w.find(id) != nil { // a known run began before
+		if n == most || r.ID == "" || id == "" || w.find(id).ID != "" { // a known run began before
 			continue
 		}
-		if n++; n > most {
-			return
-		}
-		call := sleeptime + ":" + id
-		for _, kind := range [...]msg.Kind{msg.Delegation, msg.DelegationResult} {
-			m := w.message(r, kind, "call:"+call)
-			m.Hidden = true
-			m.Tool.CallID, m.Tool.Name, m.Tool.Internal = call, sleeptime, true
-			m.Delegation = msg.Delegate{To: sleeptime, ChildRun: id, Link: msg.ByNativeID, Async: true}
-			if kind == msg.Delegation {
-				m.Delegation.CorrelationID = correlationID(id)
-			} else {
-				m.Key, m.ParentKey = "result:"+call, m.Key
-			}
-		}
+		n++
+		tool := msg.Tool{CallID: sleeptime + ":" + id, Name: sleeptime, Internal: true}
+		m := msg.Message{Kind: msg.Delegation, Key: "call:" + tool.CallID, Tool: tool, Hidden: true, Complete: w.level}
+		m.Delegation = msg.Delegate{To: sleeptime, ChildRun: id, Link: msg.ByNativeID, Async: true}
+		w.put(r, m).Delegation.CorrelationID = correlationID(id)
+		m.Kind, m.Key, m.ParentKey = msg.DelegationResult, "result:"+tool.CallID, m.Key
+		w.put(r, m)
 	}
 }

@@ -1,32 +1,27 @@
 package letta
 
 import (
+	"cmp"
+	"net/url"
 	"strings"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// maxPending limits the messages that wait for an answer.
+// maxPending limits the messages that wait for a frame that names their run.
 const maxPending = 64
-
-// pending is a message that waits until a frame names its run.
-type pending struct {
-	msg.Message
-	Facts []string `json:",omitempty"` // the key ends with a hash of the run and of these
-	Own   string   `json:",omitempty"` // its id, and that of the run if none answers
-	Otid  string   `json:",omitempty"`
-	Stop  string   `json:",omitempty"` // a stop reason instead of a message
-}
 
 // request decodes a client's request. Its messages to an agent wait until the answer names
 // the run.
 func (d *stream) request(v jsonv.Value) {
 	d.unanswered()
 	_, path, _ := strings.Cut(d.Frame.Name, " ")
-	here, resumed := scopeOf(path), d.find(ident.Below(path, "/runs/")) != nil
+	here, resumed := scopeOf(path), d.find(ident.Below(path, "/runs/")).ID != ""
 	if here.Session == d.Place.Session || here.Session == "" && resumed {
 		here = d.Place.override(here)
 	}
@@ -42,147 +37,81 @@ func (d *stream) request(v jsonv.Value) {
 	d.Place = newScope(ident.Of(v.Get("conversation_id")), ident.Of(v.Get("agent_id"))).override(d.Place)
 	before := len(d.Pending)
 	for e := range v.Get("messages").Elems() {
-		if typ := e.Get("type"); typ.In("approval", "tool_return") || e.Get("approvals").Is(jsonv.Array) {
-			d.decisions(e, d.wait)
+		if e.Get("type").In("approval", "tool_return") || e.Get("approvals").Is(jsonv.Array) {
+			d.decisions(e)
 			continue
 		}
 		role, err := msg.ParseRole(e.Get("role").PeekStr())
-		if err != nil || role == msg.NoRole {
-			role = msg.RoleUser
-		} else {
+		if err == nil && role != msg.NoRole {
 			e.Get("role").MarkRead()
 		}
-		d.prompt(e, role, e.Get("content"), d.wait)
+		d.prompt(e, cmp.Or(role, msg.RoleUser), e.Get("content"))
 	}
 	if content := v.Get("input"); content.Exists() {
-		d.prompt(v, msg.RoleUser, content, d.wait)
+		d.prompt(v, msg.RoleUser, content)
 	}
 	if len(d.Pending) == before {
 		d.unknown(v, "request")
 	}
 }
 
-// stored returns the function that takes the messages of a stored message to an agent, which
-// yield to those of its request.
-func (d *stream) stored(v jsonv.Value) func(*pending) {
-	var r *run
-	if len(v.Get("run_id").Escaped()) > 0 {
-		r = d.runOf(v)
-	}
-	return func(p *pending) {
-		p.Complete = min(p.Complete, msg.Summary)
-		switch {
-		case r != nil:
-			p.emit(&d.writer, r)
-		case p.Kind == msg.System: // the agent's prompt
-			if id := ident.Of(v.Get("id")); id != "" {
-				p.Key, p.Facts = id, nil
-			}
-			p.emit(&d.writer, nil)
-		default:
-			d.wait(p)
-		}
-	}
-}
-
-// storedPrompt decodes a stored message of a user, of another agent or of the system.
-func (d *stream) storedPrompt(v jsonv.Value, role msg.Role) {
+// stored decodes a stored message of a user, of another agent or of the system.
+func (d *stream) stored(v jsonv.Value, role msg.Role) {
 	content := v.First("content", "message")
 	if !d.notice(v, content) {
-		d.prompt(v, role, content, d.stored(v))
+		d.prompt(v, role, content)
 	}
 }
 
-// pending returns the next message to an agent that v has, valid until the one after it.
-func (w *writer) pending(v jsonv.Value, kind msg.Kind) *pending {
-	if w.next == nil {
-		w.next = new(pending)
-	}
-	p := w.next
-	*p = pending{Own: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid"))}
-	p.Kind, p.Complete, p.Hidden = kind, w.level, kind == msg.Status || kind == msg.System
-	w.stamp(&p.Message, v)
-	return p
-}
-
-// own is the id of the run if none answers.
-func (p *pending) own(session string) string {
-	if p.Own != "" {
-		return p.Own
-	}
-	role, text := "", ""
-	if len(p.Facts) == 1 {
-		role, text = p.Role.String(), p.Facts[0]
-	}
-	return "request:" + msg.HashKey(session, p.Otid, role, text)
-}
-
-// prompt reads a message to an agent. Its key is made of its text, because only stored
-// messages have ids.
-func (w *writer) prompt(v jsonv.Value, role msg.Role, content jsonv.Value, take func(*pending)) {
+// prompt reads a message to an agent: of a person, of another agent, or of the system.
+func (d *stream) prompt(v jsonv.Value, role msg.Role, content jsonv.Value) {
 	t, files := contentOf(content)
-	text, kind := t.String(), msg.User
-	sender, name := v.Get("sender_id"), v.Get("name")
-	var by msg.Agent
-	var attrs []msg.Attr
-	var from *agentMessage
+	text, sender, name := t.String(), v.Get("sender_id"), v.Get("name")
+	m := msg.Message{Kind: msg.User, Role: role, Attachments: files}
 	switch role {
 	case msg.RoleUser:
-		by = msg.Agent{ID: ident.Of(sender), Name: ident.Of(name), Kind: msg.KindHuman}
-		text, attrs = w.unpack(text, &by)
+		m.Agent = msg.Agent{ID: ident.Of(sender), Name: ident.Of(name), Kind: msg.KindHuman}
+		text = d.unpack(text, &m)
 		if isAgent(sender) {
-			by = w.agent(by.ID, by.Name)
+			m.Agent = d.agent(m.Agent.ID, m.Agent.Name)
 		}
 	case msg.RoleAssistant:
-		kind = msg.Assistant
+		m.Kind = msg.Assistant
 	case msg.RoleSystem:
-		if from = agentMessageOf(text); from == nil {
-			kind = msg.System
+		from := agentMessageOf(text)
+		if from == nil {
+			m.Kind, m.Hidden = msg.System, true
 			break
 		}
-		text, by = from.text, w.agent(from.agent, ident.Of(name))
+		text, m.Agent, m.ParentRun = from.text, d.agent(from.agent, ident.Of(name)), msg.UnknownRun
 		ident.Is(sender, from.agent)
+		m.SetAttr("origin", "agent")
+		m.Delegation.CorrelationPrompt = correlationPrompt("to", d.scope().Agent, text)
 	}
-	p := w.pending(v, kind)
-	p.Role, p.Agent, p.Content, p.Attachments, p.Attrs = role, by, msg.Plain(text), files, attrs
-	p.Key, p.Facts = role.String()+":", []string{text}
-	if from == nil {
-		take(p)
-		return
-	}
-	p.ParentRun = msg.UnknownRun
-	p.SetAttr("origin", "agent")
-	p.Delegation.CorrelationPrompt = correlationPrompt("to", w.scope().Agent, text)
-	take(p)
-	if prompt := correlationPrompt("by", by.ID, text); prompt != "" { // it may be one to many
-		p = w.pending(v, msg.Status)
-		p.Key, p.Facts, p.ParentRun, p.Delegation.CorrelationPrompt = "letter:", []string{text}, msg.UnknownRun, prompt
-		p.SetAttr("type", "letter")
-		take(p)
-	}
+	m.Content = msg.Plain(text)
+	d.input(v, m)
 }
 
 // unpack returns a user's message from the JSON object in which older servers pack it, with
-// the time and perhaps the user's name and location:
+// the time and perhaps the user's name and location, which it sets:
 //
 //	{"type": "user_message", "message": "...", "time": "...", "name": "..."}
-func (w *writer) unpack(packed string, by *msg.Agent) (string, []msg.Attr) {
+func (w *writer) unpack(packed string, m *msg.Message) string {
 	if !strings.HasPrefix(packed, "{") || w.inner.Parse([]byte(packed)) != nil {
-		return packed, nil
+		return packed
 	}
 	root := w.inner.Root()
 	text, sent := root.Get("message"), root.Get("time")
 	if !root.Get("type").Equal("user_message") || !text.Is(jsonv.String) || !sent.Exists() {
-		return packed, nil
+		return packed
 	}
-	var m msg.Message
 	m.SetAttr("sent", sent.Str())
 	var more []byte
 	for k, v := range root.Members() {
 		switch {
 		case k.Is("type"), k.Is("message"), !v.Exists(), k.Is("time") && v.Is(jsonv.String):
-		case k.Is("name") && by.Name == "" && v.Is(jsonv.String):
-			by.Name = ident.Of(v)
+		case k.Is("name") && m.Agent.Name == "" && v.Is(jsonv.String):
+			m.Agent.Name = ident.Of(v)
 		default:
 			more = compact(append(jsonv.AppendQuote(append(more, ','), k.String()), ':'), v)
 		}
@@ -190,7 +119,7 @@ func (w *writer) unpack(packed string, by *msg.Agent) (string, []msg.Attr) {
 	if more != nil {
 		m.SetAttr(unknown.Attr, "{"+string(more[1:])+"}")
 	}
-	return text.Str(), m.Attrs
+	return text.Str()
 }
 
 // notice decodes a notice that the server itself puts in the place of a user's message, as a
@@ -207,152 +136,214 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 		return false
 	}
 	content.MarkRead()
-	r := d.runOrLast(v)
-	if r != nil {
-		r.close(&d.writer)
-	}
+	r := d.runOf(v, false)
+	r.close(d)
 	key := ident.Of(v.Get("id"))
 	if key == "" {
-		key = msg.HashKey(r.id(), string(content.Escaped()))
+		key = msg.HashKey(r.ID, string(content.Escaped()))
 	}
-	m := d.status(r, key, typ.Str())
+	m := record.Hide(d.dated(r, msg.Status, key), typ.Str())
 	m.Role, m.Complete = msg.RoleUser, min(m.Complete, msg.Summary)
 	m.Content = root.First("reason", "message", "last_login").Text().Own()
 	m.SetAttr("sent", root.Get("time").Str())
-	d.stamp(m, v)
 	d.KeepUnread(&d.inner, len(d.Out.Messages)-1)
 	return true
 }
 
-// decisions reads a response to requests for approval: the decisions of a person, or the
-// results of tools that the client ran itself.
-func (w *writer) decisions(v jsonv.Value, take func(*pending)) {
-	n := 0
-	for e := range v.First("approvals", "tool_returns").Elems() {
-		n++
-		id, returned := e.Get("tool_call_id"), e.Get("tool_return")
-		if !returned.Exists() {
-			w.decision(v, e, id, take)
-			continue
-		}
-		call := w.waited(v, ident.Of(id), "", "", take)
-		if call.CallID == "" {
-			continue
-		}
-		// The server repeats it as the call's result; until then this is the result.
-		p := w.pending(v, msg.ToolResult)
-		p.Key, p.ParentKey, p.Complete = "result:"+call.CallID, "call:"+call.CallID, min(p.Complete, msg.Summary)
-		p.Role, p.Tool = msg.RoleTool, call
-		content, files := contentOf(returned)
-		p.Content, p.Attachments = content.Own(), files
-		if p.IsError = e.Get("status").Equal("error"); p.IsError {
-			p.Tool.ErrorType = errorType(p.Content)
-		}
-		take(p)
+// decisions reads a response to requests for approval: the decisions of a person, or the results of tools that
+// the client ran itself. Older servers name the request's message instead of the call or the calls.
+func (d *stream) decisions(v jsonv.Value) {
+	list := v.First("approvals", "tool_returns")
+	if !list.Is(jsonv.Array) || list.Len() == 0 {
+		list = v
 	}
-	if n == 0 {
-		w.decision(v, v, v.Get("approval_request_id"), take)
+	for e := range jsonv.Each(list) {
+		named := ident.Of(e.First("tool_call_id", "approval_request_id"))
+		var calls []string // which the run closes when it takes a decision
+		for _, c := range d.Calls.Open {
+			if c.Request != "" && c.Request == named {
+				calls = append(calls, c.ID)
+			}
+		}
+		if len(calls) == 0 {
+			calls = append(calls, named)
+		}
+		for _, id := range calls {
+			d.decision(v, e, id)
+		}
 	}
 }
 
-// decision reads one decision. Older servers name the request's message instead of the call
-// or the calls.
-func (w *writer) decision(v, e, id jsonv.Value, take func(*pending)) {
+// decision reads one decision, or one result. The server repeats a result as that of the call; until then this is it.
+func (d *stream) decision(v, e jsonv.Value, id string) {
+	tool := msg.Tool{CallID: id}
+	if c := d.Calls.GetOpen(id); c != nil {
+		tool.Name = c.Name
+	}
 	approved, reason := "", e.Get("reason").Str()
 	if approve := e.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
 		approved = string(approve.Peek())
 	}
-	named := ident.Of(id)
-	calls := []string{named}
-	for _, c := range w.Calls.Open {
-		if c.Request != "" && c.Request == named {
-			calls = append(calls, c.ID)
+	m := msg.Message{Kind: msg.Status, Role: msg.RoleUser, Signal: msg.WaitEnd, Tool: tool, Hidden: true}
+	m.SetAttr("type", "approval_response")
+	m.SetAttr("approved", approved)
+	m.SetAttr("reason", reason)
+	if id != "" {
+		m.Key, m.ParentKey = "waited:"+id, "call:"+id
+	}
+	d.input(v, m)
+	if returned := e.Get("tool_return"); id != "" && returned.Exists() {
+		content, files := contentOf(returned)
+		m = msg.Message{Kind: msg.ToolResult, Role: msg.RoleTool, Key: "result:" + id, ParentKey: m.ParentKey, Tool: tool, Content: content.Own(), Attachments: files}
+		if m.IsError = e.Get("status").Equal("error"); m.IsError {
+			m.Tool.ErrorType = errorType(content)
 		}
-	}
-	if len(calls) > 1 {
-		calls = calls[1:]
-	}
-	for _, call := range calls { // take may close calls
-		w.waited(v, call, approved, reason, take)
+		d.input(v, m)
 	}
 }
 
-// waited passes on the end of the wait of a call, which it returns.
-func (w *writer) waited(v jsonv.Value, call, approved, reason string, take func(*pending)) msg.Tool {
-	p := w.pending(v, msg.Status)
-	p.Key, p.Signal, p.Role, p.Tool.CallID = "waited:"+call, msg.WaitEnd, msg.RoleUser, call
-	p.SetAttr("type", "approval_response")
-	p.SetAttr("approved", approved)
-	p.SetAttr("reason", reason)
-	if call == "" {
-		p.Facts = []string{approved, reason}
-	} else {
-		p.ParentKey = "call:" + call
+// input passes on a message to an agent that v has. What is stored may name its run, and yields to the same in its
+// request, which has no ids: a prompt without one names the run if none answers.
+func (d *stream) input(v jsonv.Value, m msg.Message) {
+	r, id, otid, stored := d.noRun(), ident.Of(v.Get("id")), ident.Of(v.Get("otid")), d.Frame.Kind != frame.Request
+	if len(v.Get("run_id").Escaped()) > 0 {
+		r = d.runOf(v, false)
 	}
-	if c := w.Calls.GetOpen(call); c != nil {
-		p.Tool.Name = c.Name
+	if m.Run = id; id == "" {
+		role, text := m.Role.String(), m.Content.String()
+		if m.Kind == msg.Status || m.Kind == msg.ToolResult {
+			role, text = "", ""
+		}
+		m.Run = "request:" + msg.HashKey(d.session(""), otid, role, text)
 	}
-	tool := p.Tool
-	take(p)
-	return tool
+	if m.Complete = d.level; stored || m.Kind == msg.ToolResult {
+		m.Complete = min(d.level, msg.Summary)
+	}
+	d.At.Set(&m)
+	if stored && m.Kind == msg.System && r.ID == "" { // the agent's own prompt is of no run
+		m.Key = id
+		r.deliver(d, m)
+		return
+	}
+	d.take(r, m)
 }
 
-// wait keeps a message to an agent until a run answers it.
-func (d *stream) wait(p *pending) {
+// take emits a message of the run, or else keeps it until a run answers. Its own Run is the one if none does.
+func (d *stream) take(r *run, m msg.Message) {
+	if r.ID != "" {
+		r.deliver(d, m)
+		return
+	}
 	if len(d.Pending) == maxPending {
 		d.unanswered()
 	}
-	if p == d.next {
-		d.next = nil
-	}
-	d.Pending = append(d.Pending, p)
+	d.Pending = append(d.Pending, m)
 }
 
 // answer emits the pending messages as messages of the run that answers them.
 func (d *stream) answer(r *run) {
 	list := d.Pending
 	d.Pending = nil
-	for _, p := range list {
-		p.emit(&d.writer, r)
+	for _, m := range list {
+		r.deliver(d, m)
 	}
 }
 
 // unanswered emits the pending messages in a run of their own, and returns that run.
 func (d *stream) unanswered() *run {
 	if len(d.Pending) == 0 {
-		return nil
+		return d.noRun()
 	}
-	r := d.open(d.Pending[0].own(d.session("")))
+	r := d.open(d.Pending[0].Run)
 	d.answer(r)
 	return r
 }
 
-// emit emits a message of the run; r is nil for the agent's prompt. A request has no time: it
-// precedes the first frame of the run.
-func (p *pending) emit(w *writer, r *run) {
-	if r != nil {
-		r.close(w)
-		r.Response = ""
-	}
-	if p.Stop != "" {
-		r.stop(w, p.Stop)
+// deliver emits a message to the agent of a run. A request has no time: it precedes the first
+// frame of the run. Only stored messages have ids, so keys are made of run and text.
+func (r *run) deliver(d *stream, m msg.Message) {
+	if m.Kind == msg.Stop {
+		r.end(d, m.FinishReason)
 		return
 	}
-	m := w.message(r, p.Kind, p.Key)
-	run, session, agent, frame := m.Run, m.Session, m.Agent, m.Frame
-	*m = p.Message
-	m.Run, m.Session, m.Frame = run, session, frame
-	if p.Facts != nil {
-		facts := [3]string{r.id()}
-		m.Key += msg.HashKey(facts[:1+copy(facts[1:], p.Facts)]...)
+	r.close(d)
+	r.Response = ""
+	text := m.Content.String()
+	switch {
+	case m.Key != "":
+	case m.Kind == msg.Status: // a decision that names no call
+		m.Key = "waited:" + msg.HashKey(r.ID, m.Attr("approved"), m.Attr("reason"))
+	default:
+		m.Key = m.Role.String() + ":" + msg.HashKey(r.ID, text)
 	}
-	if m.Agent == (msg.Agent{}) {
-		m.Agent = agent
+	if out := d.put(r, m); r.ID != "" && m.Kind == msg.User {
+		r.setCorrelationID(out)
 	}
-	if m.Time == 0 && r != nil {
-		m.Time, m.Precision = r.undated(m.Key), msg.Inferred
+	if m.ParentRun == "" {
+		return
 	}
-	if r != nil && m.Kind == msg.User {
-		r.setCorrelationID(m)
+	if by := correlationPrompt("by", m.Agent.ID, text); by != "" { // it may be one to many
+		letter := msg.Message{Kind: msg.Status, Key: "letter:" + msg.HashKey(r.ID, text), ParentRun: m.ParentRun, Time: m.Time, Precision: m.Precision, Complete: m.Complete}
+		letter.Delegation.CorrelationPrompt = by
+		record.Hide(d.put(r, letter), "letter")
 	}
+}
+
+// scope is the session and the agent of messages that name neither.
+type scope struct {
+	Session string `json:",omitempty"`
+	Agent   string `json:",omitempty"`
+}
+
+// newScope returns the scope of a conversation, which is more specific than its agent: the
+// default conversation of an agent has the agent's id.
+func newScope(conversation, agent string) scope {
+	if conversation == "default" {
+		conversation = ""
+	}
+	p := scope{Session: cmp.Or(conversation, agent), Agent: agent}
+	if strings.HasPrefix(p.Session, "agent-") {
+		p.Agent = cmp.Or(agent, p.Session)
+	}
+	return p
+}
+
+// override replaces the fields of p by those that q has.
+func (p scope) override(q scope) scope {
+	return scope{Session: cmp.Or(q.Session, p.Session), Agent: cmp.Or(q.Agent, p.Agent)}
+}
+
+// scopeOf reads the path of an address, or of a file that is named after an agent
+// or a conversation:
+//
+//	/v1/agents/{agent}/messages/stream
+//	/v1/conversations/{conversation}/messages?agent_id={agent}
+//	captures/agent-0c3e.jsonl
+func scopeOf(address string) scope {
+	path, query, _ := strings.Cut(strings.ToValidUTF8(address, "\uFFFD"), "?")
+	var agent, conversation, before string
+	for part := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+		stem, _, _ := strings.Cut(part, ".")
+		switch {
+		case before == "agents":
+			agent = part
+		case before == "conversations", before == "groups":
+			conversation = part
+		case strings.HasPrefix(part, "agent-"):
+			agent = stem
+		case strings.HasPrefix(part, "conv-"):
+			conversation = stem
+		}
+		before = part
+	}
+	values, _ := url.ParseQuery(query) // the pairs that it can read
+	return newScope(ident.Bounded(cmp.Or(conversation, values.Get("conversation_id"))), ident.Bounded(cmp.Or(agent, values.Get("agent_id"))))
+}
+
+func (w *writer) scope() scope { return w.origin.override(w.Place) }
+
+// session returns the session of a run's messages. Without a scope it is the run, which is
+// the same in all forms.
+func (w *writer) session(run string) string {
+	return cmp.Or(w.scope().Session, run, w.Run, "unknown")
 }

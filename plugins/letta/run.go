@@ -2,6 +2,7 @@ package letta
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -10,12 +11,14 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // maxRuns limits the runs in the state; the parts of evicted runs are forgotten.
 const maxRuns = 32
 
-// run is the state of one run.
+// run is the state of one run. The one without an id is no run: messages outside of all runs
+// are put into it, and it is not kept.
 type run struct {
 	ID string
 	// Open are the blocks that the next frame may continue, in the order in which they began:
@@ -31,126 +34,96 @@ type run struct {
 	// Last is the latest date of the run's frames, and the time of its undated records.
 	Last int64 `json:",omitempty"`
 
-	Begun bool `json:",omitempty"` // a numbered frame or content arrived
-	Late  bool `json:",omitempty"` // the beginning of its first message is missing
+	// First is the number of the first frame, from 1: above it, the beginning of the first message is
+	// missing. It is 1 once there was content.
+	First int64 `json:",omitempty"`
 
 	Ended bool   `json:",omitempty"`
-	Fine  bool   `json:",omitempty"` // it ended without a failure
 	Stop  string `json:",omitempty"` // why it ended
 	Usage string `json:",omitempty"` // hash of its usage, once that was emitted
 }
 
-// runOf returns the run of a frame with content, and emits the pending messages to the agent
-// in it. Where no frame names its run, the run has the id of the first message of the stream,
-// or of the first after a message to the agent.
-func (d *stream) runOf(v jsonv.Value) *run {
-	if named := v.Get("run_id"); len(named.Escaped()) > 0 {
-		if !ident.Is(named, d.Run) {
-			d.Run = ident.Of(named)
+// runOf returns the run of a record: the one that it names, or else the last. Where no frame
+// names its run, a record with content begins one after an end or a message to the agent, with
+// the id of the record.
+func (d *stream) runOf(v jsonv.Value, content bool) *run {
+	id, named := d.Run, v.Get("run_id")
+	switch r := d.find(id); {
+	case len(named.Escaped()) > 0:
+		if !ident.Is(named, id) {
+			id = ident.Of(named)
 		}
-		return d.enter(d.Run, v)
-	}
-	if r := d.find(d.Run); r != nil && !r.Ended && len(d.Pending) == 0 {
-		r.dated(&d.writer, v)
+	case !content || r.ID != "" && !r.Ended && len(d.Pending) == 0:
+		r.Last = max(r.Last, d.At.Nanos)
 		return r
+	default:
+		if id = ident.Of(v.First("id", "otid")); id == "" {
+			id = "run:" + msg.HashKey(string(v.Get("date").Peek()), string(v.Get("message_type").Peek()))
+		}
 	}
-	id := ident.Of(v.First("id", "otid"))
-	if id == "" {
-		id = "run:" + msg.HashKey(string(v.Get("date").Peek()), string(v.Get("message_type").Peek()))
-	}
-	return d.enter(id, v)
+	return d.enter(id)
 }
 
-// runOrLast returns the run of a frame that belongs to a run without being its content (an
-// end, an error): the one that the frame names, or else the last. It may be nil.
-func (d *stream) runOrLast(v jsonv.Value) *run {
-	if id := ident.Of(v.Get("run_id")); id != "" {
-		return d.enter(id, v)
-	}
-	r := d.find(d.Run)
-	if r != nil {
-		r.dated(&d.writer, v)
-	}
-	return r
-}
-
-// enter returns the run with that id, which the frame v belongs to.
-func (d *stream) enter(id string, v jsonv.Value) *run {
+// enter returns the run with that id, which the record is of, and emits the pending messages
+// to the agent in it.
+func (d *stream) enter(id string) *run {
 	d.Run = id
 	r := d.open(id)
-	r.dated(&d.writer, v)
+	r.Last = max(r.Last, d.At.Nanos)
 	d.answer(r)
 	return r
 }
 
-// dated notes the date of a frame of the run.
-func (r *run) dated(w *writer, v jsonv.Value) {
-	r.Last = max(r.Last, w.date.read(v.Get("date")).Nanos)
+// find returns the run with that id, or no run.
+func (w *writer) find(id string) *run {
+	if r := bounded.Find(w.Runs, func(r *run) bool { return r.ID == id }); r != nil {
+		return r
+	}
+	return w.noRun()
 }
 
-// find returns the run with that id, or nil.
-func (w *writer) find(id string) *run {
-	return bounded.Find(w.Runs, func(r *run) bool { return r.ID == id })
+// noRun returns the run that is none.
+func (w *writer) noRun() *run {
+	w.none = run{}
+	return &w.none
 }
 
 // open returns the run with that id, as the most recently used, and creates it if need be.
-func (w *writer) open(id string) *run {
-	if n := len(w.Runs); n == 0 || w.Runs[n-1].ID != id {
-		w.Runs = bounded.Use(w.Runs, maxRuns, func(r *run) bool { return r.ID == id }, func() *run {
+func (d *stream) open(id string) *run {
+	if n := len(d.Runs); n == 0 || d.Runs[n-1].ID != id {
+		d.Runs = bounded.Use(d.Runs, maxRuns, func(r *run) bool { return r.ID == id }, func() *run {
 			if n == maxRuns {
-				w.Runs[0].cut(w)
+				d.Runs[0].cut(d)
 			}
 			return &run{ID: id}
 		})
 	}
-	return w.Runs[len(w.Runs)-1]
+	return d.Runs[len(d.Runs)-1]
 }
 
-// note decodes a summary of the context, or an event.
-func (r *run) note(w *writer, v jsonv.Value, typ string, content jsonv.Value) *msg.Message {
-	r.close(w)
-	key := ident.Of(v.Get("id"))
-	if key == "" {
-		key = msg.HashKey(r.ID, typ, string(v.Get("date").Peek()), string(content.Peek()))
-	}
-	m := w.status(r, key, typ)
-	m.Content = content.Text()
-	w.stamp(m, v)
-	return m
-}
-
-// id returns the id of the run; empty without one.
-func (r *run) id() string {
-	if r == nil {
-		return ""
-	}
-	return r.ID
-}
-
-// number notes the number of a frame: the frames of a run are numbered from 1, so that its
-// first one may be missing.
+// number notes the number of a frame.
 func (r *run) number(seq jsonv.Value) {
-	if !r.Begun && seq.Is(jsonv.Number) {
-		r.Begun, r.Late = true, seq.Int() > 1
+	if r.First == 0 && seq.Is(jsonv.Number) {
+		r.First = max(seq.Int(), 1)
 	}
 }
 
-// undated is the time of a message without a date. It stays the same when the message is
-// repeated.
-func (r *run) undated(key string) int64 {
-	p := r.Emitted.Open(conversation.PartID{Kind: "undated", Name: conversation.SumOf(key)})
+// undated is the time of a message without a date: the server sends such a record right after
+// a dated one. It stays the same when a complete message is repeated.
+func (r *run) undated(m *msg.Message) int64 {
+	if m.Complete == msg.Partial {
+		return r.Last
+	}
+	p := r.Emitted.Open(conversation.PartID{Kind: "undated", Name: conversation.SumOf(m.Key)})
 	if p.Sum == 0 {
-		p.Sum = conversation.Sum(max(r.Last, 1))
+		p.Sum = conversation.Sum(r.Last) + 1
 	}
-	if p.Sum == 1 {
-		return 0
-	}
-	return int64(p.Sum)
+	return int64(p.Sum - 1)
 }
 
 // repeats reports whether a part was emitted as complete before. A repetition is ignored, and
 // a late piece is kept raw.
-func (r *run) repeats(w *writer, v jsonv.Value, id conversation.PartID, content func() conversation.Sum) bool {
+func (w *writer) repeats(r *run, v jsonv.Value, id conversation.PartID, content func() conversation.Sum) bool {
 	if w.whole {
 		return false
 	}
@@ -161,173 +134,222 @@ func (r *run) repeats(w *writer, v jsonv.Value, id conversation.PartID, content 
 	return is != conversation.New
 }
 
+// note decodes a summary of the context, or an event.
+func (r *run) note(d *stream, v jsonv.Value, typ string, content jsonv.Value) *msg.Message {
+	r.close(d)
+	key := ident.Of(v.Get("id"))
+	if key == "" {
+		key = msg.HashKey(r.ID, typ, string(v.Get("date").Peek()), string(content.Peek()))
+	}
+	m := record.Hide(d.dated(r, msg.Status, key), typ)
+	m.Content = content.Text()
+	return m
+}
+
 // paused is the stop reason of a run that waits for a person.
 const paused = "requires_approval"
 
-// failed reports whether a run failed by its stop reason, and whether that was in the middle of
-// a message.
-func failed(reason string) (failed, midway bool) {
-	switch reason {
-	case "error", "llm_api_error", "invalid_llm_response", "incomplete_run", "cancelled":
-		return true, true
-	case "invalid_tool_call", "no_tool_call", "max_tokens_exceeded", "insufficient_credits",
-		"context_window_overflow_in_system_prompt":
-		return true, false
-	}
-	return false, false
+// The stop reasons of a run that failed, in the middle of a message or after it.
+var (
+	midway = []string{"error", "llm_api_error", "invalid_llm_response", "incomplete_run", "cancelled"}
+	after  = []string{"invalid_tool_call", "no_tool_call", "max_tokens_exceeded", "insufficient_credits", "context_window_overflow_in_system_prompt"}
+)
+
+func failed(reason string) bool {
+	return slices.Contains(midway, reason) || slices.Contains(after, reason)
 }
 
-// stop decodes a stop reason. Before any frame has named its run, the next one may.
+// stop decodes a stop reason, which an answer has in a record. Before any frame has named its run,
+// the next one may.
 func (d *stream) stop(v jsonv.Value) {
-	reason := cmp.Or(ident.Of(v.Get("stop_reason")), "unknown")
-	if r := d.runOrLast(v); r != nil {
-		r.stop(&d.writer, reason)
-	} else {
-		d.wait(&pending{Stop: reason, Own: "stop:" + reason})
-	}
+	stop := v.Get("stop_reason")
+	reason := cmp.Or(ident.First(stop, stop.Get("stop_reason")), "unknown")
+	d.take(d.runOf(v, false), msg.Message{Kind: msg.Stop, FinishReason: reason, Run: "stop:" + reason})
 }
 
-// stop ends a run, once; an error in its cleanup sends a second stop reason.
-func (r *run) stop(w *writer, reason string) {
-	failed, midway := failed(reason)
-	if midway {
-		r.cut(w)
+// end ends a run, once; an error in its cleanup sends a second stop reason.
+func (r *run) end(d *stream, reason string) {
+	if slices.Contains(midway, reason) {
+		r.cut(d)
 	}
-	r.close(w)
+	r.close(d)
 	if r.Ended {
 		if r.Stop != reason {
-			m := w.status(r, "stop:"+r.ID+"/"+reason, "stop_reason")
-			m.FinishReason, m.Time = reason, r.undated(m.Key)
+			record.Hide(d.add(r, msg.Status, "stop:"+r.ID+"/"+reason), "stop_reason").FinishReason = reason
 		}
 		return
 	}
-	r.Ended, r.Stop, r.Fine = true, reason, !failed && reason != paused
-	m := w.message(r, msg.Stop, "stop:"+r.ID)
-	m.FinishReason, m.Signal, m.IsError = reason, msg.RunEnd, failed
-	if failed {
-		m.Tool.ErrorType = reason
-	}
-	if reason == paused {
+	r.Ended, r.Stop = true, reason
+	m := d.add(r, msg.Stop, "stop:"+r.ID)
+	m.FinishReason, m.Signal = reason, msg.RunEnd
+	switch {
+	case reason == paused:
 		m.Signal = msg.RunPause
+	case failed(reason):
+		m.IsError, m.Tool.ErrorType = true, reason
 	}
 }
 
 // done ends a stream. The run of a server without stop reasons ends with it.
 func (d *stream) done() {
 	d.unanswered()
-	if r := d.find(d.Run); r != nil {
-		r.close(&d.writer)
-		if !r.Ended {
-			r.stop(&d.writer, "")
-		}
+	r := d.find(d.Run)
+	r.close(d)
+	if r.ID != "" && !r.Ended {
+		r.end(d, "")
 	}
+}
+
+// counts are the classes of tokens, and where a server writes them: in one place, or else in
+// another, within an object.
+var counts = [...]struct{ class, name, within, nested string }{
+	{class: "input", name: "prompt_tokens"},
+	{class: "output", name: "completion_tokens"},
+	{"cache_read", "cached_input_tokens", "prompt_tokens_details", "cached_tokens"},
+	{"cache_write", "cache_write_tokens", "prompt_tokens_details", "cache_creation_tokens"},
+	{"reasoning", "reasoning_tokens", "completion_tokens_details", "reasoning_tokens"},
 }
 
 // usage decodes the token usage of a run, over all its responses. The classes of the protocol
 // contain each other, and one that is null is unknown.
 func (d *stream) usage(v jsonv.Value) {
 	v.Get("message_type").Equal("usage_statistics")
-	prompt, completion := v.Get("prompt_tokens"), v.Get("completion_tokens")
-	if !prompt.IsCount() && !completion.IsCount() {
+	if !v.Get("prompt_tokens").IsCount() && !v.Get("completion_tokens").IsCount() {
 		d.unknown(v, "usage_statistics")
 		return
 	}
-	r := d.runOfUsage(v.Get("run_ids"))
-	if r == nil {
-		r = d.unanswered()
-	}
-	if r != nil {
-		r.close(&d.writer)
-	}
-	class := func(name, within, nested string) jsonv.Value {
-		if n := v.Get(name); n.IsCount() {
-			return n
+	var c conversation.Counts
+	var facts, unreported []string
+	for i, count := range [...]*uint64{&c.Input, &c.Output, &c.CacheRead, &c.CacheWrite, &c.Reasoning} {
+		n := v.Get(counts[i].name)
+		if !n.IsCount() && counts[i].within != "" {
+			n = v.Path(counts[i].within, counts[i].nested)
 		}
-		return v.Path(within, nested)
-	}
-	read := class("cached_input_tokens", "prompt_tokens_details", "cached_tokens")
-	write := class("cache_write_tokens", "prompt_tokens_details", "cache_creation_tokens")
-	reasoning := class("reasoning_tokens", "completion_tokens_details", "reasoning_tokens")
-	var unreported, counts []string
-	names := [...]string{"input", "output", "cache_read", "cache_write", "reasoning"}
-	for i, n := range [...]jsonv.Value{prompt, completion, read, write, reasoning} {
-		counts = append(counts, string(n.Peek()))
-		if !n.IsCount() {
-			unreported = append(unreported, names[i])
+		if *count, facts = n.Uint(), append(facts, string(n.Peek())); !n.IsCount() {
+			unreported = append(unreported, counts[i].class)
 		}
 	}
-	facts := msg.HashKey(counts...)
-	key := facts
-	if r != nil {
-		key = r.ID
-		switch r.Usage {
-		case "":
-			r.Usage = facts
-		case facts:
-			return // a repetition
-		default: // the first count is final
-			m := d.status(r, "usage:"+r.ID+"/"+facts, "usage_statistics")
-			m.Content, m.Time = v.JSON(), r.undated(m.Key)
-			return
-		}
+	r, count := d.runOfUsage(v.Get("run_ids")), msg.HashKey(facts...)
+	r.close(d)
+	switch r.Usage {
+	case "":
+	case count:
+		return // a repetition
+	default: // the first count is final
+		record.Hide(d.add(r, msg.Status, "usage:"+r.ID+"/"+count), "usage_statistics").Content = v.JSON()
+		return
 	}
-	m := d.message(r, msg.Usage, "usage:"+key)
+	r.Usage = count
+	m := d.add(r, msg.Usage, "usage:"+cmp.Or(r.ID, count))
 	m.Hidden = true
-	c := conversation.Counts{Input: prompt.Uint(), Output: completion.Uint(), CacheRead: read.Uint(), CacheWrite: write.Uint(), Reasoning: reasoning.Uint()}
 	m.Usage = openai.Tokens(c, msg.Provider)
 	conversation.AttrsAs(m, v, jsonv.Value.Digits, "step_count", "context_tokens")
 	m.SetAttr("unreported", strings.Join(unreported, " "))
-	if r != nil {
-		d.sleeptimeRuns(r, v.Get("run_ids"))
-	}
+	d.sleeptimeRuns(r, v.Get("run_ids"))
 }
 
 // runOfUsage returns the run of a count: the last run, unless the count names other runs
-// only, of which one is known. It may be nil.
+// only, of which one is known; before any run, the first that it names.
 func (d *stream) runOfUsage(ids jsonv.Value) *run {
-	last := d.find(d.Run)
-	named := last
-	for id := range ids.Elems() {
-		if last == nil {
-			if ident.Of(id) == "" {
-				return nil
-			}
-			return d.enter(ident.Of(id), jsonv.Value{})
-		}
-		if ident.Is(id, last.ID) {
-			return last
-		}
-		if r := d.find(ident.Of(id)); r != nil {
-			named = r
+	named := d.Run
+	for v := range ids.Elems() {
+		switch id := ident.Of(v); {
+		case id == "":
+		case d.Run == "":
+			return d.enter(id)
+		case id == d.Run:
+			return d.find(id)
+		case d.find(id).ID != "":
+			named = id
 		}
 	}
-	return named
+	if named == "" {
+		return d.unanswered()
+	}
+	return d.find(named)
 }
 
 // failure decodes an error. An error in the cleanup of a run that succeeded is not the run's
 // error.
 func (d *stream) failure(v jsonv.Value) {
-	r := d.runOrLast(v)
-	if r == nil {
+	r := d.runOf(v, false)
+	if r.ID == "" {
 		r = d.unanswered()
 	}
-	if r != nil {
-		r.cut(&d.writer)
-	}
+	r.cut(d)
 	typ := cmp.Or(ident.Of(v.First("error_type", "code")), "error")
 	content := v.First("message", "error", "detail")
-	key := "error:" + msg.HashKey(r.id(), typ, string(content.Peek()))
-	if typ == "cleanup_error" && r != nil && r.Fine {
-		m := d.status(r, key, typ)
-		m.Content, m.Time = content.Text(), r.undated(key)
+	m := d.add(r, msg.Error, "error:"+msg.HashKey(r.ID, typ, string(content.Peek())))
+	m.Content = content.Text()
+	if typ == "cleanup_error" && r.Ended && !failed(r.Stop) && r.Stop != paused {
+		m.Kind = msg.Status
+		record.Hide(m, typ)
 		return
 	}
-	m := d.message(r, msg.Error, key)
-	if r != nil {
-		m.Time = r.undated(key)
-	}
-	m.IsError, m.Tool.ErrorType, m.Content = true, typ, content.Text()
+	m.IsError, m.Tool.ErrorType = true, typ
 	if detail := v.Get("detail"); detail.Exists() && string(detail.Peek()) != string(content.Peek()) {
 		m.SetAttr("detail", detail.Text().String())
 	}
+}
+
+// writer makes the messages of a frame.
+type writer struct {
+	*record.Current
+	*state
+	level  msg.Completeness // of the messages of the frame
+	whole  bool             // the frame is complete: no later frame continues it
+	inner  jsonv.Doc        // JSON in a string of the frame
+	origin scope            // of the source
+	none   run              // without an id
+}
+
+// put adds a message of a run, which gives it what it lacks.
+func (w *writer) put(r *run, m msg.Message) *msg.Message {
+	m.Run, m.Session = r.ID, w.session(r.ID)
+	if m.Agent == (msg.Agent{}) {
+		m.Agent = w.agent(w.scope().Agent, "")
+	}
+	if m.Time == 0 {
+		m.Time = r.undated(&m)
+	}
+	w.Out.Emit(m)
+	return &w.Out.Messages[len(w.Out.Messages)-1]
+}
+
+// add adds a message without a date of its own.
+func (w *writer) add(r *run, kind msg.Kind, key string) *msg.Message {
+	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level})
+}
+
+// dated adds a message with the date of the record.
+func (w *writer) dated(r *run, kind msg.Kind, key string) *msg.Message {
+	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level, Time: w.At.Nanos, Precision: w.At.Precision})
+}
+
+// unknown keeps a record of unknown type; event is the name of its frame.
+func (w *writer) unknown(v jsonv.Value, event string) {
+	w.raw(v, cmp.Or(ident.Of(v.First("message_type", "type")), event, "none"))
+}
+
+// raw keeps v raw.
+func (w *writer) raw(v jsonv.Value, typ string) {
+	if m := w.Unknown(typ, v); m.Time == 0 || !v.Get("date").Exists() { // a call in a record has none
+		m.Time, m.Precision = w.find(w.Run).undated(m), msg.Inferred
+	}
+}
+
+// maxNames limits the agents whose names are in the state.
+const maxNames = 64
+
+// agentName is the display name of an agent in an earlier message.
+type agentName struct{ ID, Name string }
+
+// agent returns the agent with that id. Its name is the display name of this or an earlier
+// message, else its id: dashboards group by the name, so it is empty only without an id.
+func (w *writer) agent(id, name string) msg.Agent {
+	known, _ := bounded.Take(&w.Names, func(n agentName) bool { return n.ID == id })
+	if name = cmp.Or(name, known.Name); name != "" && id != "" {
+		w.Names = bounded.Push(w.Names, agentName{id, name}, maxNames)
+	}
+	return msg.Agent{ID: id, Name: cmp.Or(name, id), Kind: msg.KindAgent}
 }
