@@ -21,19 +21,15 @@ package llmmessage
 
 import (
 	"cmp"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"strings"
 	"time"
 	_ "time/tzdata"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -58,10 +54,10 @@ func New() decoder.Factory {
 			Reload: true,
 		},
 		LeavesOut: leavesOut,
-		State:     2,
+		State:     3,
 		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin), sum: sha256.New()}
+			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}
 		},
 	}.Factory()
 }
@@ -74,10 +70,9 @@ func (d *stream) Configure(raw json.RawMessage) error {
 	if err := record.Options(raw, &options); err != nil {
 		return err
 	}
-	t, err := time.Parse("Z07:00", options.Timezone)
+	t, err := time.ParseInLocation("Z07:00", options.Timezone, time.UTC)
 	if err == nil {
-		_, offset := t.Zone()
-		d.zone = time.FixedZone(options.Timezone, offset)
+		d.zone = t.Location()
 		return nil
 	}
 	if d.zone, err = time.LoadLocation(options.Timezone); err == nil && d.zone == time.Local {
@@ -98,13 +93,11 @@ func sessionOfOrigin(origin string) string {
 const (
 	maxSessions = 64
 	maxSeen     = 4096 // events
-	maxEmitted  = 8192 // texts and calls of a session
+	maxEmitted  = 8192 // texts, calls, results and responses of a session
 	maxIDs      = 1024 // calls with an id in snapshots
-	maxDone     = 4096 // calls that have their result, responses that were counted
 	maxMemories = 16   // of a session
 	maxItems    = 2048 // messages and calls of a memory
 	maxGuides   = 8
-	maxPhases   = 256
 	maxWaits    = 64
 	maxDraft    = 1 << 20 // bytes of an unfinished answer
 )
@@ -115,18 +108,16 @@ type stream struct {
 	*state
 	origin string // the session of events that name none
 	zone   *time.Location
-	sum    hash.Hash
-	buf    []byte // of sum
 	items  []item // of the last snapshot, kept for its room
 }
 
 // state is the decoder's memory of earlier events.
 type state struct {
-	Last     string              `json:",omitempty"` // the session that an event last named
-	Alias    map[string]string   `json:",omitempty"` // new ids of restored sessions, and their first ids
-	Sessions []*session          `json:",omitempty"` // least recently used first
-	Seen     bounded.Set[uint64] `json:",omitzero"`  // events
-	Numbers  numbers             `json:",omitzero"`
+	Last     string                        `json:",omitempty"` // the session that an event last named
+	Alias    map[string]string             `json:",omitempty"` // new ids of restored sessions, and their first ids
+	Sessions []*session                    `json:",omitempty"` // least recently used first
+	Seen     bounded.Set[conversation.Sum] `json:",omitzero"`  // events
+	Numbers  numbers                       `json:",omitzero"`
 }
 
 // session is one conversation.
@@ -137,18 +128,14 @@ type session struct {
 	Draft    draft                     `json:",omitzero"`
 	Emitted  ledger                    `json:",omitzero"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
-	IDs      []identifiedCall          `json:",omitempty"` // calls that have an id in a snapshot
-	Done     bounded.Set[uint64]       `json:",omitzero"`  // calls with their result, responses that were counted
-	Waits    waits                     `json:",omitempty"`
-	Phases   phases                    `json:",omitempty"`
+	IDs      []*identifiedCall         `json:",omitempty"` // calls that have an id in a snapshot
+	Waits    []wait                    `json:",omitempty"`
 	Memories []*memory                 `json:",omitempty"` // least recently used first
-	Guides   []uint64                  `json:",omitempty"` // hashes of prompts that the agent adds to the user's
+	Guides   []conversation.Sum        `json:",omitempty"` // of prompts that the agent adds to the user's
 	// Restored means that the messages of the session's first snapshot were emitted from
 	// another connection.
 	Restored bool `json:",omitempty"`
 }
-
-func (s *session) agent() msg.Agent { return msg.Agent{Name: s.Agent, Kind: msg.KindAgent} }
 
 // In returns the session that a record names.
 func (d *stream) In() (session, run string) { return d.session(d.Root.Get("session_id")).ID, "" }
@@ -157,7 +144,7 @@ func (d *stream) In() (session, run string) { return d.session(d.Root.Get("sessi
 func (d *stream) Flush() {
 	for _, s := range d.Sessions {
 		if len(s.Draft.Text) > 0 {
-			s.Draft.emit(s, d.Out, d.Numbers.Missing)
+			(&event{stream: d, s: s}).draft()
 		}
 	}
 }
@@ -174,16 +161,12 @@ func (d *stream) session(v jsonv.Value) *session {
 	return d.Sessions[len(d.Sessions)-1]
 }
 
-// hash is 64 bits of a hash of byte strings.
-func (d *stream) hash(parts ...[]byte) uint64 {
-	d.sum.Reset()
+// sumOf is the checksum of byte strings without a zero, as JSON is.
+func sumOf(parts ...[]byte) (s conversation.Sum) {
 	for _, p := range parts {
-		d.buf = binary.AppendUvarint(d.buf[:0], uint64(len(p)))
-		d.sum.Write(d.buf)
-		d.sum.Write(p)
+		s = s.Add(p).Add([]byte{0})
 	}
-	d.buf = d.sum.Sum(d.buf[:0])
-	return binary.BigEndian.Uint64(d.buf)
+	return s
 }
 
 // timeIn reads a time; one without a zone is in that zone.

@@ -28,6 +28,40 @@ type event struct {
 	seq  int64 // in its connection; 0 when it has none
 }
 
+// handlers decode the events, by their names.
+var handlers = map[string]func(*event){
+	"agent.thinking":        (*event).thinking,
+	"agent.partial_answer":  (*event).partialAnswer,
+	"agent.final_answer":    (*event).finalAnswer,
+	"agent.llm_message":     (*event).memory,
+	"agent.tool_call":       (*event).toolCall,
+	"agent.tool_result":     (*event).toolResult,
+	"agent.user_confirm":    (*event).ask,
+	"agent.error":           (*event).agentError,
+	"agent.timeout":         func(e *event) { e.fail("timeout", "timeout") },
+	"agent.interrupted":     (*event).interrupted,
+	"agent.session_created": (*event).sessionCreated,
+	"agent.session_end":     (*event).sessionEnd, "agent.session_ended": (*event).sessionEnd,
+	"agent.state_exported": (*event).saved, "agent.state_restored": (*event).saved,
+
+	"user.message": func(e *event) { e.prompt(e.text()) }, "user.solve_tasks": (*event).solveTasks, "user.response": (*event).answer,
+	"user.create_session": (*event).request, "user.reconnect": (*event).request, "user.reconnect_with_state": (*event).request,
+	"user.cancel": (*event).request, "user.cancel_task": (*event).request, "user.cancel_plan": (*event).request,
+	"user.restart_task": (*event).request, "user.replan": (*event).request, "user.request_state": (*event).request, "user.ack": (*event).request,
+
+	"plan.start": (*event).plan, "plan.completed": (*event).plan, "plan.cancelled": (*event).plan,
+	"plan.coercion_error": (*event).badPlan, "plan.validation_error": (*event).badPlan, "plan.step_completed": func(e *event) { e.progress() },
+	"solver.start": (*event).solver, "solver.completed": (*event).solver, "solver.cancelled": (*event).solver,
+	"solver.restarted": (*event).solver, "solver.progress": (*event).solver, "solver.step_failed": (*event).solver, "solver.retry": (*event).solver,
+	"aggregate.start": (*event).aggregation, "aggregate.completed": (*event).aggregation, "pipeline.completed": (*event).pipelineEnd,
+
+	"error.execution": (*event).otherError, "error.validation": (*event).otherError, "error.timeout": (*event).otherError,
+	"error.recovery_failed": (*event).otherError, "error.retry": (*event).recovery, "error.recovery_started": (*event).recovery,
+	"error.recovery_success": (*event).recovery,
+	"system.connected":       (*event).system, "system.notice": (*event).system, "system.heartbeat": (*event).system,
+	"system.error": func(e *event) { e.addError("system_error").Run = "" },
+}
+
 // Read decodes an event, or a snapshot without one around it.
 func (d *stream) Read() {
 	root := d.Root
@@ -38,20 +72,22 @@ func (d *stream) Read() {
 	if root.Is(jsonv.Object) {
 		list = root.Get("messages")
 	}
-	switch {
-	case root.Get("event").Is(jsonv.String):
+	isEvent := root.Get("event").Is(jsonv.String)
+	if isEvent {
 		if e.isRepeated() {
 			root.MarkRead()
 			return
 		}
 		e.restored()
-		e.s = d.session(root.Get("session_id"))
+	}
+	e.s = d.session(root.Get("session_id"))
+	switch {
+	case isEvent:
 		e.decode()
 	case list.Is(jsonv.Array):
-		e.name, e.id, e.s = "agent.llm_message", msg.HashKey(string(list.Peek())), d.session(root.Get("session_id"))
-		(&reader{e: e}).snapshot(list)
+		e.name, e.id = "agent.llm_message", msg.HashKey(string(list.Peek()))
+		e.snapshot(list)
 	default:
-		e.s = d.session(root.Get("session_id"))
 		e.unknown(ident.Of(root.Get("type")), root).Run = ""
 	}
 }
@@ -67,7 +103,7 @@ func (e *event) isRepeated() bool {
 			return false
 		}
 	}
-	if !e.Seen.Add(e.hash([]byte(e.id)), maxSeen) {
+	if !e.Seen.Add(conversation.SumOf(e.id), maxSeen) {
 		return true
 	}
 	e.Numbers.count(e.conn, e.seq)
@@ -113,94 +149,32 @@ func (e *event) restored() {
 // decode decodes the event by its name, without the namespace that a pipeline may be
 // configured to put before it.
 func (e *event) decode() {
-	full := e.name
-	for name, more := full, true; more; _, name, more = strings.Cut(name, ".") {
-		if e.name = name; e.dispatch(name) {
+	for name, more := e.name, true; more; _, name, more = strings.Cut(name, ".") {
+		if handle := handlers[name]; handle != nil {
+			e.name = name
+			handle(e)
 			return
 		}
 	}
-	e.name = full
-	e.unknown(full, e.Root).Run = ""
+	e.unknown(e.name, e.Root).Run = ""
 }
 
-// dispatch decodes an event of a known name.
-func (e *event) dispatch(name string) (known bool) {
-	group, action, _ := strings.Cut(name, ".")
-	switch name {
-	case "agent.thinking":
-		e.thinking()
-	case "agent.partial_answer":
-		e.s.Draft.piece(e)
-	case "agent.final_answer":
-		e.finalAnswer()
-	case "agent.llm_message":
-		e.memory()
-	case "agent.tool_call":
-		e.toolCall()
-	case "agent.tool_result":
-		e.toolResult()
-	case "agent.user_confirm":
-		e.s.Waits.ask(e)
-	case "agent.error":
-		e.agentError()
-	case "agent.timeout":
-		e.fail("timeout", "timeout")
-	case "agent.interrupted":
-		e.interrupted()
-	case "agent.session_created":
-		e.s.Agent = cmp.Or(ident.Of(e.meta.Get("agent_name")), e.s.Agent)
-		e.notice(e.text()).Run = ""
-	case "agent.session_end", "agent.session_ended":
-		e.sessionEnd()
-	case "agent.state_exported", "agent.state_restored":
-		m := e.notice(e.text(), "original_session_id", "message_count")
-		if id := ident.Of(e.Root.Get("session_id")); id != e.s.ID {
-			m.SetAttr("restored_session_id", id)
-		}
-	case "user.message":
-		e.prompt(e.text())
-	case "user.solve_tasks":
-		if question := e.content.Get("question"); question.Is(jsonv.String) {
-			e.prompt(question.Text())
-		} else {
-			e.prompt(e.content.Text())
-		}
-	case "user.response":
-		e.s.Waits.answer(e)
-	case "user.create_session", "user.cancel", "user.cancel_task", "user.restart_task", "user.cancel_plan", "user.replan",
-		"user.reconnect", "user.reconnect_with_state", "user.request_state", "user.ack":
-		e.request()
-	case "plan.start", "plan.completed", "plan.cancelled":
-		e.s.Phases.plan(e, action)
-	case "plan.coercion_error", "plan.validation_error":
-		e.addError("validation").SetAttr("error", conversation.Excerpt(e.content.Get("error")))
-	case "solver.start", "solver.completed", "solver.cancelled", "solver.restarted", "solver.progress", "solver.step_failed", "solver.retry":
-		e.s.Phases.solver(e, action)
-	case "plan.step_completed":
-		e.s.Phases.progress(e)
-	case "aggregate.start", "aggregate.completed":
-		e.s.Phases.aggregate(e, action)
-	case "pipeline.completed":
-		e.s.Phases.completed(e)
-	case "error.execution", "error.validation", "error.timeout", "error.recovery_failed":
-		e.addError(cmp.Or(ident.Of(e.meta.Get("error_type")), action))
-	case "error.retry", "error.recovery_started", "error.recovery_success":
-		e.recovery(action)
-	case "system.connected", "system.notice", "system.heartbeat":
-		m := e.notice(e.text(), "action", "task_id")
-		m.Run, m.Agent = "", msg.Agent{}
-	case "system.error":
-		e.addError(group + "_error").Run = ""
-	default:
-		return false
-	}
-	return true
+// action is the part of the event's name behind its group: completed of plan.completed.
+func (e *event) action() string {
+	_, action, _ := strings.Cut(e.name, ".")
+	return action
 }
 
 // add adds a message of the session's turn.
 func (e *event) add(kind msg.Kind, key string) *msg.Message {
+	return e.addTo(e.s.turnPlace(), kind, key)
+}
+
+// addTo adds a message of a place.
+func (e *event) addTo(p place, kind msg.Kind, key string) *msg.Message {
 	m := e.Out.Add()
-	m.Kind, m.Key, m.Session, m.Run, m.Agent, m.Complete = kind, key, e.s.ID, e.s.Turn.Run, e.s.agent(), msg.Complete
+	m.Kind, m.Key, m.Session, m.Agent.Kind, m.Complete = kind, key, e.s.ID, msg.KindAgent, msg.Complete
+	p.set(m)
 	e.at.Set(m)
 	return m
 }
@@ -209,9 +183,7 @@ func (e *event) add(kind msg.Kind, key string) *msg.Message {
 func (e *event) key() string { return "event:" + e.id }
 
 // status adds a message that a user would not see.
-func (e *event) status(key string) *msg.Message {
-	return record.Hide(e.add(msg.Status, key), e.name)
-}
+func (e *event) status(key string) *msg.Message { return record.Hide(e.add(msg.Status, key), e.name) }
 
 // notice adds a status that has the event's text and members of its metadata.
 func (e *event) notice(text msg.Text, members ...string) *msg.Message {
@@ -236,10 +208,12 @@ func (e *event) addError(class string) *msg.Message {
 	return m
 }
 
+func (e *event) otherError() { e.addError(cmp.Or(ident.Of(e.meta.Get("error_type")), e.action())) }
+
 // recovery decodes an attempt to recover from an error, and its success.
-func (e *event) recovery(action string) {
+func (e *event) recovery() {
 	m := e.notice(e.text(), "attempt")
-	if action != "recovery_success" {
+	if e.name != "error.recovery_success" {
 		m.Signal = msg.Retry
 	}
 	m.SetAttr("delay_ms", ident.OrNumber(e.meta.First("delay_ms", "backoff_ms")))
@@ -251,6 +225,26 @@ func (e *event) request() {
 	m := e.notice(e.content.First("question", "reason").Text())
 	conversation.AttrsAs(m, e.content, ident.OrNumber, "task_id")
 	m.SetAttr("last_seq", ident.OrNumber(e.content.First("last_seq", "last_event_id")))
+}
+
+// sessionCreated decodes the beginning of a session, which names its agent.
+func (e *event) sessionCreated() {
+	e.s.Agent = cmp.Or(ident.Of(e.meta.Get("agent_name")), e.s.Agent)
+	e.notice(e.text()).Run = ""
+}
+
+// saved decodes that the state of a session was exported or restored.
+func (e *event) saved() {
+	m := e.notice(e.text(), "original_session_id", "message_count")
+	if id := ident.Of(e.Root.Get("session_id")); id != e.s.ID {
+		m.SetAttr("restored_session_id", id)
+	}
+}
+
+// system decodes what the server says of itself.
+func (e *event) system() {
+	m := e.notice(e.text(), "action", "task_id")
+	m.Run, m.Agent = "", msg.Agent{}
 }
 
 // unknown keeps a value of an unknown shape.

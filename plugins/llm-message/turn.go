@@ -1,9 +1,9 @@
 package llmmessage
 
 import (
+	"slices"
 	"strings"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -22,6 +22,23 @@ type turn struct {
 	Seq      int64  `json:",omitempty"` // number of that event
 }
 
+// place is where a message belongs: a run, the run that caused it, and the agent of the run.
+type place struct {
+	Run    string `json:",omitempty"`
+	Parent string `json:",omitempty"`
+	Agent  string `json:",omitempty"`
+}
+
+func (p place) set(m *msg.Message) {
+	m.Run, m.ParentRun, m.Agent.Name = p.Run, p.Parent, p.Agent
+	if p.Parent != "" {
+		m.Delegation.Link = msg.ByParent
+	}
+}
+
+// turnPlace is the place of the messages of the turn.
+func (s *session) turnPlace() place { return place{Run: s.Turn.Run, Agent: s.Agent} }
+
 // isLastText reports whether the last text has that key, at any occurrence.
 func (t *turn) isLastText(key string) bool {
 	base, _, _ := strings.Cut(t.Text, "#")
@@ -31,7 +48,7 @@ func (t *turn) isLastText(key string) bool {
 // startTurn begins a turn, whose run's id is the key of its prompt where that is known.
 func (s *session) startTurn(run string, prompted bool) {
 	s.Turn = turn{Run: run, Open: true, Prompted: prompted}
-	s.Calls.Open, s.Phases = nil, nil
+	s.Calls.Open = nil
 	for _, c := range s.Calls.Ended {
 		c.Steps = nil // steps are numbered in each turn
 	}
@@ -63,12 +80,21 @@ func (e *event) isLate() bool {
 
 // prompt starts a turn with the text of the user.
 func (e *event) prompt(text msg.Text) {
-	e.s.Draft.abandon(e, "")
+	e.abandonDraft("")
 	key := e.s.Emitted.emit(textKey("user", text))
 	e.s.startTurn(key, true)
 	m := e.add(msg.User, key)
 	m.Role, m.Agent, m.Signal, m.Content = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart, text
 	m.Attachments = imageOf(e.Root.Get("base64_image"))
+}
+
+// solveTasks decodes a prompt for a pipeline.
+func (e *event) solveTasks() {
+	if question := e.content.Get("question"); question.Is(jsonv.String) {
+		e.prompt(question.Text())
+	} else {
+		e.prompt(e.content.Text())
+	}
 }
 
 // textKey is the key of a text: its role and a hash of it.
@@ -98,11 +124,9 @@ func (e *event) assistant(kind msg.Kind, text msg.Text) *msg.Message {
 	} else {
 		key = e.s.Emitted.emit(key)
 	}
-	m := e.add(kind, key)
+	m := e.addTo(e.s.place(), kind, key)
 	m.Role, m.Content, m.Model = msg.RoleAssistant, text, ident.Of(e.meta.Get("model"))
-	if p := e.s.Phases.only(); p != nil {
-		p.set(e, m)
-	} else {
+	if m.ParentRun == "" {
 		t.Text, t.Shown = key, false
 	}
 	return m
@@ -119,10 +143,10 @@ type draft struct {
 	Count   int               `json:",omitempty"` // of the drafts of the run
 }
 
-// piece decodes a piece of an answer. Pieces are lost, so the text is a draft until the final
-// answer arrives.
-func (dr *draft) piece(e *event) {
-	text := e.text()
+// partialAnswer decodes a piece of an answer. Pieces are lost, so the text is a draft until the
+// final answer arrives.
+func (e *event) partialAnswer() {
+	text, dr := e.text(), &e.s.Draft
 	if e.isLate() || !e.s.Turn.Open && text.IsZero() {
 		return // its answer is complete
 	}
@@ -139,45 +163,47 @@ func (dr *draft) piece(e *event) {
 	dr.Cut += text.Len() - len(part)
 }
 
-// emit emits the draft as it is.
-func (dr *draft) emit(s *session, out *decoder.Output, missing int64) *msg.Message {
-	m := out.Add()
-	m.Kind, m.Role, m.Key, m.Session, m.Run, m.Agent = msg.Assistant, msg.RoleAssistant, dr.Key, s.ID, dr.Run, s.agent()
-	m.Content = msg.Plain(string(dr.Text))
+// draft emits the draft as it is.
+func (e *event) draft() *msg.Message {
+	dr := &e.s.Draft
+	m := e.addTo(place{Run: dr.Run, Agent: e.s.Agent}, msg.Assistant, dr.Key)
+	m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Plain(string(dr.Text)), msg.Partial
 	dr.At.Set(m)
-	dr.countHoles(m, missing)
+	e.countHoles(m)
 	return m
 }
 
 // countHoles counts the events that did not arrive while the draft was written, which are most
 // likely pieces of it.
-func (dr *draft) countHoles(m *msg.Message, missing int64) {
-	m.SetAttr("holes", conversation.NonZero(int(max(missing-dr.Missing, 0))))
+func (e *event) countHoles(m *msg.Message) {
+	m.SetAttr("holes", conversation.NonZero(int(max(e.Numbers.Missing-e.s.Draft.Missing, 0))))
 }
 
-// abandon emits an answer that will never be complete.
-func (dr *draft) abandon(e *event, reason string) {
+// abandonDraft emits an answer that will never be complete.
+func (e *event) abandonDraft(reason string) {
+	dr := &e.s.Draft
 	if dr.Key == "" {
 		return
 	}
-	m := dr.emit(e.s, e.Out, e.Numbers.Missing)
+	m := e.draft()
 	e.at.Set(m)
 	m.Complete, m.FinishReason = msg.Complete, reason
 	m.SetAttr(msg.FinishReasonOf, "run")
 	m.SetAttr("incomplete", "true")
 	m.SetAttr("truncated_bytes", conversation.NonZero(dr.Cut))
-	*dr = draft{Run: dr.Run, Count: dr.Count}
+	dr.Key, dr.Text = "", nil
 }
 
-// replace replaces the draft by a hidden status, for the answer is known.
-func (dr *draft) replace(e *event) {
+// replaceDraft replaces the draft by a hidden status, for the answer is known.
+func (e *event) replaceDraft() {
+	dr := &e.s.Draft
 	if dr.Key == "" {
 		return
 	}
 	m := record.Hide(e.add(msg.Status, dr.Key), "agent.partial_answer")
 	m.ParentKey = e.s.Turn.Text
-	dr.countHoles(m, e.Numbers.Missing)
-	*dr = draft{Run: dr.Run, Count: dr.Count}
+	e.countHoles(m)
+	dr.Key, dr.Text = "", nil
 }
 
 // finalAnswer decodes the final answer, which ends the turn.
@@ -197,21 +223,28 @@ func (e *event) finalAnswer() {
 // endAnswered ends the turn with its answer, unless it has ended: an event and a snapshot both
 // end it.
 func (e *event) endAnswered() bool {
-	s := e.s
-	s.Draft.replace(e)
-	if !s.Turn.Open {
+	e.replaceDraft()
+	if !e.s.Turn.Open {
 		return false
 	}
-	m := e.add(msg.Stop, "stop:"+s.Turn.Run)
+	m := e.add(msg.Stop, "stop:"+e.s.Turn.Run)
 	m.Hidden = true
 	e.endTurn(m, "stop", false)
 	return true
 }
 
+// refusals are the beginnings of the errors that refuse a prompt, in the languages of two versions.
+// Nothing else shows that an error is one.
+var refusals = []string{
+	"Agent is currently running", "Session not found", "Session is closed", "Message content cannot be empty",
+	"Missing step_id in user response", "Agent 正在运行中", "会话不存在", "会话已关闭", "消息内容不能为空",
+}
+
 // agentError decodes the error that ends a run, or the refusal of a prompt, which concerns no
 // run: another one may be active.
 func (e *event) agentError() {
-	if isRefusal(e.text().String()) {
+	text := e.text().String()
+	if slices.ContainsFunc(refusals, func(words string) bool { return strings.HasPrefix(text, words) }) {
 		e.addError("refused").Run = ""
 		return
 	}
@@ -219,30 +252,16 @@ func (e *event) agentError() {
 	e.fail("agent_error", "error")
 }
 
-// isRefusal reports whether an error is the refusal of a prompt. Only its text shows it, in the
-// languages of two versions.
-func isRefusal(text string) bool {
-	for _, words := range [...]string{
-		"Agent is currently running", "Session not found", "Session is closed", "Message content cannot be empty",
-		"Missing step_id in user response", "Agent 正在运行中", "会话不存在", "会话已关闭", "消息内容不能为空",
-	} {
-		if strings.HasPrefix(text, words) {
-			return true
-		}
-	}
-	return false
-}
-
 // fail ends the turn with an error.
 func (e *event) fail(class, reason string) {
-	e.s.Draft.abandon(e, reason)
+	e.abandonDraft(reason)
 	e.endTurn(e.addError(class), reason, true)
 }
 
 // interrupted decodes the end of a turn by the user. It arrives twice: from the canceller and
 // from the cancelled work.
 func (e *event) interrupted() {
-	e.s.Draft.abandon(e, "interrupted")
+	e.abandonDraft("interrupted")
 	if !e.s.Turn.Open {
 		e.notice(e.text())
 		return
@@ -253,7 +272,7 @@ func (e *event) interrupted() {
 }
 
 func (e *event) sessionEnd() {
-	e.s.Draft.abandon(e, "session_end")
+	e.abandonDraft("session_end")
 	m := e.notice(msg.Text{}, "reason")
 	if e.s.Turn.Open {
 		m.Kind = msg.Stop

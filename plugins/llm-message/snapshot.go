@@ -1,0 +1,483 @@
+package llmmessage
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// item is a message of a snapshot, or a call of the message before it.
+type item struct {
+	jsonv.Value
+	role            string // of a message, where it is known
+	isCall          bool
+	isNew           bool
+	sum             conversation.Sum
+	question, guide []byte // of a prompt that the agent has rewritten: parts of a JSON string
+}
+
+func (v item) isMessage() bool { return !v.isCall }
+
+// text is the text of a message: of a prompt, the words of the user.
+func (v *item) text() msg.Text {
+	if v.question != nil {
+		return msg.Quoted(v.question)
+	}
+	return v.Get("content").Text()
+}
+
+// reader decodes the new items of a snapshot.
+type reader struct {
+	*event
+	of      *memory
+	items   []item
+	current int    // index of the prompt of the session's turn, -1 when there is none
+	first   int    // index of the first item that no other connection had
+	known   bool   // the item that is read is before it: it is counted and not emitted
+	turn    string // the run that the messages belong to, if it is not the session's turn
+}
+
+// memory decodes agent.llm_message.
+func (e *event) memory() {
+	list := e.content.Get("messages")
+	if !list.Is(jsonv.Array) {
+		e.singleMessage()
+		return
+	}
+	e.snapshot(list)
+	total := e.content.Get("total_messages")
+	if n := list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
+		m := e.status("mismatch:" + e.id)
+		m.SetAttr("total_messages", string(total.Raw()))
+		m.SetAttr("messages", strconv.Itoa(n))
+	}
+}
+
+// singleMessage decodes one message of the model, which some servers are reported to send here
+// in place of a memory.
+func (e *event) singleMessage() {
+	if !e.content.Is(jsonv.String) {
+		e.unknown(e.name, e.Root)
+		return
+	}
+	e.ensureTurn()
+	if e.meta.Get("role").In("user", "system") {
+		m := e.add(msg.System, e.key())
+		m.Hidden, m.Content = true, e.content.Text()
+		return
+	}
+	e.meta.Get("role").Equal("assistant")
+	e.assistant(msg.Assistant, e.content.Text())
+}
+
+// snapshot emits the new messages of a memory and reads its metadata.
+func (e *event) snapshot(list jsonv.Value) {
+	s, agent, from := e.s, ident.Peek(e.meta.Get("agent_name")), len(e.Out.Messages)
+	items, sums := e.find(list)
+	l := s.memory(agent, sums)
+	if l.isOlder(e) {
+		list.MarkRead()
+		return
+	}
+	if len(s.phases()) > 0 {
+		prompt := ""
+		if len(items) > 0 {
+			prompt = items[0].Get("content").PeekStr()
+		}
+		s.bind(l, prompt)
+	} else if s.Agent == "" {
+		s.Agent = agent
+	}
+	added := l.newItems(sums)
+	for _, i := range added {
+		items[i].isNew = true
+	}
+	known, size, before := len(l.Items) > 0, list.Len(), l.Size
+	shrunk := size < before && !l.Cut
+	l.update(e, size, sums)
+	g := &reader{event: e, of: l, items: items, current: -1}
+	g.findPrompt()
+	if s.Restored {
+		s.Restored, g.first = false, len(items)
+		if g.current >= 0 {
+			g.first = g.current
+		}
+		e.status("baseline:"+e.id).SetAttr("messages", strconv.Itoa(count(items[:g.first], item.isMessage)))
+	}
+	for i := range items {
+		g.read(i)
+	}
+	g.readMetadata()
+	if known || agent == s.Agent || slices.ContainsFunc(e.Out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
+		ident.Of(e.meta.Get("agent_name"))
+	}
+	if shrunk { // the memory has lost messages
+		m := e.status("shrunk:" + e.id)
+		m.SetAttr("messages", strconv.Itoa(size))
+		m.SetAttr("before", strconv.Itoa(before))
+		m.SetAttr("new", conversation.NonZero(count(items, func(v item) bool { return v.isNew && v.isMessage() })))
+	}
+}
+
+// find finds the items of a snapshot and their checksums. It remembers the guides that the
+// snapshot shows: a guide may arrive alone.
+func (e *event) find(list jsonv.Value) (items []item, sums []conversation.Sum) {
+	items = e.items[:0]
+	for v := range list.Elems() {
+		it := item{Value: v, role: jsonv.Word(v.Get("role"), "user", "assistant", "tool", "system")}
+		content, calls := v.Get("content"), v.Get("tool_calls")
+		text := content.Peek()
+		if content.Is(jsonv.String) {
+			text = content.Escaped()
+		}
+		if question, guide, ok := splitGuide(content); ok && it.role == "user" {
+			it.question, it.guide, text = question, guide, question // as the user wrote it
+			if sum := sumOf(guide); slices.Contains(e.s.Guides, sum) {
+				content.MarkRead() // the question is emitted, and the guide was
+			} else {
+				e.s.Guides = bounded.Push(e.s.Guides, sum, maxGuides)
+			}
+		}
+		it.sum = sumOf(v.Get("role").Peek(), text, calls.Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
+		if !v.Is(jsonv.Object) {
+			it.sum = sumOf(v.Peek())
+		}
+		items = append(items, it)
+		if it.role == "assistant" {
+			for c := range calls.Elems() {
+				items = append(items, item{Value: c, isCall: true, sum: sumOf(c.Peek())})
+			}
+		}
+	}
+	for i := range items {
+		sums = append(sums, items[i].sum)
+	}
+	e.items = items
+	return items, sums
+}
+
+// splitGuide splits the agent's rewriting of a prompt, Question: …\n\nGuide: …, into the words
+// of the user and the added guide. Both are parts of the body of the JSON string.
+func splitGuide(content jsonv.Value) (question, guide []byte, ok bool) {
+	body, ok := bytes.CutPrefix(content.Escaped(), []byte("Question: "))
+	const between = `\n\nGuide: `
+	i := bytes.LastIndex(body, []byte(between))
+	if !ok || i < 0 {
+		return nil, nil, false
+	}
+	question = body[:i]
+	if slashes := len(question) - len(bytes.TrimRight(question, `\`)); slashes%2 != 0 { // the backslash belongs to one before it
+		return nil, nil, false
+	}
+	return question, body[i+len(between):], true
+}
+
+// injected is the reason why a message whose role is user is no prompt: the agent added it to make the
+// model go on or sum up. It is empty for a prompt.
+func (g *reader) injected(v *item) string {
+	switch content := v.Get("content"); {
+	case v.question != nil:
+	case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
+		return "summary_prompt"
+	case content.Is(jsonv.String) && slices.Contains(g.s.Guides, sumOf(content.Escaped())):
+		return "next_step_prompt"
+	}
+	return ""
+}
+
+// findPrompt finds the prompt that began the session's turn if no event had it: during the turn
+// that is the last prompt; after it, the last one that has an answer. It begins a turn for the
+// first messages if the memory has lost their prompt.
+func (g *reader) findPrompt() {
+	t := &g.s.Turn
+	if t.Prompted {
+		return
+	}
+	human := func(i int) bool { return g.items[i].role == "user" && g.injected(&g.items[i]) == "" }
+	for i := range g.items {
+		switch it := &g.items[i]; {
+		case !it.isNew || it.role == "system":
+		case t.Run == "":
+			if !human(i) {
+				g.s.startTurn("turn:"+g.id, true)
+			}
+			return
+		case human(i) && (t.Open || g.isLate() || i+1 < len(g.items) && !human(i+1)):
+			g.current = i
+		}
+	}
+}
+
+// read decodes an item.
+func (g *reader) read(i int) {
+	v := &g.items[i]
+	if g.known = i < g.first; g.known || !v.isNew {
+		v.MarkRead() // a copy
+	}
+	if !v.isNew {
+		return
+	}
+	switch {
+	case v.isCall:
+		g.readCall(v)
+	case v.role == "user":
+		g.readUser(i)
+	case v.role == "assistant":
+		if content := v.Get("content"); len(content.Peek()) > 2 && content.Exists() || v.Get("base64_image").Exists() {
+			if m := g.text(msg.Assistant, v); m != nil && m.Run == g.s.Turn.Run {
+				g.s.Turn.Text, g.s.Turn.Shown = m.Key, true
+			}
+		}
+	case v.role == "tool":
+		g.readResult(v)
+	case v.role == "system":
+		g.text(msg.System, v)
+	case !g.known:
+		g.unknown("role:"+cmp.Or(ident.Of(v.Get("role")), "none"), v.Value)
+	}
+}
+
+// readUser emits a message whose role is user: a prompt, if a human wrote it.
+func (g *reader) readUser(i int) {
+	s, v := g.s, &g.items[i]
+	if reason := g.injected(v); reason != "" {
+		if m := g.text(msg.System, v); m != nil {
+			m.SetAttr("injected", reason)
+		}
+		return
+	}
+	text := v.text()
+	key, emitted := s.Emitted.show(textKey("user", text))
+	if g.known || emitted {
+		return
+	}
+	author := msg.Agent{Kind: msg.KindHuman}
+	switch {
+	case g.place().Parent != "" || len(s.phases()) > 0 || s.isOther(g.of): // of a solver
+		author.Kind = msg.KindWorkflow
+	case i == g.current:
+		s.Turn.Prompted = true
+		g.turn = ""
+	case i < g.current: // of a turn before the current one
+		g.turn = key
+	default:
+		g.abandonDraft("")
+		s.startTurn(key, true)
+		g.turn = ""
+	}
+	m := g.add(msg.User, key)
+	m.Role, m.Content, m.Attachments, m.Agent = msg.RoleUser, text, imageOf(v.Get("base64_image")), author
+	if author.Kind == msg.KindHuman {
+		m.Signal = msg.RunStart
+	}
+	if v.question != nil {
+		if len(v.guide) <= conversation.MaxAttr {
+			v.Get("content").MarkRead()
+		}
+		m.SetAttr("rewritten", "true")
+		m.SetAttr("guide", conversation.Cut(msg.Quoted(v.guide).String(), conversation.MaxAttr))
+	}
+}
+
+// readCall emits a call that had no event, or adds the model's id to one that had.
+func (g *reader) readCall(v *item) {
+	s, function := g.s, v.Get("function")
+	name, id, written := ident.Of(function.Get("name")), ident.Of(v.Get("id")), function.Get("arguments")
+	if name == "" {
+		if !g.known {
+			g.unknown("tool_call", v.Value)
+		}
+		return
+	}
+	to, sign := arguments(name, written)
+	if g.isCopy(v.sum, sign) {
+		v.MarkRead()
+		return
+	}
+	key, emitted := s.Emitted.show(sign)
+	if id != "" {
+		s.IDs = bounded.Push(s.IDs, &identifiedCall{id, key, v.sum, to.To}, maxIDs)
+	}
+	if g.known {
+		return
+	}
+	c := s.Calls.Get(key)
+	switch {
+	case !emitted:
+		c = g.call(key, name, id)
+		c.Signature = sign
+		s.Calls.Add(c)
+	case c == nil || c.ProtocolID != "" || id == "":
+		written.MarkRead()
+		return
+	default:
+		c.ProtocolID = id
+	}
+	c.emit(g.event, to, written.Text())
+}
+
+// identifiedCall is a call with the id that it has in snapshots. The id alone does not identify
+// a call: some models number their calls from 0 each time.
+type identifiedCall struct {
+	ID, Call string
+	Sum      conversation.Sum // of the item
+	To       string           `json:",omitempty"`
+}
+
+// isCopy reports whether a call is one that a snapshot has had, though the memory around it
+// was changed.
+func (g *reader) isCopy(sum conversation.Sum, sign string) bool {
+	known := count(g.s.IDs, func(c *identifiedCall) bool { return c.Sum == sum })
+	shown := count(g.items, func(it item) bool { return it.sum == sum })
+	e := g.s.Emitted.entry(sign)
+	return known >= shown && e.Emitted <= e.Shown
+}
+
+// call is a call of the memory's agent.
+func (g *reader) call(key, name, id string) *call {
+	return &call{Call: conversation.Call{ID: key, Name: name, ProtocolID: id}, place: g.place()}
+}
+
+// readResult emits the result of a call that had no event, or adds the model's id to one that
+// had. A memory may have less of a result than the event had; then the event's stays.
+func (g *reader) readResult(v *item) {
+	s, id, name := g.s, ident.Of(v.Get("tool_call_id")), v.Get("name")
+	c := g.call("id:"+id, ident.Peek(name), id)
+	if id == "" {
+		c.ID = "unnamed:" + msg.HashKey(string(v.Peek()))
+	}
+	if n := bounded.Find(s.IDs, func(n *identifiedCall) bool { return n.ID == id }); n != nil {
+		c.ID, c.To = n.Call, n.To
+	}
+	text, failed := observed(v.Get("content"))
+	if !s.Emitted.once("result:" + c.ID) {
+		if strings.HasPrefix(c.ID, c.Name+":") {
+			ident.Of(name)
+		}
+		if c := s.Calls.Get(c.ID); c != nil && c.ProtocolID != "" && !c.Identified {
+			c.Identified = true
+			if !g.known && conversation.SumOfText(text) == c.Result.Text {
+				c.emitResult(g.event, text)
+			}
+		}
+		return
+	}
+	s.Turn.Shown = false // the next text of the model is a new one
+	if g.known {
+		return
+	}
+	ident.Of(name)
+	s.Calls.Take(c.ID)
+	if failed {
+		c.Result.Class = errorClass(text.String())
+	}
+	c.emitResult(g.event, text).Attachments = imageOf(v.Get("base64_image"))
+}
+
+// observed removes the agent's wrapping of a result for the model:
+//
+//	Observed output of cmd `x` executed:\n…
+//	Cmd `x` completed with no output
+//	Error: …
+func observed(content jsonv.Value) (text msg.Text, failed bool) {
+	if !content.Is(jsonv.String) {
+		return content.Text(), false
+	}
+	content.MarkRead()
+	body := content.Escaped()
+	if rest, ok := bytes.CutPrefix(body, []byte("Observed output of cmd `")); ok {
+		if _, out, ok := bytes.Cut(rest, []byte("` executed:\\n")); ok {
+			body = out
+		}
+	} else if bytes.HasPrefix(body, []byte("Cmd `")) && bytes.HasSuffix(body, []byte("` completed with no output")) {
+		return msg.Text{}, false
+	}
+	body, failed = bytes.CutPrefix(body, []byte("Error: "))
+	return msg.Quoted(body), failed
+}
+
+// text emits a text that is new, and returns nil if it is not.
+func (g *reader) text(kind msg.Kind, v *item) *msg.Message {
+	text := v.text()
+	key, emitted := g.s.Emitted.show(textKey(v.role, text))
+	if emitted || g.known {
+		return nil
+	}
+	m := g.add(kind, key)
+	m.Role, _ = msg.ParseRole(v.role)
+	m.Content, m.Attachments = text, imageOf(v.Get("base64_image"))
+	m.Hidden = kind == msg.System
+	return m
+}
+
+// add adds a message of the memory.
+func (g *reader) add(kind msg.Kind, key string) *msg.Message {
+	m := g.addTo(g.place(), kind, key)
+	m.Complete = msg.Summary
+	return m
+}
+
+// place is the place of the memory's messages.
+func (g *reader) place() place {
+	agent := cmp.Or(g.of.Agent, g.s.Agent)
+	if g.of.Phase != "" {
+		return place{g.of.Phase, g.s.Turn.Run, agent}
+	}
+	return place{Run: cmp.Or(g.turn, g.s.Turn.Run), Agent: agent}
+}
+
+// readMetadata reads the answer, which the memory may not have yet, and whether the agent is
+// done. The metadata of an agent below the session's turn do not decide that.
+func (g *reader) readMetadata() {
+	s := g.s
+	if g.of.Phase != "" || len(s.phases()) > 0 || s.isOther(g.of) {
+		return
+	}
+	done := strings.EqualFold(g.meta.Get("agent_state").PeekStr(), "FINISHED")
+	if answer := g.meta.Get("final_response"); len(answer.Escaped()) > 0 && s.Turn.Run != "" {
+		key := textKey("assistant", answer.Text())
+		// While the agent works, it keeps the answer of the previous turn.
+		if !s.Turn.isLastText(key) && (done && s.Turn.Open || s.Emitted.entry(key).Emitted == 0) {
+			key = s.Emitted.emit(key)
+			m := g.event.add(msg.Assistant, key)
+			m.Role, m.Content, m.Complete = msg.RoleAssistant, answer.Text(), msg.Summary
+			s.Turn.Text, s.Turn.Shown = key, true
+		}
+	}
+	if done && s.Turn.Open {
+		g.endAnswered()
+	}
+}
+
+// isOther reports whether a memory is that of another agent than the session's.
+func (s *session) isOther(l *memory) bool {
+	return s.Agent != "" && l.Agent != "" && l.Agent != s.Agent
+}
+
+// count is the number of elements that fit.
+func count[T any](list []T, fits func(T) bool) (n int) {
+	for _, v := range list {
+		if fits(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// imageOf describes an image by its bytes: the protocol names no type, and its documents
+// guess JPEG for all.
+func imageOf(v jsonv.Value) []msg.Attachment {
+	if len(v.Escaped()) == 0 {
+		return nil
+	}
+	return []msg.Attachment{media.Sniffed(v)}
+}
