@@ -97,22 +97,22 @@ func canonical(dst []byte, v any) []byte {
 }
 
 // toolCall decodes the beginning of a call.
-func (e *event) toolCall() {
-	s := e.s
-	e.ensureTurn()
-	name, written := ident.Of(e.meta.First("tool", "tool_name")), e.meta.Get("args")
+func (d *stream) toolCall() {
+	s := d.s
+	d.ensureTurn()
+	name, written := ident.Of(d.meta.First("tool", "tool_name")), d.meta.Get("args")
 	if name == "" { // as the documents have it
-		name, written = ident.Of(e.content.First("tool_name", "tool")), e.content.Get("arguments")
+		name, written = ident.Of(d.content.First("tool_name", "tool")), d.content.Get("arguments")
 	}
 	if name == "" {
-		e.unknown(e.name, e.Root)
+		d.unknown(d.name, d.Root)
 		return
 	}
-	e.content.Equal("Calling tool: " + name)
+	d.content.Equal("Calling tool: " + name)
 	to, sign := arguments(name, written)
-	if c := s.Calls.Newest(func(c *call) bool { return c.Task == "" }); c != nil && c.Signature == sign && len(s.phases()) == 0 && c.isWrapped(e.step) {
-		c.Steps = append(c.Steps, e.step)
-		c.status(e)
+	if c := s.Calls.Newest(func(c *call) bool { return c.Task == "" }); c != nil && c.Signature == sign && len(s.phases()) == 0 && c.isWrapped(d.step) {
+		c.Steps = append(c.Steps, d.step)
+		c.status(d)
 		return
 	}
 	c := s.Calls.Oldest(func(c *call) bool { return c.Signature == sign && len(c.Steps) == 0 })
@@ -120,8 +120,8 @@ func (e *event) toolCall() {
 		c = &call{Call: conversation.Call{ID: s.Emitted.emit(sign), Name: name}, Signature: sign, place: s.place()}
 		s.Calls.Add(c)
 	}
-	c.Steps, c.Begin = []string{e.step}, evidence{Event: true, At: e.at, Step: e.step}
-	c.emit(e, to, written.JSON())
+	c.Steps, c.Begin = []string{d.step}, evidence{Event: true, At: d.At, Step: d.step}
+	c.emit(d, to, written.JSON())
 }
 
 // isWrapped reports whether the step is a wrapper of the call: in each turn a session wraps its
@@ -138,49 +138,49 @@ func (c *call) isWrapped(step string) bool {
 }
 
 // toolResult decodes the end of a call, or of a wrapper of it, which repeats the result.
-func (e *event) toolResult() {
-	s, tool := e.s, e.meta.First("tool", "tool_name")
-	same := sumOf(e.content.Peek(), e.meta.Peek())
-	c := s.Calls.Find(func(c *call) bool { return slices.Contains(c.Steps, e.step) })
+func (d *stream) toolResult() {
+	s, tool := d.s, d.meta.First("tool", "tool_name")
+	same := sumOf(d.content.Peek(), d.meta.Peek())
+	c := s.Calls.Find(func(c *call) bool { return slices.Contains(c.Steps, d.step) })
 	if c == nil {
 		if s.Turn.Run == "" {
-			e.ensureTurn()
+			d.ensureTurn()
 		}
-		c = &call{Call: conversation.Call{ID: "step:" + s.Turn.Run + "/" + e.step, Name: ident.Of(tool)}, place: s.turnPlace()}
-		if e.step == "" {
-			c.ID = e.key()
+		c = &call{Call: conversation.Call{ID: "step:" + s.Turn.Run + "/" + d.step, Name: ident.Of(tool)}, place: s.turnPlace()}
+		if d.step == "" {
+			c.ID = d.key()
 		}
-		c.result(e, same)
+		c.result(d, same)
 		return
 	}
 	tool.Equal(c.Name)
-	c.Steps = slices.DeleteFunc(c.Steps, func(step string) bool { return step == e.step })
-	switch open := s.Calls.GetOpen(c.ID) != nil; {
-	case open:
+	c.Steps = slices.DeleteFunc(c.Steps, func(step string) bool { return step == d.step })
+	if s.Calls.GetOpen(c.ID) != nil {
 		s.Calls.End(c)
-		e.endWaits(c.ID)
-		c.result(e, same)
+		d.endWaits(c.ID)
+		c.result(d, same)
 		return
-	case c.Result.Same == same:
-		e.content.MarkRead()
-		e.meta.MarkRead()
 	}
-	c.status(e)
+	if c.Result.Same == same { // of an outer wrapper
+		d.content.MarkRead()
+		d.meta.MarkRead()
+	}
+	c.status(d)
 }
 
 // result emits the result that an event has, once.
-func (c *call) result(e *event, same conversation.Sum) {
-	if !e.s.Emitted.once("result:" + c.ID) {
-		c.status(e)
+func (c *call) result(d *stream, same conversation.Sum) {
+	if !d.s.Emitted.once("result:" + c.ID) {
+		c.status(d)
 		return
 	}
-	status, result := e.meta.Get("status"), e.content
+	status, result := d.meta.Get("status"), d.content
 	if result.Is(jsonv.Object) { // as the documents have it
-		result, status = e.content.Get("result"), jsonv.Or(status, e.content.Get("status"))
+		result, status = d.content.Get("result"), jsonv.Or(status, d.content.Get("status"))
 	}
 	text, r := result.Text(), &c.Result
 	if status.In("failed", "error") {
-		reason := e.meta.Get("error")
+		reason := d.meta.Get("error")
 		r.Class = errorClass(reason.PeekStr())
 		if s := text.String(); reason.Exists() && (s == "" || s == "None") {
 			text = reason.Text()
@@ -188,14 +188,14 @@ func (c *call) result(e *event, same conversation.Sum) {
 			r.Error = conversation.Excerpt(reason)
 		}
 	}
-	r.Event, r.At, r.Step, r.Same, r.Text = true, e.at, e.step, same, conversation.SumOfText(text)
-	r.Data = conversation.ShortJSON(e.meta.Get("data"))
-	c.emitResult(e, text)
+	r.Event, r.At, r.Step, r.Same, r.Text = true, d.At, d.step, same, conversation.SumOfText(text)
+	r.Data = conversation.ShortJSON(d.meta.Get("data"))
+	c.emitResult(d, text)
 }
 
 // add adds a message of the call.
-func (c *call) add(e *event, kind msg.Kind, key string) *msg.Message {
-	m := e.addTo(c.place, kind, key)
+func (c *call) add(d *stream, kind msg.Kind, key string) *msg.Message {
+	m := d.addTo(c.place, kind, key)
 	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID, m.Tool.Internal = c.ID, c.Name, c.ProtocolID, c.Task != ""
 	if c.isPhase() {
 		conversation.Causes(m, c.ID)
@@ -204,14 +204,14 @@ func (c *call) add(e *event, kind msg.Kind, key string) *msg.Message {
 }
 
 // status adds a status of a wrapper of the call.
-func (c *call) status(e *event) {
-	record.Hide(c.add(e, msg.Status, e.key()), e.name).SetAttr("step_id", e.step)
+func (c *call) status(d *stream) {
+	record.Hide(c.add(d, msg.Status, d.key()), d.name).SetAttr("step_id", d.step)
 }
 
 // emit emits the beginning of the call, with the facts that events and snapshots have had so
 // far.
-func (c *call) emit(e *event, to msg.Delegate, written msg.Text) *msg.Message {
-	m := c.add(e, msg.ToolCall, "call:"+c.ID)
+func (c *call) emit(d *stream, to msg.Delegate, written msg.Text) *msg.Message {
+	m := c.add(d, msg.ToolCall, "call:"+c.ID)
 	m.Role, m.Tool.Arguments = msg.RoleAssistant, written
 	if c.To = to.To; c.To != "" {
 		m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, c.To, to.Task
@@ -221,8 +221,8 @@ func (c *call) emit(e *event, to msg.Delegate, written msg.Text) *msg.Message {
 }
 
 // emitResult emits the result of the call in the same way.
-func (c *call) emitResult(e *event, text msg.Text) *msg.Message {
-	m := c.add(e, msg.ToolResult, "result:"+c.ID)
+func (c *call) emitResult(d *stream, text msg.Text) *msg.Message {
+	m := c.add(d, msg.ToolResult, "result:"+c.ID)
 	m.Role, m.Content = msg.RoleTool, text
 	if c.To != "" {
 		m.Kind, m.Delegation.To = msg.DelegationResult, c.To
@@ -265,13 +265,13 @@ type wait struct {
 }
 
 // ask decodes the question whether a tool may run, or a plan be carried out.
-func (e *event) ask() {
-	e.ensureTurn()
-	s, asked := e.s, wait{Step: e.step, Run: e.s.Turn.Run}
-	m := e.notice(e.text(), "scope")
+func (d *stream) ask() {
+	d.ensureTurn()
+	s, asked := d.s, wait{Step: d.step, Run: d.s.Turn.Run}
+	m := d.notice(d.text(), "scope")
 	m.Hidden, m.Signal = false, msg.WaitStart
-	if tool := ident.Of(e.meta.Get("tool_name")); tool != "" {
-		_, sign := arguments(tool, e.meta.Get("tool_args"))
+	if tool := ident.Of(d.meta.Get("tool_name")); tool != "" {
+		_, sign := arguments(tool, d.meta.Get("tool_args"))
 		c := s.Calls.Oldest(func(c *call) bool { return c.Signature == sign })
 		if c == nil {
 			c = s.Calls.Oldest(func(c *call) bool { return c.Name == tool })
@@ -282,29 +282,29 @@ func (e *event) ask() {
 		}
 		m.Tool.CallID, m.Tool.Name = asked.Call, tool
 	}
-	m.SetAttr("step_id", e.step)
-	m.SetAttr("tool_description", conversation.Excerpt(e.meta.Get("tool_description")))
+	m.SetAttr("step_id", d.step)
+	m.SetAttr("tool_description", conversation.Excerpt(d.meta.Get("tool_description")))
 	s.Waits = bounded.Push(s.Waits, asked, maxWaits)
 }
 
 // answer decodes the user's answer to a question.
-func (e *event) answer() {
-	m := e.notice(e.content.First("feedback", "reason").Text())
-	if yes := e.content.First("confirmed", "approved"); yes.Is(jsonv.True) || yes.Is(jsonv.False) {
+func (d *stream) answer() {
+	m := d.notice(d.content.First("feedback", "reason").Text())
+	if yes := d.content.First("confirmed", "approved"); yes.Is(jsonv.True) || yes.Is(jsonv.False) {
 		m.SetAttr("confirmed", string(yes.Raw()))
 	}
-	m.SetAttr("step_id", e.step)
-	if asked, ok := bounded.Take(&e.s.Waits, func(asked wait) bool { return asked.Step == e.step }); ok {
+	m.SetAttr("step_id", d.step)
+	if asked, ok := bounded.Take(&d.s.Waits, func(asked wait) bool { return asked.Step == d.step }); ok {
 		asked.end(m)
 	}
 }
 
 // endWaits ends the waits that a call's result, or the next step of a plan, proves to be over: on
 // the server's side of the connection alone the user's answer is missing.
-func (e *event) endWaits(call string) {
-	e.s.Waits = slices.DeleteFunc(e.s.Waits, func(asked wait) bool {
+func (d *stream) endWaits(call string) {
+	d.s.Waits = slices.DeleteFunc(d.s.Waits, func(asked wait) bool {
 		if asked.Call == call {
-			m := record.Hide(e.add(msg.Status, "waited:"+asked.Step), "agent.user_confirm")
+			m := record.Hide(d.add(msg.Status, "waited:"+asked.Step), "agent.user_confirm")
 			m.SetAttr("step_id", asked.Step)
 			asked.end(m)
 		}

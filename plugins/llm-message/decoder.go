@@ -109,6 +109,15 @@ type stream struct {
 	origin string // the session of events that name none
 	zone   *time.Location
 	items  []item // of the last snapshot, kept for its room
+
+	// Of the current event:
+	s             *session
+	content, meta jsonv.Value
+	name          string
+	id            string // its identity, the same when it is sent again
+	step          string
+	conn          string
+	seq           int64 // in its connection; 0 when it has none
 }
 
 // state is the decoder's memory of earlier events.
@@ -138,13 +147,14 @@ type session struct {
 }
 
 // In returns the session that a record names.
-func (d *stream) In() (session, run string) { return d.session(d.Root.Get("session_id")).ID, "" }
+func (d *stream) In() (session, run string) { return d.s.ID, "" }
 
 // Flush emits the answers that are still being written.
 func (d *stream) Flush() {
 	for _, s := range d.Sessions {
 		if len(s.Draft.Text) > 0 {
-			(&event{stream: d, s: s}).draft()
+			d.s = s
+			d.draft()
 		}
 	}
 }

@@ -50,11 +50,11 @@ func (l *memory) similarity(sums []conversation.Sum) int {
 }
 
 // isOlder reports whether the snapshot is not newer than the last one of the memory.
-func (l *memory) isOlder(e *event) bool {
-	if e.conn != "" && e.conn == l.Conn && e.seq > 0 {
-		return e.seq <= l.Seq
+func (l *memory) isOlder(d *stream) bool {
+	if d.conn != "" && d.conn == l.Conn && d.seq > 0 {
+		return d.seq <= l.Seq
 	}
-	return e.at.Nanos != 0 && e.at.Nanos < l.Time
+	return d.At.Nanos != 0 && d.At.Nanos < l.Time
 }
 
 // newItems returns the indices of the items that the memory did not have.
@@ -66,8 +66,8 @@ func (l *memory) newItems(sums []conversation.Sum) []int {
 	})
 }
 
-func (l *memory) update(e *event, size int, sums []conversation.Sum) {
-	l.Conn, l.Seq, l.Time, l.Size = e.conn, e.seq, max(e.at.Nanos, l.Time), size
+func (l *memory) update(d *stream, size int, sums []conversation.Sum) {
+	l.Conn, l.Seq, l.Time, l.Size = d.conn, d.seq, max(d.At.Nanos, l.Time), size
 	if l.Cut = len(sums) > maxItems; l.Cut {
 		sums = sums[len(sums)-maxItems:]
 	}

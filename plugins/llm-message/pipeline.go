@@ -54,75 +54,75 @@ func (s *session) active(task string) *call {
 }
 
 // start opens a call of a pipeline. One that is made again has a number.
-func (e *event) start(c *call) *call {
-	c.ID, c.place, c.Begin = e.s.Emitted.emit(e.s.Turn.Run+"/"+c.Task), e.s.turnPlace(), evidence{Event: true, At: e.at}
-	e.s.Calls.Add(c)
+func (d *stream) start(c *call) *call {
+	c.ID, c.place, c.Begin = d.s.Emitted.emit(d.s.Turn.Run+"/"+c.Task), d.s.turnPlace(), evidence{Event: true, At: d.At}
+	d.s.Calls.Add(c)
 	return c
 }
 
 // end closes the call of the same task. One that is not open has no beginning.
-func (e *event) end(c *call) *call {
-	if active := e.s.active(c.Task); active != nil {
+func (d *stream) end(c *call) *call {
+	if active := d.s.active(c.Task); active != nil {
 		c = active
 	} else {
-		e.start(c)
+		d.start(c)
 	}
-	e.s.Calls.Remove(c)
-	c.place, c.Result = e.s.turnPlace(), evidence{Event: true, At: e.at}
+	d.s.Calls.Remove(c)
+	c.place, c.Result = d.s.turnPlace(), evidence{Event: true, At: d.At}
 	return c
 }
 
 // begin opens a phase: it emits the delegation and the beginning of its run.
-func (e *event) begin(c *call, task msg.Text) {
-	e.start(c).emit(e, msg.Delegate{To: c.To, Task: task}, msg.Text{}).SetAttr("title", c.Title)
-	m := record.Hide(e.addTo(c.child(), msg.Status, "start:"+c.ID), e.name)
+func (d *stream) begin(c *call, task msg.Text) {
+	d.start(c).emit(d, msg.Delegate{To: c.To, Task: task}, msg.Text{}).SetAttr("title", c.Title)
+	m := record.Hide(d.addTo(c.child(), msg.Status, "start:"+c.ID), d.name)
 	m.Signal, m.ParentCall, m.Delegation.Link, m.Agent.Name = msg.RunStart, c.ID, msg.ByNativeID, c.To
 }
 
 // finish emits the end of the run of a phase and the result of the delegation. class is that of its error, empty if it
 // did not fail.
-func (e *event) finish(c *call, text msg.Text, class string) *msg.Message {
-	m := e.addTo(c.child(), msg.Stop, "end:"+c.ID)
+func (d *stream) finish(c *call, text msg.Text, class string) *msg.Message {
+	m := d.addTo(c.child(), msg.Stop, "end:"+c.ID)
 	m.Hidden, m.Signal, m.FinishReason, m.IsError = true, msg.RunEnd, cmp.Or(class, "stop"), class != ""
 	c.Result.Class = class
-	return c.emitResult(e, text)
+	return c.emitResult(d, text)
 }
 
 // plan decodes the beginning and the end of the planner's work.
-func (e *event) plan() {
+func (d *stream) plan() {
 	c := &call{Call: conversation.Call{Name: "plan"}, Task: "plan", To: "planner"}
-	switch e.action() {
+	switch d.action() {
 	case "start":
-		question := e.content.Get("question")
-		if question.Exists() && !e.s.Turn.Open {
-			e.prompt(question.Text())
+		question := d.content.Get("question")
+		if question.Exists() && !d.s.Turn.Open {
+			d.prompt(question.Text())
 		}
-		e.ensureTurn()
-		e.endWaits("")
-		e.begin(c, question.Text())
+		d.ensureTurn()
+		d.endWaits("")
+		d.begin(c, question.Text())
 	case "completed":
-		c = e.end(c)
-		e.statistics(c, e.content.Get("statistics"))
-		summary := jsonv.Or(e.content.Get("plan_summary"), e.meta.Get("plan_summary"))
-		e.finish(c, summary.Text(), "")
-		m, tasks := e.add(msg.Plan, e.key()), e.content.Get("tasks")
+		c = d.end(c)
+		d.statistics(c, d.content.Get("statistics"))
+		summary := jsonv.Or(d.content.Get("plan_summary"), d.meta.Get("plan_summary"))
+		d.finish(c, summary.Text(), "")
+		m, tasks := d.add(msg.Plan, d.key()), d.content.Get("tasks")
 		m.Content = tasks.JSON()
 		m.SetAttr("tasks", conversation.NonZero(tasks.Len()))
 		m.SetAttr("plan_summary", conversation.Excerpt(summary))
-		m.SetAttr("metrics", conversation.ShortJSON(e.content.Get("metrics")))
+		m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
 	default:
-		e.finish(e.end(c), e.reason(), "cancelled")
+		d.finish(d.end(c), d.reason(), "cancelled")
 	}
 }
 
 // badPlan decodes that the plan is not of the form that the pipeline needs.
-func (e *event) badPlan() {
-	e.addError("validation").SetAttr("error", conversation.Excerpt(e.content.Get("error")))
+func (d *stream) badPlan() {
+	d.addError("validation").SetAttr("error", conversation.Excerpt(d.content.Get("error")))
 }
 
 // reason is the event's reason.
-func (e *event) reason() msg.Text {
-	for _, v := range [...]jsonv.Value{e.content.Get("reason"), e.meta.Get("reason"), e.content} {
+func (d *stream) reason() msg.Text {
+	for _, v := range [...]jsonv.Value{d.content.Get("reason"), d.meta.Get("reason"), d.content} {
 		if v.Is(jsonv.String) {
 			return v.Text()
 		}
@@ -131,10 +131,10 @@ func (e *event) reason() msg.Text {
 }
 
 // solver decodes an event of one task of the plan.
-func (e *event) solver() {
-	t := e.content.Get("task")
+func (d *stream) solver() {
+	t := d.content.Get("task")
 	if !t.Exists() { // of all tasks together, as the documents have it
-		e.progress()
+		d.progress()
 		return
 	}
 	id, title := ident.OrNumber(t.Get("id")), t.First("title", "name", "objective", "description")
@@ -143,38 +143,38 @@ func (e *event) solver() {
 	if id == "" {
 		c.Task += msg.HashKey(string(t.Peek()))[:16]
 	}
-	active := e.s.active(c.Task)
+	active := d.s.active(c.Task)
 	if active != nil {
 		title.Equal(active.Title)
 		if c.Sum == active.Sum {
 			t.MarkRead()
 		}
 	}
-	switch e.action() {
+	switch d.action() {
 	case "start":
-		e.ensureTurn()
-		e.endWaits("")
-		if e.s.active(c.Task) != nil { // started again
-			e.finish(e.end(c), msg.Text{}, "cancelled")
+		d.ensureTurn()
+		d.endWaits("")
+		if d.s.active(c.Task) != nil { // started again
+			d.finish(d.end(c), msg.Text{}, "cancelled")
 		}
-		e.begin(c, t.Text())
+		d.begin(c, t.Text())
 	case "completed":
-		c = e.end(c)
-		r := e.content.Get("result")
+		c = d.end(c)
+		r := d.content.Get("result")
 		c.Worker = ident.Of(r.Get("agent_name"))
 		c.To = cmp.Or(c.Worker, c.To)
-		e.statistics(c, r.Get("statistics"))
+		d.statistics(c, r.Get("statistics"))
 		text := r
 		if r.Is(jsonv.Object) {
 			text = r.First("summary", "output")
 		}
-		m := e.finish(c, text.Text(), "")
+		m := d.finish(c, text.Text(), "")
 		m.Model = ident.Of(r.Get("model"))
 		m.SetAttr("output", conversation.ShortJSON(r.Get("output")))
 	case "cancelled":
-		e.finish(e.end(c), e.reason(), "cancelled")
+		d.finish(d.end(c), d.reason(), "cancelled")
 	default:
-		m := e.progress()
+		m := d.progress()
 		if active != nil {
 			active.child().set(m)
 		}
@@ -183,38 +183,38 @@ func (e *event) solver() {
 }
 
 // progress emits a pipeline's notice of its progress.
-func (e *event) progress() *msg.Message {
-	if e.name == "solver.step_failed" {
-		return e.addError("agent_error")
+func (d *stream) progress() *msg.Message {
+	if d.name == "solver.step_failed" {
+		return d.addError("agent_error")
 	}
-	m := e.notice(e.content.Text(), "progress_percent")
-	if e.name == "solver.retry" || e.name == "solver.restarted" {
+	m := d.notice(d.content.Text(), "progress_percent")
+	if d.name == "solver.retry" || d.name == "solver.restarted" {
 		m.Signal = msg.Retry
 	}
-	m.SetAttr("step_id", e.step)
-	e.statistics(nil, e.meta.Get("statistics"))
+	m.SetAttr("step_id", d.step)
+	d.statistics(nil, d.meta.Get("statistics"))
 	return m
 }
 
 // aggregation decodes the aggregation of the tasks' results. Its input was emitted before.
-func (e *event) aggregation() {
+func (d *stream) aggregation() {
 	c := &call{Call: conversation.Call{Name: "aggregate"}, Task: "aggregate"}
-	if e.action() == "completed" {
-		e.end(c).emitResult(e, e.content.Get("output").Text())
+	if d.action() == "completed" {
+		d.end(c).emitResult(d, d.content.Get("output").Text())
 		return
 	}
-	e.ensureTurn()
-	m := e.start(c).emit(e, msg.Delegate{}, e.content.Get("context").JSON())
-	m.SetAttr("solver_results", conversation.NonZero(e.content.Get("solver_results").Len()))
+	d.ensureTurn()
+	m := d.start(c).emit(d, msg.Delegate{}, d.content.Get("context").JSON())
+	m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
 }
 
 // pipelineEnd decodes the end of a pipeline. It repeats the results of its parts; only
 // calls of the model that no part had are new.
-func (e *event) pipelineEnd() {
-	e.statistics(nil, e.content.Get("statistics"))
-	m := e.notice(msg.Text{})
-	m.SetAttr("solver_results", conversation.NonZero(e.content.Get("solver_results").Len()))
-	m.SetAttr("metrics", conversation.ShortJSON(e.content.Get("metrics")))
+func (d *stream) pipelineEnd() {
+	d.statistics(nil, d.content.Get("statistics"))
+	m := d.notice(msg.Text{})
+	m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
+	m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
 }
 
 // statistics emits the tokens of calls of the model, in a phase or, if c is nil, in the turn:
@@ -224,20 +224,20 @@ func (e *event) pipelineEnd() {
 // Older servers put them into an object with calls, or have nothing but totals. The agents of a
 // process share the list: each repeats the calls of all, under its own name, and the end of the
 // pipeline repeats all once more.
-func (e *event) statistics(c *call, v jsonv.Value) {
+func (d *stream) statistics(c *call, v jsonv.Value) {
 	list, model := v, ident.Of(v.Get("model"))
 	if v.Is(jsonv.Object) {
 		if list = v.Get("calls"); !list.Is(jsonv.Array) {
-			e.usage(c, v, model)
+			d.usage(c, v, model)
 		}
 	}
 	for u := range list.Elems() {
-		e.usage(c, u, cmp.Or(ident.Of(u.Get("model")), model))
+		d.usage(c, u, cmp.Or(ident.Of(u.Get("model")), model))
 	}
 }
 
 // usage emits the tokens of one call, unless they were emitted.
-func (e *event) usage(c *call, u jsonv.Value, model string) {
+func (d *stream) usage(c *call, u jsonv.Value, model string) {
 	in, out := u.First("input_tokens", "total_input_tokens"), u.First("output_tokens", "total_output_tokens")
 	if !in.Exists() && !out.Exists() {
 		return
@@ -246,16 +246,16 @@ func (e *event) usage(c *call, u jsonv.Value, model string) {
 		string(u.Get("total_calls").Peek()), string(in.Peek()), string(out.Peek()))
 	agent, callType, origin := ident.Of(u.Get("agent")), ident.Of(u.Get("call_type")), ident.Of(u.Get("origin"))
 	at := timeIn(u.Get("timestamp"), time.UTC) // also where the other times are local
-	if !e.s.Emitted.once(response) {
+	if !d.s.Emitted.once(response) {
 		return
 	}
-	where := place{Run: e.s.Turn.Run, Agent: cmp.Or(agent, e.s.Agent)}
+	where := place{Run: d.s.Turn.Run, Agent: cmp.Or(agent, d.s.Agent)}
 	if c != nil {
 		where = c.child()
 	}
-	m := e.addTo(where, msg.Usage, "usage:"+response)
+	m := d.addTo(where, msg.Usage, "usage:"+response)
 	m.Hidden, m.Model, m.ResponseID = true, model, response
-	at.Or(e.at).Set(m)
+	at.Or(d.At).Set(m)
 	m.Usage = msg.Tokens{Input: in.Uint(), Output: out.Uint(), Provenance: msg.Provider}
 	if u.Get("stream").Bool() { // counted by the agent
 		m.Usage.Provenance = msg.Estimated

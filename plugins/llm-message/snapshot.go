@@ -18,14 +18,13 @@ import (
 // item is a message of a snapshot, or a call of the message before it.
 type item struct {
 	jsonv.Value
-	role            string // of a message, where it is known
-	isCall          bool
+	kind            msg.Kind // User, Assistant, System, ToolCall, ToolResult or Unknown
+	role            string
 	isNew           bool
 	sum             conversation.Sum
 	question, guide []byte // of a prompt that the agent has rewritten: parts of a JSON string
+	injected        string // why a message whose role is user is no prompt: the agent added it to make the model go on or sum up
 }
-
-func (v item) isMessage() bool { return !v.isCall }
 
 // text is the text of a message: of a prompt, the words of the user.
 func (v *item) text() msg.Text {
@@ -37,7 +36,7 @@ func (v *item) text() msg.Text {
 
 // reader decodes the new items of a snapshot.
 type reader struct {
-	*event
+	*stream
 	of      *memory
 	items   []item
 	current int    // index of the prompt of the session's turn, -1 when there is none
@@ -47,16 +46,16 @@ type reader struct {
 }
 
 // memory decodes agent.llm_message.
-func (e *event) memory() {
-	list := e.content.Get("messages")
+func (d *stream) memory() {
+	list := d.content.Get("messages")
 	if !list.Is(jsonv.Array) {
-		e.singleMessage()
+		d.singleMessage()
 		return
 	}
-	e.snapshot(list)
-	total := e.content.Get("total_messages")
+	d.snapshot(list)
+	total := d.content.Get("total_messages")
 	if n := list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
-		m := e.status("mismatch:" + e.id)
+		m := d.status("mismatch:" + d.id)
 		m.SetAttr("total_messages", string(total.Raw()))
 		m.SetAttr("messages", strconv.Itoa(n))
 	}
@@ -64,27 +63,27 @@ func (e *event) memory() {
 
 // singleMessage decodes one message of the model, which some servers are reported to send here
 // in place of a memory.
-func (e *event) singleMessage() {
-	if !e.content.Is(jsonv.String) {
-		e.unknown(e.name, e.Root)
+func (d *stream) singleMessage() {
+	if !d.content.Is(jsonv.String) {
+		d.unknown(d.name, d.Root)
 		return
 	}
-	e.ensureTurn()
-	if e.meta.Get("role").In("user", "system") {
-		m := e.add(msg.System, e.key())
-		m.Hidden, m.Content = true, e.content.Text()
+	d.ensureTurn()
+	if d.meta.Get("role").In("user", "system") {
+		m := d.add(msg.System, d.key())
+		m.Hidden, m.Content = true, d.content.Text()
 		return
 	}
-	e.meta.Get("role").Equal("assistant")
-	e.assistant(msg.Assistant, e.content.Text())
+	d.meta.Get("role").Equal("assistant")
+	d.assistant(msg.Assistant, d.content.Text())
 }
 
 // snapshot emits the new messages of a memory and reads its metadata.
-func (e *event) snapshot(list jsonv.Value) {
-	s, agent, from := e.s, ident.Peek(e.meta.Get("agent_name")), len(e.Out.Messages)
-	items, sums := e.find(list)
+func (d *stream) snapshot(list jsonv.Value) {
+	s, agent, from := d.s, ident.Peek(d.meta.Get("agent_name")), len(d.Out.Messages)
+	items, sums := d.find(list)
 	l := s.memory(agent, sums)
-	if l.isOlder(e) {
+	if l.isOlder(d) {
 		list.MarkRead()
 		return
 	}
@@ -103,35 +102,35 @@ func (e *event) snapshot(list jsonv.Value) {
 	}
 	known, size, before := len(l.Items) > 0, list.Len(), l.Size
 	shrunk := size < before && !l.Cut
-	l.update(e, size, sums)
-	g := &reader{event: e, of: l, items: items, current: -1}
+	l.update(d, size, sums)
+	g := &reader{stream: d, of: l, items: items, current: -1}
 	g.findPrompt()
 	if s.Restored {
 		s.Restored, g.first = false, len(items)
 		if g.current >= 0 {
 			g.first = g.current
 		}
-		e.status("baseline:"+e.id).SetAttr("messages", strconv.Itoa(count(items[:g.first], item.isMessage)))
+		d.status("baseline:"+d.id).SetAttr("messages", strconv.Itoa(count(items[:g.first], isMessage)))
 	}
 	for i := range items {
 		g.read(i)
 	}
 	g.readMetadata()
-	if known || agent == s.Agent || slices.ContainsFunc(e.Out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
-		ident.Of(e.meta.Get("agent_name"))
+	if known || agent == s.Agent || slices.ContainsFunc(d.Out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
+		ident.Of(d.meta.Get("agent_name"))
 	}
 	if shrunk { // the memory has lost messages
-		m := e.status("shrunk:" + e.id)
+		m := d.status("shrunk:" + d.id)
 		m.SetAttr("messages", strconv.Itoa(size))
 		m.SetAttr("before", strconv.Itoa(before))
-		m.SetAttr("new", conversation.NonZero(count(items, func(v item) bool { return v.isNew && v.isMessage() })))
+		m.SetAttr("new", conversation.NonZero(count(items, func(v item) bool { return v.isNew && isMessage(v) })))
 	}
 }
 
 // find finds the items of a snapshot and their checksums. It remembers the guides that the
 // snapshot shows: a guide may arrive alone.
-func (e *event) find(list jsonv.Value) (items []item, sums []conversation.Sum) {
-	items = e.items[:0]
+func (d *stream) find(list jsonv.Value) (items []item, sums []conversation.Sum) {
+	items = d.items[:0]
 	for v := range list.Elems() {
 		it := item{Value: v, role: jsonv.Word(v.Get("role"), "user", "assistant", "tool", "system")}
 		content, calls := v.Get("content"), v.Get("tool_calls")
@@ -141,10 +140,10 @@ func (e *event) find(list jsonv.Value) (items []item, sums []conversation.Sum) {
 		}
 		if question, guide, ok := splitGuide(content); ok && it.role == "user" {
 			it.question, it.guide, text = question, guide, question // as the user wrote it
-			if sum := sumOf(guide); slices.Contains(e.s.Guides, sum) {
+			if sum := sumOf(guide); slices.Contains(d.s.Guides, sum) {
 				content.MarkRead() // the question is emitted, and the guide was
 			} else {
-				e.s.Guides = bounded.Push(e.s.Guides, sum, maxGuides)
+				d.s.Guides = bounded.Push(d.s.Guides, sum, maxGuides)
 			}
 		}
 		it.sum = sumOf(v.Get("role").Peek(), text, calls.Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
@@ -154,15 +153,39 @@ func (e *event) find(list jsonv.Value) (items []item, sums []conversation.Sum) {
 		items = append(items, it)
 		if it.role == "assistant" {
 			for c := range calls.Elems() {
-				items = append(items, item{Value: c, isCall: true, sum: sumOf(c.Peek())})
+				items = append(items, item{Value: c, kind: msg.ToolCall, sum: sumOf(c.Peek())})
 			}
 		}
 	}
 	for i := range items {
+		items[i].classify(d.s.Guides)
 		sums = append(sums, items[i].sum)
 	}
-	e.items = items
+	d.items = items
 	return items, sums
+}
+
+// classify finds the kind of a message.
+func (v *item) classify(guides []conversation.Sum) {
+	switch content := v.Get("content"); v.role {
+	case "user":
+		switch v.kind = msg.System; {
+		case v.question != nil:
+			v.kind = msg.User
+		case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
+			v.injected = "summary_prompt"
+		case content.Is(jsonv.String) && len(guides) > 0 && slices.Contains(guides, sumOf(content.Escaped())):
+			v.injected = "next_step_prompt"
+		default:
+			v.kind = msg.User
+		}
+	case "assistant":
+		v.kind = msg.Assistant
+	case "system":
+		v.kind = msg.System
+	case "tool":
+		v.kind = msg.ToolResult
+	}
 }
 
 // splitGuide splits the agent's rewriting of a prompt, Question: …\n\nGuide: …, into the words
@@ -181,19 +204,6 @@ func splitGuide(content jsonv.Value) (question, guide []byte, ok bool) {
 	return question, body[i+len(between):], true
 }
 
-// injected is the reason why a message whose role is user is no prompt: the agent added it to make the
-// model go on or sum up. It is empty for a prompt.
-func (g *reader) injected(v *item) string {
-	switch content := v.Get("content"); {
-	case v.question != nil:
-	case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
-		return "summary_prompt"
-	case content.Is(jsonv.String) && slices.Contains(g.s.Guides, sumOf(content.Escaped())):
-		return "next_step_prompt"
-	}
-	return ""
-}
-
 // findPrompt finds the prompt that began the session's turn if no event had it: during the turn
 // that is the last prompt; after it, the last one that has an answer. It begins a turn for the
 // first messages if the memory has lost their prompt.
@@ -202,16 +212,15 @@ func (g *reader) findPrompt() {
 	if t.Prompted {
 		return
 	}
-	human := func(i int) bool { return g.items[i].role == "user" && g.injected(&g.items[i]) == "" }
-	for i := range g.items {
-		switch it := &g.items[i]; {
+	for i, it := range g.items {
+		switch {
 		case !it.isNew || it.role == "system":
 		case t.Run == "":
-			if !human(i) {
+			if it.kind != msg.User {
 				g.s.startTurn("turn:"+g.id, true)
 			}
 			return
-		case human(i) && (t.Open || g.isLate() || i+1 < len(g.items) && !human(i+1)):
+		case it.kind == msg.User && (t.Open || g.isLate() || i+1 < len(g.items) && g.items[i+1].kind != msg.User):
 			g.current = i
 		}
 	}
@@ -223,45 +232,34 @@ func (g *reader) read(i int) {
 	if g.known = i < g.first; g.known || !v.isNew {
 		v.MarkRead() // a copy
 	}
-	if !v.isNew {
-		return
-	}
 	switch {
-	case v.isCall:
+	case !v.isNew:
+	case v.kind == msg.ToolCall:
 		g.readCall(v)
-	case v.role == "user":
-		g.readUser(i)
-	case v.role == "assistant":
-		if content := v.Get("content"); len(content.Peek()) > 2 && content.Exists() || v.Get("base64_image").Exists() {
-			if m := g.text(msg.Assistant, v); m != nil && m.Run == g.s.Turn.Run {
-				g.s.Turn.Text, g.s.Turn.Shown = m.Key, true
-			}
-		}
-	case v.role == "tool":
+	case v.kind == msg.ToolResult:
 		g.readResult(v)
-	case v.role == "system":
-		g.text(msg.System, v)
+	case v.kind != msg.Unknown:
+		g.readText(i)
 	case !g.known:
 		g.unknown("role:"+cmp.Or(ident.Of(v.Get("role")), "none"), v.Value)
 	}
 }
 
-// readUser emits a message whose role is user: a prompt, if a human wrote it.
-func (g *reader) readUser(i int) {
+// readText emits a text that is new.
+func (g *reader) readText(i int) {
 	s, v := g.s, &g.items[i]
-	if reason := g.injected(v); reason != "" {
-		if m := g.text(msg.System, v); m != nil {
-			m.SetAttr("injected", reason)
-		}
-		return
+	content, image := v.Get("content"), v.Get("base64_image")
+	if isEmpty := len(content.Peek()) <= 2 || !content.Exists(); v.kind == msg.Assistant && isEmpty && !image.Exists() {
+		return // of calls alone
 	}
 	text := v.text()
-	key, emitted := s.Emitted.show(textKey("user", text))
+	key, emitted := s.Emitted.show(textKey(v.role, text))
 	if g.known || emitted {
 		return
 	}
 	author := msg.Agent{Kind: msg.KindHuman}
 	switch {
+	case v.kind != msg.User:
 	case g.place().Parent != "" || len(s.phases()) > 0 || s.isOther(g.of): // of a solver
 		author.Kind = msg.KindWorkflow
 	case i == g.current:
@@ -274,14 +272,25 @@ func (g *reader) readUser(i int) {
 		s.startTurn(key, true)
 		g.turn = ""
 	}
-	m := g.add(msg.User, key)
-	m.Role, m.Content, m.Attachments, m.Agent = msg.RoleUser, text, imageOf(v.Get("base64_image")), author
-	if author.Kind == msg.KindHuman {
-		m.Signal = msg.RunStart
+	m := g.add(v.kind, key)
+	m.Role, _ = msg.ParseRole(v.role)
+	m.Content, m.Attachments = text, imageOf(image)
+	switch v.kind {
+	case msg.Assistant:
+		if m.Run == s.Turn.Run {
+			s.Turn.Text, s.Turn.Shown = m.Key, true
+		}
+	case msg.System:
+		m.Hidden = true
+		m.SetAttr("injected", v.injected)
+	default:
+		if m.Agent = author; author.Kind == msg.KindHuman {
+			m.Signal = msg.RunStart
+		}
 	}
 	if v.question != nil {
 		if len(v.guide) <= conversation.MaxAttr {
-			v.Get("content").MarkRead()
+			content.MarkRead()
 		}
 		m.SetAttr("rewritten", "true")
 		m.SetAttr("guide", conversation.Cut(msg.Quoted(v.guide).String(), conversation.MaxAttr))
@@ -322,7 +331,7 @@ func (g *reader) readCall(v *item) {
 	default:
 		c.ProtocolID = id
 	}
-	c.emit(g.event, to, written.Text())
+	c.emit(g.stream, to, written.Text())
 }
 
 // identifiedCall is a call with the id that it has in snapshots. The id alone does not identify
@@ -366,7 +375,7 @@ func (g *reader) readResult(v *item) {
 		if c := s.Calls.Get(c.ID); c != nil && c.ProtocolID != "" && !c.Identified {
 			c.Identified = true
 			if !g.known && conversation.SumOfText(text) == c.Result.Text {
-				c.emitResult(g.event, text)
+				c.emitResult(g.stream, text)
 			}
 		}
 		return
@@ -380,7 +389,7 @@ func (g *reader) readResult(v *item) {
 	if failed {
 		c.Result.Class = errorClass(text.String())
 	}
-	c.emitResult(g.event, text).Attachments = imageOf(v.Get("base64_image"))
+	c.emitResult(g.stream, text).Attachments = imageOf(v.Get("base64_image"))
 }
 
 // observed removes the agent's wrapping of a result for the model:
@@ -403,20 +412,6 @@ func observed(content jsonv.Value) (text msg.Text, failed bool) {
 	}
 	body, failed = bytes.CutPrefix(body, []byte("Error: "))
 	return msg.Quoted(body), failed
-}
-
-// text emits a text that is new, and returns nil if it is not.
-func (g *reader) text(kind msg.Kind, v *item) *msg.Message {
-	text := v.text()
-	key, emitted := g.s.Emitted.show(textKey(v.role, text))
-	if emitted || g.known {
-		return nil
-	}
-	m := g.add(kind, key)
-	m.Role, _ = msg.ParseRole(v.role)
-	m.Content, m.Attachments = text, imageOf(v.Get("base64_image"))
-	m.Hidden = kind == msg.System
-	return m
 }
 
 // add adds a message of the memory.
@@ -448,7 +443,7 @@ func (g *reader) readMetadata() {
 		// While the agent works, it keeps the answer of the previous turn.
 		if !s.Turn.isLastText(key) && (done && s.Turn.Open || s.Emitted.entry(key).Emitted == 0) {
 			key = s.Emitted.emit(key)
-			m := g.event.add(msg.Assistant, key)
+			m := g.stream.add(msg.Assistant, key)
 			m.Role, m.Content, m.Complete = msg.RoleAssistant, answer.Text(), msg.Summary
 			s.Turn.Text, s.Turn.Shown = key, true
 		}
@@ -462,6 +457,8 @@ func (g *reader) readMetadata() {
 func (s *session) isOther(l *memory) bool {
 	return s.Agent != "" && l.Agent != "" && l.Agent != s.Agent
 }
+
+func isMessage(v item) bool { return v.kind != msg.ToolCall }
 
 // count is the number of elements that fit.
 func count[T any](list []T, fits func(T) bool) (n int) {

@@ -56,45 +56,36 @@ func (s *session) startTurn(run string, prompted bool) {
 
 // ensureTurn starts a turn with an event if none is open. On the server's side of the
 // connection alone the prompt is missing.
-func (e *event) ensureTurn() {
-	if !e.s.Turn.Open {
-		e.s.startTurn("turn:"+e.id, false)
+func (d *stream) ensureTurn() {
+	if !d.s.Turn.Open {
+		d.s.startTurn("turn:"+d.id, false)
 	}
 }
 
 // endTurn ends the turn with the message m, unless it has ended.
-func (e *event) endTurn(m *msg.Message, reason string, failed bool) {
+func (d *stream) endTurn(m *msg.Message, reason string, failed bool) {
 	m.FinishReason = reason
-	if t := &e.s.Turn; t.Open {
+	if t := &d.s.Turn; t.Open {
 		m.Signal, m.IsError = msg.RunEnd, failed
-		t.Open, t.Conn, t.Seq = false, e.conn, e.seq
+		t.Open, t.Conn, t.Seq = false, d.conn, d.seq
 	}
 }
 
 // isLate reports whether the event was sent before the one that ended the turn: some are
 // delayed and overtaken.
-func (e *event) isLate() bool {
-	t := &e.s.Turn
-	return !t.Open && e.seq > 0 && e.seq < t.Seq && e.conn == t.Conn
+func (d *stream) isLate() bool {
+	t := &d.s.Turn
+	return !t.Open && d.seq > 0 && d.seq < t.Seq && d.conn == t.Conn
 }
 
 // prompt starts a turn with the text of the user.
-func (e *event) prompt(text msg.Text) {
-	e.abandonDraft("")
-	key := e.s.Emitted.emit(textKey("user", text))
-	e.s.startTurn(key, true)
-	m := e.add(msg.User, key)
+func (d *stream) prompt(text msg.Text) {
+	d.abandonDraft("")
+	key := d.s.Emitted.emit(textKey("user", text))
+	d.s.startTurn(key, true)
+	m := d.add(msg.User, key)
 	m.Role, m.Agent, m.Signal, m.Content = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart, text
-	m.Attachments = imageOf(e.Root.Get("base64_image"))
-}
-
-// solveTasks decodes a prompt for a pipeline.
-func (e *event) solveTasks() {
-	if question := e.content.Get("question"); question.Is(jsonv.String) {
-		e.prompt(question.Text())
-	} else {
-		e.prompt(e.content.Text())
-	}
+	m.Attachments = imageOf(d.Root.Get("base64_image"))
 }
 
 // textKey is the key of a text: its role and a hash of it.
@@ -102,30 +93,30 @@ func textKey(role string, text msg.Text) string { return role + ":" + msg.HashKe
 
 // thinking decodes the model's text beside its calls. It is a text of the assistant, and the
 // next snapshot has it as one; notices of the agent about its own work are in no snapshot.
-func (e *event) thinking() {
-	e.ensureTurn()
-	if e.meta.Get("streaming").Bool() || e.text().IsZero() {
-		e.notice(e.text())
+func (d *stream) thinking() {
+	d.ensureTurn()
+	if d.meta.Get("streaming").Bool() || d.text().IsZero() {
+		d.notice(d.text())
 		return
 	}
 	kind := msg.Assistant
-	if e.meta.Get("thinking_type").Is(jsonv.String) {
+	if d.meta.Get("thinking_type").Is(jsonv.String) {
 		kind = msg.Reasoning
 	}
-	m := e.assistant(kind, e.text())
-	m.SetAttr("step", ident.OrNumber(e.meta.Get("step")))
+	m := d.assistant(kind, d.text())
+	m.SetAttr("step", ident.OrNumber(d.meta.Get("step")))
 }
 
 // assistant emits a text of the model. If a snapshot was faster, it keeps that text's key.
-func (e *event) assistant(kind msg.Kind, text msg.Text) *msg.Message {
-	t, key := &e.s.Turn, textKey("assistant", text)
+func (d *stream) assistant(kind msg.Kind, text msg.Text) *msg.Message {
+	t, key := &d.s.Turn, textKey("assistant", text)
 	if t.Shown && t.isLastText(key) {
 		key, t.Shown = t.Text, false
 	} else {
-		key = e.s.Emitted.emit(key)
+		key = d.s.Emitted.emit(key)
 	}
-	m := e.addTo(e.s.place(), kind, key)
-	m.Role, m.Content, m.Model = msg.RoleAssistant, text, ident.Of(e.meta.Get("model"))
+	m := d.addTo(d.s.place(), kind, key)
+	m.Role, m.Content, m.Model = msg.RoleAssistant, text, ident.Of(d.meta.Get("model"))
 	if m.ParentRun == "" {
 		t.Text, t.Shown = key, false
 	}
@@ -140,23 +131,19 @@ type draft struct {
 	Cut     int               `json:",omitempty"` // bytes beyond the limit
 	Missing int64             `json:",omitempty"` // events of the connection that were missing when it began
 	At      conversation.Time `json:",omitzero"`
-	Count   int               `json:",omitempty"` // of the drafts of the run
 }
 
 // partialAnswer decodes a piece of an answer. Pieces are lost, so the text is a draft until the
 // final answer arrives.
-func (e *event) partialAnswer() {
-	text, dr := e.text(), &e.s.Draft
-	if e.isLate() || !e.s.Turn.Open && text.IsZero() {
+func (d *stream) partialAnswer() {
+	text, dr := d.text(), &d.s.Draft
+	if d.isLate() || !d.s.Turn.Open && text.IsZero() {
 		return // its answer is complete
 	}
-	e.ensureTurn()
-	if run := e.s.Turn.Run; dr.Key == "" || dr.Run != run {
-		if dr.Run != run {
-			dr.Count = 0
-		}
-		*dr = draft{Key: "draft:" + run + nth(dr.Count+1), Run: run, Missing: e.Numbers.Missing, At: e.at, Count: dr.Count + 1}
-		e.status(e.key()).Signal = msg.FirstToken
+	d.ensureTurn()
+	if run := d.s.Turn.Run; dr.Key == "" || dr.Run != run {
+		*dr = draft{Key: d.s.Emitted.emit("draft:" + run), Run: run, Missing: d.Numbers.Missing, At: d.At}
+		d.status(d.key()).Signal = msg.FirstToken
 	}
 	part := conversation.Cut(text.String(), max(maxDraft-len(dr.Text), 0))
 	dr.Text = append(dr.Text, part...)
@@ -164,29 +151,29 @@ func (e *event) partialAnswer() {
 }
 
 // draft emits the draft as it is.
-func (e *event) draft() *msg.Message {
-	dr := &e.s.Draft
-	m := e.addTo(place{Run: dr.Run, Agent: e.s.Agent}, msg.Assistant, dr.Key)
+func (d *stream) draft() *msg.Message {
+	dr := &d.s.Draft
+	m := d.addTo(place{Run: dr.Run, Agent: d.s.Agent}, msg.Assistant, dr.Key)
 	m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Plain(string(dr.Text)), msg.Partial
 	dr.At.Set(m)
-	e.countHoles(m)
+	d.countHoles(m)
 	return m
 }
 
 // countHoles counts the events that did not arrive while the draft was written, which are most
 // likely pieces of it.
-func (e *event) countHoles(m *msg.Message) {
-	m.SetAttr("holes", conversation.NonZero(int(max(e.Numbers.Missing-e.s.Draft.Missing, 0))))
+func (d *stream) countHoles(m *msg.Message) {
+	m.SetAttr("holes", conversation.NonZero(int(max(d.Numbers.Missing-d.s.Draft.Missing, 0))))
 }
 
 // abandonDraft emits an answer that will never be complete.
-func (e *event) abandonDraft(reason string) {
-	dr := &e.s.Draft
+func (d *stream) abandonDraft(reason string) {
+	dr := &d.s.Draft
 	if dr.Key == "" {
 		return
 	}
-	m := e.draft()
-	e.at.Set(m)
+	m := d.draft()
+	d.At.Set(m)
 	m.Complete, m.FinishReason = msg.Complete, reason
 	m.SetAttr(msg.FinishReasonOf, "run")
 	m.SetAttr("incomplete", "true")
@@ -195,41 +182,41 @@ func (e *event) abandonDraft(reason string) {
 }
 
 // replaceDraft replaces the draft by a hidden status, for the answer is known.
-func (e *event) replaceDraft() {
-	dr := &e.s.Draft
+func (d *stream) replaceDraft() {
+	dr := &d.s.Draft
 	if dr.Key == "" {
 		return
 	}
-	m := record.Hide(e.add(msg.Status, dr.Key), "agent.partial_answer")
-	m.ParentKey = e.s.Turn.Text
-	e.countHoles(m)
+	m := record.Hide(d.add(msg.Status, dr.Key), "agent.partial_answer")
+	m.ParentKey = d.s.Turn.Text
+	d.countHoles(m)
 	dr.Key, dr.Text = "", nil
 }
 
 // finalAnswer decodes the final answer, which ends the turn.
-func (e *event) finalAnswer() {
-	t := &e.s.Turn
+func (d *stream) finalAnswer() {
+	t := &d.s.Turn
 	if t.Run == "" {
-		e.ensureTurn()
+		d.ensureTurn()
 	}
-	if text := e.text(); !text.IsZero() && (t.Shown || !t.isLastText(textKey("assistant", text))) {
-		e.assistant(msg.Assistant, text)
+	if text := d.text(); !text.IsZero() && (t.Shown || !t.isLastText(textKey("assistant", text))) {
+		d.assistant(msg.Assistant, text)
 	}
-	if !e.endAnswered() {
-		e.status(e.key())
+	if !d.endAnswered() {
+		d.status(d.key())
 	}
 }
 
 // endAnswered ends the turn with its answer, unless it has ended: an event and a snapshot both
 // end it.
-func (e *event) endAnswered() bool {
-	e.replaceDraft()
-	if !e.s.Turn.Open {
+func (d *stream) endAnswered() bool {
+	d.replaceDraft()
+	if !d.s.Turn.Open {
 		return false
 	}
-	m := e.add(msg.Stop, "stop:"+e.s.Turn.Run)
+	m := d.add(msg.Stop, "stop:"+d.s.Turn.Run)
 	m.Hidden = true
-	e.endTurn(m, "stop", false)
+	d.endTurn(m, "stop", false)
 	return true
 }
 
@@ -242,40 +229,40 @@ var refusals = []string{
 
 // agentError decodes the error that ends a run, or the refusal of a prompt, which concerns no
 // run: another one may be active.
-func (e *event) agentError() {
-	text := e.text().String()
+func (d *stream) agentError() {
+	text := d.text().String()
 	if slices.ContainsFunc(refusals, func(words string) bool { return strings.HasPrefix(text, words) }) {
-		e.addError("refused").Run = ""
+		d.addError("refused").Run = ""
 		return
 	}
-	e.ensureTurn()
-	e.fail("agent_error", "error")
+	d.ensureTurn()
+	d.fail("agent_error", "error")
 }
 
 // fail ends the turn with an error.
-func (e *event) fail(class, reason string) {
-	e.abandonDraft(reason)
-	e.endTurn(e.addError(class), reason, true)
+func (d *stream) fail(class, reason string) {
+	d.abandonDraft(reason)
+	d.endTurn(d.addError(class), reason, true)
 }
 
 // interrupted decodes the end of a turn by the user. It arrives twice: from the canceller and
 // from the cancelled work.
-func (e *event) interrupted() {
-	e.abandonDraft("interrupted")
-	if !e.s.Turn.Open {
-		e.notice(e.text())
+func (d *stream) interrupted() {
+	d.abandonDraft("interrupted")
+	if !d.s.Turn.Open {
+		d.notice(d.text())
 		return
 	}
-	m := e.add(msg.Stop, e.key())
-	m.Content = e.text()
-	e.endTurn(m, "interrupted", true)
+	m := d.add(msg.Stop, d.key())
+	m.Content = d.text()
+	d.endTurn(m, "interrupted", true)
 }
 
-func (e *event) sessionEnd() {
-	e.abandonDraft("session_end")
-	m := e.notice(msg.Text{}, "reason")
-	if e.s.Turn.Open {
+func (d *stream) sessionEnd() {
+	d.abandonDraft("session_end")
+	m := d.notice(msg.Text{}, "reason")
+	if d.s.Turn.Open {
 		m.Kind = msg.Stop
-		e.endTurn(m, "session_end", false)
+		d.endTurn(m, "session_end", false)
 	}
 }
