@@ -1,6 +1,7 @@
 package llmmessage
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -110,7 +111,7 @@ func (d *stream) toolCall() {
 	}
 	d.content.Equal("Calling tool: " + name)
 	to, sign := arguments(name, written)
-	if c := s.Calls.Newest(func(c *call) bool { return c.Task == "" }); c != nil && c.Signature == sign && len(s.phases()) == 0 && c.isWrapped(d.step) {
+	if c := s.Calls.Newest(func(c *call) bool { return c.Task == "" }); c != nil && c.Signature == sign && !s.inPhase() && c.isWrapped(d.step) {
 		c.Steps = append(c.Steps, d.step)
 		c.status(d)
 		return
@@ -272,11 +273,8 @@ func (d *stream) ask() {
 	m.Hidden, m.Signal = false, msg.WaitStart
 	if tool := ident.Of(d.meta.Get("tool_name")); tool != "" {
 		_, sign := arguments(tool, d.meta.Get("tool_args"))
-		c := s.Calls.Oldest(func(c *call) bool { return c.Signature == sign })
-		if c == nil {
-			c = s.Calls.Oldest(func(c *call) bool { return c.Name == tool })
-		}
-		if c != nil {
+		same, alike := func(c *call) bool { return c.Signature == sign }, func(c *call) bool { return c.Name == tool }
+		if c := cmp.Or(s.Calls.Oldest(same), s.Calls.Oldest(alike)); c != nil {
 			asked.Call, asked.Run = c.ID, c.Run
 			m.Run, m.ParentRun = c.Run, c.Parent
 		}

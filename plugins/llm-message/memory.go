@@ -1,7 +1,6 @@
 package llmmessage
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
@@ -55,15 +54,6 @@ func (l *memory) isOlder(d *stream) bool {
 		return d.seq <= l.Seq
 	}
 	return d.At.Nanos != 0 && d.At.Nanos < l.Time
-}
-
-// newItems returns the indices of the items that the memory did not have.
-func (l *memory) newItems(sums []conversation.Sum) []int {
-	before := newItems(l.Was, sums, false)
-	return slices.DeleteFunc(newItems(l.Items, sums, l.Cut), func(i int) bool {
-		_, isNew := slices.BinarySearch(before, i)
-		return !isNew
-	})
 }
 
 func (l *memory) update(d *stream, size int, sums []conversation.Sum) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -16,33 +17,18 @@ import (
 // of the aggregation of the results. All but the last are phases: an agent works on them, in a run of its own,
 // which has the id of the call.
 
-// phases are the open ones, oldest first.
-func (s *session) phases() (open []*call) {
-	for _, c := range s.Calls.Open {
-		if c.isPhase() {
-			open = append(open, c)
-		}
-	}
-	return open
-}
-
 // isPhase reports whether an agent works on a call of a pipeline.
 func (c *call) isPhase() bool { return c.Task != "" && c.To != "" }
+
+// inPhase reports whether a phase is open.
+func (s *session) inPhase() bool { return s.Calls.Oldest((*call).isPhase) != nil }
 
 // child is the place of the messages of a phase.
 func (c *call) child() place { return place{Run: c.ID, Parent: c.Run, Agent: c.Worker} }
 
-// only is the phase that is open, if there is just one. Messages of events that name no agent belong to it.
-func (s *session) only() *call {
-	if open := s.phases(); len(open) == 1 {
-		return open[0]
-	}
-	return nil
-}
-
-// place is the place of messages of events that name no agent.
+// place is the place of messages of events, which name no agent: the phase that is open, if there is just one.
 func (s *session) place() place {
-	if c := s.only(); c != nil {
+	if c, ok := bounded.Only(s.Calls.Open, (*call).isPhase); ok {
 		return c.child()
 	}
 	return s.turnPlace()
@@ -72,8 +58,13 @@ func (d *stream) end(c *call) *call {
 	return c
 }
 
-// begin opens a phase: it emits the delegation and the beginning of its run.
+// begin opens a phase: it emits the delegation and the beginning of its run. One that is begun again has broken off.
 func (d *stream) begin(c *call, task msg.Text) {
+	d.ensureTurn()
+	d.endWaits("")
+	if d.s.active(c.Task) != nil {
+		d.finish(d.end(c), msg.Text{}, "cancelled")
+	}
 	d.start(c).emit(d, msg.Delegate{To: c.To, Task: task}, msg.Text{}).SetAttr("title", c.Title)
 	m := record.Hide(d.addTo(c.child(), msg.Status, "start:"+c.ID), d.name)
 	m.Signal, m.ParentCall, m.Delegation.Link, m.Agent.Name = msg.RunStart, c.ID, msg.ByNativeID, c.To
@@ -97,8 +88,6 @@ func (d *stream) plan() {
 		if question.Exists() && !d.s.Turn.Open {
 			d.prompt(question.Text())
 		}
-		d.ensureTurn()
-		d.endWaits("")
 		d.begin(c, question.Text())
 	case "completed":
 		c = d.end(c)
@@ -152,11 +141,6 @@ func (d *stream) solver() {
 	}
 	switch d.action() {
 	case "start":
-		d.ensureTurn()
-		d.endWaits("")
-		if d.s.active(c.Task) != nil { // started again
-			d.finish(d.end(c), msg.Text{}, "cancelled")
-		}
 		d.begin(c, t.Text())
 	case "completed":
 		c = d.end(c)
@@ -226,12 +210,10 @@ func (d *stream) pipelineEnd() {
 // pipeline repeats all once more.
 func (d *stream) statistics(c *call, v jsonv.Value) {
 	list, model := v, ident.Of(v.Get("model"))
-	if v.Is(jsonv.Object) {
-		if list = v.Get("calls"); !list.Is(jsonv.Array) {
-			d.usage(c, v, model)
-		}
+	if calls := v.Get("calls"); calls.Is(jsonv.Array) {
+		list = calls
 	}
-	for u := range list.Elems() {
+	for u := range jsonv.Each(list) {
 		d.usage(c, u, cmp.Or(ident.Of(u.Get("model")), model))
 	}
 }
@@ -267,14 +249,15 @@ func (d *stream) usage(c *call, u jsonv.Value, model string) {
 // bind finds the phase that the agent of a memory works on: the only one, or the one whose
 // title its first prompt has.
 func (s *session) bind(m *memory, prompt string) {
+	only, _ := bounded.Only(s.Calls.Open, (*call).isPhase)
 	var found []*call
-	open := s.phases()
-	for _, c := range open {
+	for _, c := range s.Calls.Open {
 		titled := c.Title != "" && strings.Contains(prompt, c.Title) && (c.Worker == "" || c.Worker == m.Agent)
 		switch {
+		case !c.isPhase():
 		case c.ID == m.Phase:
 			return
-		case titled || len(open) == 1:
+		case c == only || only == nil && titled:
 			found = append(found, c)
 		}
 	}

@@ -87,7 +87,7 @@ func (d *stream) snapshot(list jsonv.Value) {
 		list.MarkRead()
 		return
 	}
-	if len(s.phases()) > 0 {
+	if s.inPhase() {
 		prompt := ""
 		if len(items) > 0 {
 			prompt = items[0].Get("content").PeekStr()
@@ -96,12 +96,12 @@ func (d *stream) snapshot(list jsonv.Value) {
 	} else if s.Agent == "" {
 		s.Agent = agent
 	}
-	added := l.newItems(sums)
-	for _, i := range added {
-		items[i].isNew = true
+	before := newItems(l.Was, sums, false)
+	for _, i := range newItems(l.Items, sums, l.Cut) {
+		_, items[i].isNew = slices.BinarySearch(before, i)
 	}
-	known, size, before := len(l.Items) > 0, list.Len(), l.Size
-	shrunk := size < before && !l.Cut
+	known, size, last := len(l.Items) > 0, list.Len(), l.Size
+	shrunk := size < last && !l.Cut
 	l.update(d, size, sums)
 	g := &reader{stream: d, of: l, items: items, current: -1}
 	g.findPrompt()
@@ -122,7 +122,7 @@ func (d *stream) snapshot(list jsonv.Value) {
 	if shrunk { // the memory has lost messages
 		m := d.status("shrunk:" + d.id)
 		m.SetAttr("messages", strconv.Itoa(size))
-		m.SetAttr("before", strconv.Itoa(before))
+		m.SetAttr("before", strconv.Itoa(last))
 		m.SetAttr("new", conversation.NonZero(count(items, func(v item) bool { return v.isNew && isMessage(v) })))
 	}
 }
@@ -260,7 +260,7 @@ func (g *reader) readText(i int) {
 	author := msg.Agent{Kind: msg.KindHuman}
 	switch {
 	case v.kind != msg.User:
-	case g.place().Parent != "" || len(s.phases()) > 0 || s.isOther(g.of): // of a solver
+	case g.isBelow(): // of a solver
 		author.Kind = msg.KindWorkflow
 	case i == g.current:
 		s.Turn.Prompted = true
@@ -434,7 +434,7 @@ func (g *reader) place() place {
 // done. The metadata of an agent below the session's turn do not decide that.
 func (g *reader) readMetadata() {
 	s := g.s
-	if g.of.Phase != "" || len(s.phases()) > 0 || s.isOther(g.of) {
+	if g.isBelow() {
 		return
 	}
 	done := strings.EqualFold(g.meta.Get("agent_state").PeekStr(), "FINISHED")
@@ -453,9 +453,10 @@ func (g *reader) readMetadata() {
 	}
 }
 
-// isOther reports whether a memory is that of another agent than the session's.
-func (s *session) isOther(l *memory) bool {
-	return s.Agent != "" && l.Agent != "" && l.Agent != s.Agent
+// isBelow reports whether the memory is that of an agent below the session's turn.
+func (g *reader) isBelow() bool {
+	s, agent := g.s, g.of.Agent
+	return g.of.Phase != "" || s.inPhase() || s.Agent != "" && agent != "" && agent != s.Agent
 }
 
 func isMessage(v item) bool { return v.kind != msg.ToolCall }

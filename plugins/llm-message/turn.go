@@ -123,10 +123,9 @@ func (d *stream) assistant(kind msg.Kind, text msg.Text) *msg.Message {
 	return m
 }
 
-// draft is an answer that is still being written.
+// draft is an answer of the turn that is still being written.
 type draft struct {
 	Key     string            `json:",omitempty"`
-	Run     string            `json:",omitempty"`
 	Text    []byte            `json:",omitempty"`
 	Cut     int               `json:",omitempty"` // bytes beyond the limit
 	Missing int64             `json:",omitempty"` // events of the connection that were missing when it began
@@ -141,8 +140,8 @@ func (d *stream) partialAnswer() {
 		return // its answer is complete
 	}
 	d.ensureTurn()
-	if run := d.s.Turn.Run; dr.Key == "" || dr.Run != run {
-		*dr = draft{Key: d.s.Emitted.emit("draft:" + run), Run: run, Missing: d.Numbers.Missing, At: d.At}
+	if dr.Key == "" {
+		*dr = draft{Key: d.s.Emitted.emit("draft:" + d.s.Turn.Run), Missing: d.Numbers.Missing, At: d.At}
 		d.status(d.key()).Signal = msg.FirstToken
 	}
 	part := conversation.Cut(text.String(), max(maxDraft-len(dr.Text), 0))
@@ -153,7 +152,7 @@ func (d *stream) partialAnswer() {
 // draft emits the draft as it is.
 func (d *stream) draft() *msg.Message {
 	dr := &d.s.Draft
-	m := d.addTo(place{Run: dr.Run, Agent: d.s.Agent}, msg.Assistant, dr.Key)
+	m := d.add(msg.Assistant, dr.Key)
 	m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Plain(string(dr.Text)), msg.Partial
 	dr.At.Set(m)
 	d.countHoles(m)
