@@ -18,13 +18,16 @@ import (
 // item is a message of a snapshot, or a call of the message before it.
 type item struct {
 	jsonv.Value
-	kind            msg.Kind // User, Assistant, System, ToolCall, ToolResult or Unknown
+	kind            msg.Kind // ToolCall, or one of kinds, or Unknown
 	role            string
 	isNew           bool
 	sum             conversation.Sum
 	question, guide []byte // of a prompt that the agent has rewritten: parts of a JSON string
 	injected        string // why a message whose role is user is no prompt: the agent added it to make the model go on or sum up
 }
+
+// kinds are the kinds of messages by their roles.
+var kinds = map[string]msg.Kind{"user": msg.User, "assistant": msg.Assistant, "tool": msg.ToolResult, "system": msg.System}
 
 // text is the text of a message: of a prompt, the words of the user.
 func (v *item) text() msg.Text {
@@ -133,6 +136,7 @@ func (d *stream) find(list jsonv.Value) (items []item, sums []conversation.Sum) 
 	items = d.items[:0]
 	for v := range list.Elems() {
 		it := item{Value: v, role: jsonv.Word(v.Get("role"), "user", "assistant", "tool", "system")}
+		it.kind = kinds[it.role]
 		content, calls := v.Get("content"), v.Get("tool_calls")
 		text := content.Peek()
 		if content.Is(jsonv.String) {
@@ -158,33 +162,21 @@ func (d *stream) find(list jsonv.Value) (items []item, sums []conversation.Sum) 
 		}
 	}
 	for i := range items {
-		items[i].classify(d.s.Guides)
+		items[i].findInjected(d.s.Guides)
 		sums = append(sums, items[i].sum)
 	}
 	d.items = items
 	return items, sums
 }
 
-// classify finds the kind of a message.
-func (v *item) classify(guides []conversation.Sum) {
-	switch content := v.Get("content"); v.role {
-	case "user":
-		switch v.kind = msg.System; {
-		case v.question != nil:
-			v.kind = msg.User
-		case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
-			v.injected = "summary_prompt"
-		case content.Is(jsonv.String) && len(guides) > 0 && slices.Contains(guides, sumOf(content.Escaped())):
-			v.injected = "next_step_prompt"
-		default:
-			v.kind = msg.User
-		}
-	case "assistant":
-		v.kind = msg.Assistant
-	case "system":
-		v.kind = msg.System
-	case "tool":
-		v.kind = msg.ToolResult
+// findInjected finds out whether a message whose role is user is a prompt.
+func (v *item) findInjected(guides []conversation.Sum) {
+	switch content := v.Get("content"); {
+	case v.kind != msg.User, v.question != nil:
+	case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
+		v.kind, v.injected = msg.System, "summary_prompt"
+	case content.Is(jsonv.String) && len(guides) > 0 && slices.Contains(guides, sumOf(content.Escaped())):
+		v.kind, v.injected = msg.System, "next_step_prompt"
 	}
 }
 
