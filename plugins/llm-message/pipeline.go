@@ -201,7 +201,8 @@ func (d *stream) pipelineEnd() {
 	m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
 }
 
-// statistics emits the tokens of calls of the model, in a phase or, if c is nil, in the turn:
+// statistics emits the tokens of the calls of the model that were not emitted before, in a phase or, if c is nil, in the
+// turn:
 //
 //	[{"id":1,"call_type":"ask","timestamp":"…","input_tokens":352,"output_tokens":210,"origin":"solver","agent":"…","model":"…"}]
 //
@@ -214,36 +215,32 @@ func (d *stream) statistics(c *call, v jsonv.Value) {
 		list = calls
 	}
 	for u := range jsonv.Each(list) {
-		d.usage(c, u, cmp.Or(ident.Of(u.Get("model")), model))
+		in, out := u.First("input_tokens", "total_input_tokens"), u.First("output_tokens", "total_output_tokens")
+		if !in.Exists() && !out.Exists() {
+			continue
+		}
+		response := "llm:" + msg.HashKey(string(u.Get("id").Peek()), string(u.Get("timestamp").Peek()), string(u.Get("call_type").Peek()),
+			string(u.Get("total_calls").Peek()), string(in.Peek()), string(out.Peek()))
+		agent, callType, origin := ident.Of(u.Get("agent")), ident.Of(u.Get("call_type")), ident.Of(u.Get("origin"))
+		own := ident.Of(u.Get("model"))
+		at := timeIn(u.Get("timestamp"), time.UTC) // also where the other times are local
+		if !d.s.Emitted.once(response) {
+			continue
+		}
+		where := place{Run: d.s.Turn.Run, Agent: cmp.Or(agent, d.s.Agent)}
+		if c != nil {
+			where = c.child()
+		}
+		m := d.addTo(where, msg.Usage, "usage:"+response)
+		m.Hidden, m.Model, m.ResponseID = true, cmp.Or(own, model), response
+		at.Or(d.At).Set(m)
+		m.Usage = msg.Tokens{Input: in.Uint(), Output: out.Uint(), Provenance: msg.Provider}
+		if u.Get("stream").Bool() { // counted by the agent
+			m.Usage.Provenance = msg.Estimated
+		}
+		m.SetAttr("call_type", callType)
+		m.SetAttr("origin", origin)
 	}
-}
-
-// usage emits the tokens of one call, unless they were emitted.
-func (d *stream) usage(c *call, u jsonv.Value, model string) {
-	in, out := u.First("input_tokens", "total_input_tokens"), u.First("output_tokens", "total_output_tokens")
-	if !in.Exists() && !out.Exists() {
-		return
-	}
-	response := "llm:" + msg.HashKey(string(u.Get("id").Peek()), string(u.Get("timestamp").Peek()), string(u.Get("call_type").Peek()),
-		string(u.Get("total_calls").Peek()), string(in.Peek()), string(out.Peek()))
-	agent, callType, origin := ident.Of(u.Get("agent")), ident.Of(u.Get("call_type")), ident.Of(u.Get("origin"))
-	at := timeIn(u.Get("timestamp"), time.UTC) // also where the other times are local
-	if !d.s.Emitted.once(response) {
-		return
-	}
-	where := place{Run: d.s.Turn.Run, Agent: cmp.Or(agent, d.s.Agent)}
-	if c != nil {
-		where = c.child()
-	}
-	m := d.addTo(where, msg.Usage, "usage:"+response)
-	m.Hidden, m.Model, m.ResponseID = true, model, response
-	at.Or(d.At).Set(m)
-	m.Usage = msg.Tokens{Input: in.Uint(), Output: out.Uint(), Provenance: msg.Provider}
-	if u.Get("stream").Bool() { // counted by the agent
-		m.Usage.Provenance = msg.Estimated
-	}
-	m.SetAttr("call_type", callType)
-	m.SetAttr("origin", origin)
 }
 
 // bind finds the phase that the agent of a memory works on: the only one, or the one whose

@@ -264,9 +264,9 @@ func (g *reader) readText(i int) {
 		s.startTurn(key, true)
 		g.turn = ""
 	}
-	m := g.add(v.kind, key)
+	m := g.addTo(g.place(), v.kind, key)
 	m.Role, _ = msg.ParseRole(v.role)
-	m.Content, m.Attachments = text, imageOf(image)
+	m.Content, m.Attachments, m.Complete = text, imageOf(image), msg.Summary
 	switch v.kind {
 	case msg.Assistant:
 		if m.Run == s.Turn.Run {
@@ -300,8 +300,10 @@ func (g *reader) readCall(v *item) {
 		return
 	}
 	to, sign := arguments(name, written)
-	if g.isCopy(v.sum, sign) {
-		v.MarkRead()
+	known := count(s.IDs, func(c *identifiedCall) bool { return c.Sum == v.sum })
+	shown := count(g.items, func(it item) bool { return it.sum == v.sum })
+	if e := s.Emitted.entry(sign); known >= shown && e.Emitted <= e.Shown {
+		v.MarkRead() // a snapshot has had it, though the memory around it was changed
 		return
 	}
 	key, emitted := s.Emitted.show(sign)
@@ -332,15 +334,6 @@ type identifiedCall struct {
 	ID, Call string
 	Sum      conversation.Sum // of the item
 	To       string           `json:",omitempty"`
-}
-
-// isCopy reports whether a call is one that a snapshot has had, though the memory around it
-// was changed.
-func (g *reader) isCopy(sum conversation.Sum, sign string) bool {
-	known := count(g.s.IDs, func(c *identifiedCall) bool { return c.Sum == sum })
-	shown := count(g.items, func(it item) bool { return it.sum == sum })
-	e := g.s.Emitted.entry(sign)
-	return known >= shown && e.Emitted <= e.Shown
 }
 
 // call is a call of the memory's agent.
@@ -406,13 +399,6 @@ func observed(content jsonv.Value) (text msg.Text, failed bool) {
 	return msg.Quoted(body), failed
 }
 
-// add adds a message of the memory.
-func (g *reader) add(kind msg.Kind, key string) *msg.Message {
-	m := g.addTo(g.place(), kind, key)
-	m.Complete = msg.Summary
-	return m
-}
-
 // place is the place of the memory's messages.
 func (g *reader) place() place {
 	agent := cmp.Or(g.of.Agent, g.s.Agent)
@@ -435,7 +421,7 @@ func (g *reader) readMetadata() {
 		// While the agent works, it keeps the answer of the previous turn.
 		if !s.Turn.isLastText(key) && (done && s.Turn.Open || s.Emitted.entry(key).Emitted == 0) {
 			key = s.Emitted.emit(key)
-			m := g.stream.add(msg.Assistant, key)
+			m := g.add(msg.Assistant, key)
 			m.Role, m.Content, m.Complete = msg.RoleAssistant, answer.Text(), msg.Summary
 			s.Turn.Text, s.Turn.Shown = key, true
 		}
