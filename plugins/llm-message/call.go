@@ -98,7 +98,7 @@ func canonical(dst []byte, v any) []byte {
 }
 
 // toolCall decodes the beginning of a call.
-func (d *stream) toolCall() {
+func toolCall(d *stream) {
 	s := d.s
 	d.ensureTurn()
 	name, written := ident.Of(d.meta.First("tool", "tool_name")), d.meta.Get("args")
@@ -139,7 +139,7 @@ func (c *call) isWrapped(step string) bool {
 }
 
 // toolResult decodes the end of a call, or of a wrapper of it, which repeats the result.
-func (d *stream) toolResult() {
+func toolResult(d *stream) {
 	s, tool := d.s, d.meta.First("tool", "tool_name")
 	same := sumOf(d.content.Peek(), d.meta.Peek())
 	c := s.Calls.Find(func(c *call) bool { return slices.Contains(c.Steps, d.step) })
@@ -266,7 +266,7 @@ type wait struct {
 }
 
 // ask decodes the question whether a tool may run, or a plan be carried out.
-func (d *stream) ask() {
+func ask(d *stream) {
 	d.ensureTurn()
 	s, asked := d.s, wait{Step: d.step, Run: d.s.Turn.Run}
 	m := d.notice(d.text(), "scope")
@@ -286,7 +286,7 @@ func (d *stream) ask() {
 }
 
 // answer decodes the user's answer to a question.
-func (d *stream) answer() {
+func answer(d *stream) {
 	m := d.notice(d.content.First("feedback", "reason").Text())
 	if yes := d.content.First("confirmed", "approved"); yes.Is(jsonv.True) || yes.Is(jsonv.False) {
 		m.SetAttr("confirmed", string(yes.Raw()))

@@ -149,39 +149,35 @@ type session struct {
 
 // handlers decode the events, by their names.
 var handlers = map[string]func(*stream){
-	"agent.thinking":        (*stream).thinking,
-	"agent.partial_answer":  (*stream).partialAnswer,
-	"agent.final_answer":    (*stream).finalAnswer,
-	"agent.llm_message":     (*stream).memory,
-	"agent.tool_call":       (*stream).toolCall,
-	"agent.tool_result":     (*stream).toolResult,
-	"agent.user_confirm":    (*stream).ask,
-	"agent.error":           (*stream).agentError,
+	"agent.thinking":        thinking,
+	"agent.partial_answer":  partialAnswer,
+	"agent.final_answer":    finalAnswer,
+	"agent.llm_message":     llmMessage,
+	"agent.tool_call":       toolCall,
+	"agent.tool_result":     toolResult,
+	"agent.user_confirm":    ask,
+	"agent.error":           agentError,
 	"agent.timeout":         func(d *stream) { d.fail("timeout", "timeout") },
-	"agent.interrupted":     (*stream).interrupted,
-	"agent.session_created": (*stream).sessionCreated,
-	"agent.session_end":     (*stream).sessionEnd, "agent.session_ended": (*stream).sessionEnd,
-	"agent.state_exported": (*stream).saved, "agent.state_restored": (*stream).saved,
+	"agent.interrupted":     interrupted,
+	"agent.session_created": sessionCreated,
+	"agent.session_end":     sessionEnd, "agent.session_ended": sessionEnd,
+	"agent.state_exported": saved, "agent.state_restored": saved,
 
 	"user.message":        func(d *stream) { d.prompt(d.text()) },
 	"user.solve_tasks":    func(d *stream) { d.prompt(d.textOf(d.content.Get("question"))) },
-	"user.response":       (*stream).answer,
-	"user.create_session": (*stream).request, "user.reconnect": (*stream).request, "user.reconnect_with_state": (*stream).request,
-	"user.cancel": (*stream).request, "user.cancel_task": (*stream).request, "user.cancel_plan": (*stream).request,
-	"user.restart_task": (*stream).request, "user.replan": (*stream).request, "user.request_state": (*stream).request, "user.ack": (*stream).request,
+	"user.response":       answer,
+	"user.create_session": request, "user.reconnect": request, "user.reconnect_with_state": request, "user.request_state": request, "user.ack": request,
+	"user.cancel": request, "user.cancel_task": request, "user.cancel_plan": request, "user.restart_task": request, "user.replan": request,
 
-	"plan.start": (*stream).plan, "plan.completed": (*stream).plan, "plan.cancelled": (*stream).plan,
-	"plan.coercion_error": (*stream).badPlan, "plan.validation_error": (*stream).badPlan,
-	"plan.step_completed": func(d *stream) { d.progress() },
-	"solver.start":        (*stream).solver, "solver.completed": (*stream).solver, "solver.cancelled": (*stream).solver,
-	"solver.restarted": (*stream).solver, "solver.progress": (*stream).solver, "solver.step_failed": (*stream).solver, "solver.retry": (*stream).solver,
-	"aggregate.start": (*stream).aggregation, "aggregate.completed": (*stream).aggregation,
-	"pipeline.completed": (*stream).pipelineEnd,
+	"plan.start": plan, "plan.completed": plan, "plan.cancelled": plan, "plan.coercion_error": badPlan, "plan.validation_error": badPlan,
+	"plan.step_completed": func(d *stream) { progress(d) },
+	"solver.start":        solver, "solver.completed": solver, "solver.cancelled": solver, "solver.restarted": solver,
+	"solver.progress": solver, "solver.step_failed": solver, "solver.retry": solver,
+	"aggregate.start": aggregation, "aggregate.completed": aggregation, "pipeline.completed": pipelineEnd,
 
-	"error.execution": (*stream).otherError, "error.validation": (*stream).otherError, "error.timeout": (*stream).otherError,
-	"error.recovery_failed": (*stream).otherError,
-	"error.retry":           (*stream).recovery, "error.recovery_started": (*stream).recovery, "error.recovery_success": (*stream).recovery,
-	"system.connected": (*stream).system, "system.notice": (*stream).system, "system.heartbeat": (*stream).system,
+	"error.execution": otherError, "error.validation": otherError, "error.timeout": otherError, "error.recovery_failed": otherError,
+	"error.retry": recovery, "error.recovery_started": recovery, "error.recovery_success": recovery,
+	"system.connected": system, "system.notice": system, "system.heartbeat": system,
 	"system.error": func(d *stream) { d.addError("system_error").Run = "" },
 }
 
@@ -332,10 +328,10 @@ func (d *stream) addError(class string) *msg.Message {
 	return m
 }
 
-func (d *stream) otherError() { d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")), d.action())) }
+func otherError(d *stream) { d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")), d.action())) }
 
 // recovery decodes an attempt to recover from an error, and its success.
-func (d *stream) recovery() {
+func recovery(d *stream) {
 	m := d.notice(d.text(), "attempt")
 	if d.name != "error.recovery_success" {
 		m.Signal = msg.Retry
@@ -345,20 +341,20 @@ func (d *stream) recovery() {
 }
 
 // request decodes a request of the client that is no prompt.
-func (d *stream) request() {
+func request(d *stream) {
 	m := d.notice(d.content.First("question", "reason").Text())
 	conversation.AttrsAs(m, d.content, ident.OrNumber, "task_id")
 	m.SetAttr("last_seq", ident.OrNumber(d.content.First("last_seq", "last_event_id")))
 }
 
 // sessionCreated decodes the beginning of a session, which names its agent.
-func (d *stream) sessionCreated() {
+func sessionCreated(d *stream) {
 	d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
 	d.notice(d.text()).Run = ""
 }
 
 // saved decodes that the state of a session was exported or restored.
-func (d *stream) saved() {
+func saved(d *stream) {
 	m := d.notice(d.text(), "original_session_id", "message_count")
 	if id := ident.Of(d.Root.Get("session_id")); id != d.s.ID {
 		m.SetAttr("restored_session_id", id)
@@ -366,7 +362,7 @@ func (d *stream) saved() {
 }
 
 // system decodes what the server says of itself.
-func (d *stream) system() {
+func system(d *stream) {
 	m := d.notice(d.text(), "action", "task_id")
 	m.Run, m.Agent = "", msg.Agent{}
 }
@@ -399,7 +395,7 @@ func (d *stream) Flush() {
 	for _, s := range d.Sessions {
 		if len(s.Draft.Text) > 0 {
 			d.s = s
-			d.draft()
+			s.Draft.emit(d)
 		}
 	}
 }

@@ -40,18 +40,18 @@ func (s *session) active(task string) *call {
 }
 
 // start opens a call of a pipeline. One that is made again has a number.
-func (d *stream) start(c *call) *call {
+func (c *call) start(d *stream) *call {
 	c.ID, c.place, c.Begin = d.s.Emitted.emit(d.s.Turn.Run+"/"+c.Task), d.s.turnPlace(), evidence{Event: true, At: d.At}
 	d.s.Calls.Add(c)
 	return c
 }
 
 // end closes the call of the same task. One that is not open has no beginning.
-func (d *stream) end(c *call) *call {
+func (c *call) end(d *stream) *call {
 	if active := d.s.active(c.Task); active != nil {
 		c = active
 	} else {
-		d.start(c)
+		c.start(d)
 	}
 	d.s.Calls.Remove(c)
 	c.place, c.Result = d.s.turnPlace(), evidence{Event: true, At: d.At}
@@ -59,20 +59,20 @@ func (d *stream) end(c *call) *call {
 }
 
 // begin opens a phase: it emits the delegation and the beginning of its run. One that is begun again has broken off.
-func (d *stream) begin(c *call, task msg.Text) {
+func (c *call) begin(d *stream, task msg.Text) {
 	d.ensureTurn()
 	d.endWaits("")
 	if d.s.active(c.Task) != nil {
-		d.finish(d.end(c), msg.Text{}, "cancelled")
+		c.end(d).finish(d, msg.Text{}, "cancelled")
 	}
-	d.start(c).emit(d, msg.Delegate{To: c.To, Task: task}, msg.Text{}).SetAttr("title", c.Title)
+	c.start(d).emit(d, msg.Delegate{To: c.To, Task: task}, msg.Text{}).SetAttr("title", c.Title)
 	m := record.Hide(d.addTo(c.child(), msg.Status, "start:"+c.ID), d.name)
 	m.Signal, m.ParentCall, m.Delegation.Link, m.Agent.Name = msg.RunStart, c.ID, msg.ByNativeID, c.To
 }
 
 // finish emits the end of the run of a phase and the result of the delegation. class is that of its error, empty if it
 // did not fail.
-func (d *stream) finish(c *call, text msg.Text, class string) *msg.Message {
+func (c *call) finish(d *stream, text msg.Text, class string) *msg.Message {
 	m := d.addTo(c.child(), msg.Stop, "end:"+c.ID)
 	m.Hidden, m.Signal, m.FinishReason, m.IsError = true, msg.RunEnd, cmp.Or(class, "stop"), class != ""
 	c.Result.Class = class
@@ -80,7 +80,7 @@ func (d *stream) finish(c *call, text msg.Text, class string) *msg.Message {
 }
 
 // plan decodes the beginning and the end of the planner's work.
-func (d *stream) plan() {
+func plan(d *stream) {
 	c := &call{Call: conversation.Call{Name: "plan"}, Task: "plan", To: "planner"}
 	switch d.action() {
 	case "start":
@@ -88,24 +88,24 @@ func (d *stream) plan() {
 		if question.Exists() && !d.s.Turn.Open {
 			d.prompt(question.Text())
 		}
-		d.begin(c, question.Text())
+		c.begin(d, question.Text())
 	case "completed":
-		c = d.end(c)
-		d.statistics(c, d.content.Get("statistics"))
+		c = c.end(d)
+		c.statistics(d, d.content.Get("statistics"))
 		summary := jsonv.Or(d.content.Get("plan_summary"), d.meta.Get("plan_summary"))
-		d.finish(c, summary.Text(), "")
+		c.finish(d, summary.Text(), "")
 		m, tasks := d.add(msg.Plan, d.key()), d.content.Get("tasks")
 		m.Content = tasks.JSON()
 		m.SetAttr("tasks", conversation.NonZero(tasks.Len()))
 		m.SetAttr("plan_summary", conversation.Excerpt(summary))
 		m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
 	default:
-		d.finish(d.end(c), d.reason(), "cancelled")
+		c.end(d).finish(d, d.reason(), "cancelled")
 	}
 }
 
 // badPlan decodes that the plan is not of the form that the pipeline needs.
-func (d *stream) badPlan() {
+func badPlan(d *stream) {
 	d.addError("validation").SetAttr("error", conversation.Excerpt(d.content.Get("error")))
 }
 
@@ -120,10 +120,10 @@ func (d *stream) reason() msg.Text {
 }
 
 // solver decodes an event of one task of the plan.
-func (d *stream) solver() {
+func solver(d *stream) {
 	t := d.content.Get("task")
 	if !t.Exists() { // of all tasks together, as the documents have it
-		d.progress()
+		progress(d)
 		return
 	}
 	id, title := ident.OrNumber(t.Get("id")), t.First("title", "name", "objective", "description")
@@ -141,24 +141,24 @@ func (d *stream) solver() {
 	}
 	switch d.action() {
 	case "start":
-		d.begin(c, t.Text())
+		c.begin(d, t.Text())
 	case "completed":
-		c = d.end(c)
+		c = c.end(d)
 		r := d.content.Get("result")
 		c.Worker = ident.Of(r.Get("agent_name"))
 		c.To = cmp.Or(c.Worker, c.To)
-		d.statistics(c, r.Get("statistics"))
+		c.statistics(d, r.Get("statistics"))
 		text := r
 		if r.Is(jsonv.Object) {
 			text = r.First("summary", "output")
 		}
-		m := d.finish(c, text.Text(), "")
+		m := c.finish(d, text.Text(), "")
 		m.Model = ident.Of(r.Get("model"))
 		m.SetAttr("output", conversation.ShortJSON(r.Get("output")))
 	case "cancelled":
-		d.finish(d.end(c), d.reason(), "cancelled")
+		c.end(d).finish(d, d.reason(), "cancelled")
 	default:
-		m := d.progress()
+		m := progress(d)
 		if active != nil {
 			active.child().set(m)
 		}
@@ -167,7 +167,7 @@ func (d *stream) solver() {
 }
 
 // progress emits a pipeline's notice of its progress.
-func (d *stream) progress() *msg.Message {
+func progress(d *stream) *msg.Message {
 	if d.name == "solver.step_failed" {
 		return d.addError("agent_error")
 	}
@@ -176,26 +176,26 @@ func (d *stream) progress() *msg.Message {
 		m.Signal = msg.Retry
 	}
 	m.SetAttr("step_id", d.step)
-	d.statistics(nil, d.meta.Get("statistics"))
+	(*call)(nil).statistics(d, d.meta.Get("statistics"))
 	return m
 }
 
 // aggregation decodes the aggregation of the tasks' results. Its input was emitted before.
-func (d *stream) aggregation() {
+func aggregation(d *stream) {
 	c := &call{Call: conversation.Call{Name: "aggregate"}, Task: "aggregate"}
 	if d.action() == "completed" {
-		d.end(c).emitResult(d, d.content.Get("output").Text())
+		c.end(d).emitResult(d, d.content.Get("output").Text())
 		return
 	}
 	d.ensureTurn()
-	m := d.start(c).emit(d, msg.Delegate{}, d.content.Get("context").JSON())
+	m := c.start(d).emit(d, msg.Delegate{}, d.content.Get("context").JSON())
 	m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
 }
 
 // pipelineEnd decodes the end of a pipeline. It repeats the results of its parts; only
 // calls of the model that no part had are new.
-func (d *stream) pipelineEnd() {
-	d.statistics(nil, d.content.Get("statistics"))
+func pipelineEnd(d *stream) {
+	(*call)(nil).statistics(d, d.content.Get("statistics"))
 	m := d.notice(msg.Text{})
 	m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
 	m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
@@ -209,7 +209,7 @@ func (d *stream) pipelineEnd() {
 // Older servers put them into an object with calls, or have nothing but totals. The agents of a
 // process share the list: each repeats the calls of all, under its own name, and the end of the
 // pipeline repeats all once more.
-func (d *stream) statistics(c *call, v jsonv.Value) {
+func (c *call) statistics(d *stream, v jsonv.Value) {
 	list, model := v, ident.Of(v.Get("model"))
 	if calls := v.Get("calls"); calls.Is(jsonv.Array) {
 		list = calls

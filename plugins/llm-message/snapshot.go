@@ -48,11 +48,11 @@ type reader struct {
 	turn    string // the run that the messages belong to, if it is not the session's turn
 }
 
-// memory decodes agent.llm_message.
-func (d *stream) memory() {
+// llmMessage decodes agent.llm_message.
+func llmMessage(d *stream) {
 	list := d.content.Get("messages")
 	if !list.Is(jsonv.Array) {
-		d.singleMessage()
+		singleMessage(d)
 		return
 	}
 	d.snapshot(list)
@@ -66,7 +66,7 @@ func (d *stream) memory() {
 
 // singleMessage decodes one message of the model, which some servers are reported to send here
 // in place of a memory.
-func (d *stream) singleMessage() {
+func singleMessage(d *stream) {
 	if !d.content.Is(jsonv.String) {
 		d.unknown(d.name, d.Root)
 		return
@@ -260,7 +260,7 @@ func (g *reader) readText(i int) {
 	case i < g.current: // of a turn before the current one
 		g.turn = key
 	default:
-		g.abandonDraft("")
+		s.Draft.abandon(g.stream, "")
 		s.startTurn(key, true)
 		g.turn = ""
 	}

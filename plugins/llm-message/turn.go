@@ -80,7 +80,7 @@ func (d *stream) isLate() bool {
 
 // prompt starts a turn with the text of the user.
 func (d *stream) prompt(text msg.Text) {
-	d.abandonDraft("")
+	d.s.Draft.abandon(d, "")
 	key := d.s.Emitted.emit(textKey("user", text))
 	d.s.startTurn(key, true)
 	m := d.add(msg.User, key)
@@ -93,7 +93,7 @@ func textKey(role string, text msg.Text) string { return role + ":" + msg.HashKe
 
 // thinking decodes the model's text beside its calls. It is a text of the assistant, and the
 // next snapshot has it as one; notices of the agent about its own work are in no snapshot.
-func (d *stream) thinking() {
+func thinking(d *stream) {
 	d.ensureTurn()
 	if d.meta.Get("streaming").Bool() || d.text().IsZero() {
 		d.notice(d.text())
@@ -134,7 +134,7 @@ type draft struct {
 
 // partialAnswer decodes a piece of an answer. Pieces are lost, so the text is a draft until the
 // final answer arrives.
-func (d *stream) partialAnswer() {
+func partialAnswer(d *stream) {
 	text, dr := d.text(), &d.s.Draft
 	if d.isLate() || !d.s.Turn.Open && text.IsZero() {
 		return // its answer is complete
@@ -149,29 +149,27 @@ func (d *stream) partialAnswer() {
 	dr.Cut += text.Len() - len(part)
 }
 
-// draft emits the draft as it is.
-func (d *stream) draft() *msg.Message {
-	dr := &d.s.Draft
+// emit emits the draft as it is.
+func (dr *draft) emit(d *stream) *msg.Message {
 	m := d.add(msg.Assistant, dr.Key)
 	m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Plain(string(dr.Text)), msg.Partial
 	dr.At.Set(m)
-	d.countHoles(m)
+	dr.countHoles(d, m)
 	return m
 }
 
 // countHoles counts the events that did not arrive while the draft was written, which are most
 // likely pieces of it.
-func (d *stream) countHoles(m *msg.Message) {
-	m.SetAttr("holes", conversation.NonZero(int(max(d.Numbers.Missing-d.s.Draft.Missing, 0))))
+func (dr *draft) countHoles(d *stream, m *msg.Message) {
+	m.SetAttr("holes", conversation.NonZero(int(max(d.Numbers.Missing-dr.Missing, 0))))
 }
 
-// abandonDraft emits an answer that will never be complete.
-func (d *stream) abandonDraft(reason string) {
-	dr := &d.s.Draft
+// abandon emits an answer that will never be complete.
+func (dr *draft) abandon(d *stream, reason string) {
 	if dr.Key == "" {
 		return
 	}
-	m := d.draft()
+	m := dr.emit(d)
 	d.At.Set(m)
 	m.Complete, m.FinishReason = msg.Complete, reason
 	m.SetAttr(msg.FinishReasonOf, "run")
@@ -180,20 +178,19 @@ func (d *stream) abandonDraft(reason string) {
 	dr.Key, dr.Text = "", nil
 }
 
-// replaceDraft replaces the draft by a hidden status, for the answer is known.
-func (d *stream) replaceDraft() {
-	dr := &d.s.Draft
+// replace replaces the draft by a hidden status, for the answer is known.
+func (dr *draft) replace(d *stream) {
 	if dr.Key == "" {
 		return
 	}
 	m := record.Hide(d.add(msg.Status, dr.Key), "agent.partial_answer")
 	m.ParentKey = d.s.Turn.Text
-	d.countHoles(m)
+	dr.countHoles(d, m)
 	dr.Key, dr.Text = "", nil
 }
 
 // finalAnswer decodes the final answer, which ends the turn.
-func (d *stream) finalAnswer() {
+func finalAnswer(d *stream) {
 	t := &d.s.Turn
 	if t.Run == "" {
 		d.ensureTurn()
@@ -209,7 +206,7 @@ func (d *stream) finalAnswer() {
 // endAnswered ends the turn with its answer, unless it has ended: an event and a snapshot both
 // end it.
 func (d *stream) endAnswered() bool {
-	d.replaceDraft()
+	d.s.Draft.replace(d)
 	if !d.s.Turn.Open {
 		return false
 	}
@@ -228,7 +225,7 @@ var refusals = []string{
 
 // agentError decodes the error that ends a run, or the refusal of a prompt, which concerns no
 // run: another one may be active.
-func (d *stream) agentError() {
+func agentError(d *stream) {
 	text := d.text().String()
 	if slices.ContainsFunc(refusals, func(words string) bool { return strings.HasPrefix(text, words) }) {
 		d.addError("refused").Run = ""
@@ -240,14 +237,14 @@ func (d *stream) agentError() {
 
 // fail ends the turn with an error.
 func (d *stream) fail(class, reason string) {
-	d.abandonDraft(reason)
+	d.s.Draft.abandon(d, reason)
 	d.endTurn(d.addError(class), reason, true)
 }
 
 // interrupted decodes the end of a turn by the user. It arrives twice: from the canceller and
 // from the cancelled work.
-func (d *stream) interrupted() {
-	d.abandonDraft("interrupted")
+func interrupted(d *stream) {
+	d.s.Draft.abandon(d, "interrupted")
 	if !d.s.Turn.Open {
 		d.notice(d.text())
 		return
@@ -257,8 +254,8 @@ func (d *stream) interrupted() {
 	d.endTurn(m, "interrupted", true)
 }
 
-func (d *stream) sessionEnd() {
-	d.abandonDraft("session_end")
+func sessionEnd(d *stream) {
+	d.s.Draft.abandon(d, "session_end")
 	m := d.notice(msg.Text{}, "reason")
 	if d.s.Turn.Open {
 		m.Kind = msg.Stop
