@@ -215,6 +215,7 @@ func (c *call) statistics(d *stream, v jsonv.Value) {
 		list = calls
 	}
 	for u := range jsonv.Each(list) {
+		own := ident.Of(u.Get("model"))
 		in, out := u.First("input_tokens", "total_input_tokens"), u.First("output_tokens", "total_output_tokens")
 		if !in.Exists() && !out.Exists() {
 			continue
@@ -222,7 +223,6 @@ func (c *call) statistics(d *stream, v jsonv.Value) {
 		response := "llm:" + msg.HashKey(string(u.Get("id").Peek()), string(u.Get("timestamp").Peek()), string(u.Get("call_type").Peek()),
 			string(u.Get("total_calls").Peek()), string(in.Peek()), string(out.Peek()))
 		agent, callType, origin := ident.Of(u.Get("agent")), ident.Of(u.Get("call_type")), ident.Of(u.Get("origin"))
-		own := ident.Of(u.Get("model"))
 		at := timeIn(u.Get("timestamp"), time.UTC) // also where the other times are local
 		if !d.s.Emitted.once(response) {
 			continue
