@@ -21,12 +21,9 @@ package llmmessage
 
 import (
 	"cmp"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"strings"
 	"time"
 	_ "time/tzdata"
@@ -49,7 +46,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "llm-message", Revision: 4,
+			Name: "llm-message", Revision: 5,
 			Summary:    "WebSocket events and memory snapshots of myagent.",
 			Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
 			Options: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
@@ -58,10 +55,10 @@ func New() decoder.Factory {
 			Reload: true,
 		},
 		LeavesOut: leavesOut,
-		State:     2,
+		State:     3,
 		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin), sum: sha256.New()}
+			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}
 		},
 	}.Factory()
 }
@@ -74,10 +71,9 @@ func (d *stream) Configure(raw json.RawMessage) error {
 	if err := record.Options(raw, &options); err != nil {
 		return err
 	}
-	t, err := time.Parse("Z07:00", options.Timezone)
+	t, err := time.ParseInLocation("Z07:00", options.Timezone, time.UTC)
 	if err == nil {
-		_, offset := t.Zone()
-		d.zone = time.FixedZone(options.Timezone, offset)
+		d.zone = t.Location()
 		return nil
 	}
 	if d.zone, err = time.LoadLocation(options.Timezone); err == nil && d.zone == time.Local {
@@ -98,13 +94,11 @@ func sessionOfOrigin(origin string) string {
 const (
 	maxSessions = 64
 	maxSeen     = 4096 // events
-	maxEmitted  = 8192 // texts and calls of a session
+	maxEmitted  = 8192 // texts, calls, results and responses of a session
 	maxIDs      = 1024 // calls with an id in snapshots
-	maxDone     = 4096 // calls that have their result, responses that were counted
 	maxMemories = 16   // of a session
 	maxItems    = 2048 // messages and calls of a memory
 	maxGuides   = 8
-	maxPhases   = 256
 	maxWaits    = 64
 	maxDraft    = 1 << 20 // bytes of an unfinished answer
 )
@@ -115,18 +109,25 @@ type stream struct {
 	*state
 	origin string // the session of events that name none
 	zone   *time.Location
-	sum    hash.Hash
-	buf    []byte // of sum
 	items  []item // of the last snapshot, kept for its room
+
+	// Of the current event:
+	s             *session
+	content, meta jsonv.Value
+	name          string
+	id            string // its identity, the same when it is sent again
+	step          string
+	conn          string
+	seq           int64 // in its connection; 0 when it has none
 }
 
 // state is the decoder's memory of earlier events.
 type state struct {
-	Last     string              `json:",omitempty"` // the session that an event last named
-	Alias    map[string]string   `json:",omitempty"` // new ids of restored sessions, and their first ids
-	Sessions []*session          `json:",omitempty"` // least recently used first
-	Seen     bounded.Set[uint64] `json:",omitzero"`  // events
-	Numbers  numbers             `json:",omitzero"`
+	Last     string                        `json:",omitempty"` // the session that an event last named
+	Alias    map[string]string             `json:",omitempty"` // new ids of restored sessions, and their first ids
+	Sessions []*session                    `json:",omitempty"` // least recently used first
+	Seen     bounded.Set[conversation.Sum] `json:",omitzero"`  // events
+	Numbers  numbers                       `json:",omitzero"`
 }
 
 // session is one conversation.
@@ -137,27 +138,264 @@ type session struct {
 	Draft    draft                     `json:",omitzero"`
 	Emitted  ledger                    `json:",omitzero"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
-	IDs      []identifiedCall          `json:",omitempty"` // calls that have an id in a snapshot
-	Done     bounded.Set[uint64]       `json:",omitzero"`  // calls with their result, responses that were counted
-	Waits    waits                     `json:",omitempty"`
-	Phases   phases                    `json:",omitempty"`
+	IDs      []*identifiedCall         `json:",omitempty"` // calls that have an id in a snapshot
+	Waits    []wait                    `json:",omitempty"`
 	Memories []*memory                 `json:",omitempty"` // least recently used first
-	Guides   []uint64                  `json:",omitempty"` // hashes of prompts that the agent adds to the user's
+	Guides   []conversation.Sum        `json:",omitempty"` // of prompts that the agent adds to the user's
 	// Restored means that the messages of the session's first snapshot were emitted from
 	// another connection.
 	Restored bool `json:",omitempty"`
 }
 
-func (s *session) agent() msg.Agent { return msg.Agent{Name: s.Agent, Kind: msg.KindAgent} }
+// handlers decode the events, by their names.
+var handlers = map[string]func(*stream){
+	"agent.thinking":        thinking,
+	"agent.partial_answer":  partialAnswer,
+	"agent.final_answer":    finalAnswer,
+	"agent.llm_message":     llmMessage,
+	"agent.tool_call":       toolCall,
+	"agent.tool_result":     toolResult,
+	"agent.user_confirm":    ask,
+	"agent.error":           agentError,
+	"agent.timeout":         func(d *stream) { d.fail("timeout", "timeout") },
+	"agent.interrupted":     interrupted,
+	"agent.session_created": sessionCreated,
+	"agent.session_end":     sessionEnd, "agent.session_ended": sessionEnd,
+	"agent.state_exported": saved, "agent.state_restored": saved,
+
+	"user.message":        func(d *stream) { d.prompt(d.text()) },
+	"user.solve_tasks":    func(d *stream) { d.prompt(d.textOf(d.content.Get("question"))) },
+	"user.response":       answer,
+	"user.create_session": request, "user.reconnect": request, "user.reconnect_with_state": request, "user.request_state": request, "user.ack": request,
+	"user.cancel": request, "user.cancel_task": request, "user.cancel_plan": request, "user.restart_task": request, "user.replan": request,
+
+	"plan.start": plan, "plan.completed": plan, "plan.cancelled": plan, "plan.coercion_error": badPlan, "plan.validation_error": badPlan,
+	"plan.step_completed": func(d *stream) { progress(d) },
+	"solver.start":        solver, "solver.completed": solver, "solver.cancelled": solver, "solver.restarted": solver,
+	"solver.progress": solver, "solver.step_failed": solver, "solver.retry": solver,
+	"aggregate.start": aggregation, "aggregate.completed": aggregation, "pipeline.completed": pipelineEnd,
+
+	"error.execution": otherError, "error.validation": otherError, "error.timeout": otherError, "error.recovery_failed": otherError,
+	"error.retry": recovery, "error.recovery_started": recovery, "error.recovery_success": recovery,
+	"system.connected": system, "system.notice": system, "system.heartbeat": system,
+	"system.error": func(d *stream) { d.addError("system_error").Run = "" },
+}
+
+// Read decodes an event, or a snapshot without one around it:
+//
+//	{"event":"agent.tool_call","session_id":"…","timestamp":"2026-03-02T10:00:00.123456","step_id":"step_0_x",
+//	 "content":"…","metadata":{…},"seq":7,"event_id":"<connection>-7"}
+func (d *stream) Read() {
+	root := d.Root
+	d.content, d.meta, d.id = root.Get("content"), root.Get("metadata"), ""
+	d.name, d.step, d.conn = ident.Of(root.Get("event")), ident.Of(root.Get("step_id")), ident.Of(d.meta.Get("connection_id"))
+	d.At, d.seq = timeIn(root.Get("timestamp"), d.zone), root.Get("seq").Int()
+	list := root
+	if root.Is(jsonv.Object) {
+		list = root.Get("messages")
+	}
+	isEvent := root.Get("event").Is(jsonv.String)
+	if isEvent {
+		if d.isRepeated() {
+			root.MarkRead()
+			return
+		}
+		d.restored()
+	}
+	d.s = d.session(root.Get("session_id"))
+	switch {
+	case isEvent:
+		d.decode()
+	case list.Is(jsonv.Array):
+		d.name, d.id = "agent.llm_message", msg.HashKey(string(list.Peek()))
+		d.snapshot(list)
+	default:
+		d.unknown(ident.Of(root.Get("type")), root).Run = ""
+	}
+}
+
+// isRepeated finds the event's identity and reports whether it was decoded before: a restored
+// connection repeats events, under new numbers.
+func (d *stream) isRepeated() bool {
+	r := d.Root
+	if d.id = cmp.Or(ident.Of(d.meta.Get("orig_event_id")), ident.Of(r.Get("event_id"))); d.id == "" {
+		d.id = msg.HashKey(string(r.Get("event").Peek()), string(r.Get("timestamp").Peek()), string(r.Get("session_id").Peek()),
+			string(r.Get("step_id").Peek()), string(d.content.Peek()), string(d.meta.Peek()))
+		if d.At.Nanos == 0 { // it has no identity
+			return false
+		}
+	}
+	if !d.Seen.Add(conversation.SumOf(d.id), maxSeen) {
+		return true
+	}
+	d.Numbers.count(d.conn, d.seq)
+	return false
+}
+
+// numbers counts the events of a connection that did not arrive: its numbers have gaps.
+type numbers struct {
+	Conn    string `json:",omitempty"`
+	Highest int64  `json:",omitempty"`
+	Missing int64  `json:",omitempty"`
+}
+
+func (n *numbers) count(conn string, seq int64) {
+	switch {
+	case seq <= 0:
+	case conn != n.Conn:
+		*n = numbers{Conn: conn, Highest: seq}
+	case seq > n.Highest:
+		n.Missing += seq - n.Highest - 1
+		n.Highest = seq
+	case n.Missing > 0: // it arrived behind later ones
+		n.Missing--
+	}
+}
+
+// restored notes that a session goes on under another id, which agent.state_restored states.
+func (d *stream) restored() {
+	first, is := ident.Of(d.meta.Get("original_session_id")), ident.Peek(d.Root.Get("session_id"))
+	if first == "" || is == "" || first == is {
+		return
+	}
+	first = cmp.Or(d.Alias[first], first)
+	if d.Alias == nil || len(d.Alias) >= maxSessions {
+		d.Alias = make(map[string]string)
+	}
+	d.Alias[is] = first
+	s := d.session(d.Root.Get("session_id"))
+	s.Restored = s.Restored || len(s.Memories) == 0 // its memory is from another connection
+	s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), s.Agent)
+}
+
+// decode decodes the event by its name, without the namespace that a pipeline may be
+// configured to put before it.
+func (d *stream) decode() {
+	for name, more := d.name, true; more; _, name, more = strings.Cut(name, ".") {
+		if handle := handlers[name]; handle != nil {
+			d.name = name
+			handle(d)
+			return
+		}
+	}
+	d.unknown(d.name, d.Root).Run = ""
+}
+
+// action is the part of the event's name behind its group: completed of plan.completed.
+func (d *stream) action() string {
+	_, action, _ := strings.Cut(d.name, ".")
+	return action
+}
+
+// add adds a message of the session's turn.
+func (d *stream) add(kind msg.Kind, key string) *msg.Message {
+	return d.addTo(d.s.turnPlace(), kind, key)
+}
+
+// addTo adds a message of a place.
+func (d *stream) addTo(p place, kind msg.Kind, key string) *msg.Message {
+	m := d.Add(kind, key)
+	p.set(m)
+	return m
+}
+
+// key names the event itself.
+func (d *stream) key() string { return "event:" + d.id }
+
+// status adds a message that a user would not see.
+func (d *stream) status(key string) *msg.Message { return record.Hide(d.add(msg.Status, key), d.name) }
+
+// notice adds a status that has the event's text and members of its metadata.
+func (d *stream) notice(text msg.Text, members ...string) *msg.Message {
+	m := d.status(d.key())
+	m.Content = text
+	conversation.AttrsAs(m, d.meta, ident.OrNumber, members...)
+	return m
+}
+
+// addError adds an error. One that arrives after the end of the turn does not make it a failed
+// one.
+func (d *stream) addError(class string) *msg.Message {
+	m := d.add(msg.Error, d.key())
+	m.IsError, m.Content, m.Tool.ErrorType = true, d.text(), class
+	if !d.s.Turn.Open {
+		m.Run = ""
+	}
+	m.SetAttr("error_code", ident.Of(d.meta.Get("error_code")))
+	if d.name != "agent.error" {
+		m.SetAttr("type", d.name)
+	}
+	return m
+}
+
+func otherError(d *stream) { d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")), d.action())) }
+
+// recovery decodes an attempt to recover from an error, and its success.
+func recovery(d *stream) {
+	m := d.notice(d.text(), "attempt")
+	if d.name != "error.recovery_success" {
+		m.Signal = msg.Retry
+	}
+	m.SetAttr("delay_ms", ident.OrNumber(d.meta.First("delay_ms", "backoff_ms")))
+	m.SetAttr("error", conversation.Excerpt(d.meta.Get("error")))
+}
+
+// request decodes a request of the client that is no prompt.
+func request(d *stream) {
+	m := d.notice(d.content.First("question", "reason").Text())
+	conversation.AttrsAs(m, d.content, ident.OrNumber, "task_id")
+	m.SetAttr("last_seq", ident.OrNumber(d.content.First("last_seq", "last_event_id")))
+}
+
+// sessionCreated decodes the beginning of a session, which names its agent.
+func sessionCreated(d *stream) {
+	d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
+	d.notice(d.text()).Run = ""
+}
+
+// saved decodes that the state of a session was exported or restored.
+func saved(d *stream) {
+	m := d.notice(d.text(), "original_session_id", "message_count")
+	if id := ident.Of(d.Root.Get("session_id")); id != d.s.ID {
+		m.SetAttr("restored_session_id", id)
+	}
+}
+
+// system decodes what the server says of itself.
+func system(d *stream) {
+	m := d.notice(d.text(), "action", "task_id")
+	m.Run, m.Agent = "", msg.Agent{}
+}
+
+// unknown keeps a value of an unknown shape.
+func (d *stream) unknown(typ string, v jsonv.Value) *msg.Message {
+	m := d.Unknown(typ, v)
+	m.Run = d.s.Turn.Run
+	return m
+}
+
+// text is the event's text for people: content is a text, or an object with one in it.
+func (d *stream) text() msg.Text {
+	return d.textOf(d.content.First("message", "answer", "error_message", "error", "content", "text"))
+}
+
+// textOf is the text of a member of the content, or of all the content if that is no string.
+func (d *stream) textOf(member jsonv.Value) msg.Text {
+	if member.Is(jsonv.String) {
+		return member.Text()
+	}
+	return d.content.Text()
+}
 
 // In returns the session that a record names.
-func (d *stream) In() (session, run string) { return d.session(d.Root.Get("session_id")).ID, "" }
+func (d *stream) In() (session, run string) { return d.s.ID, "" }
 
 // Flush emits the answers that are still being written.
 func (d *stream) Flush() {
 	for _, s := range d.Sessions {
 		if len(s.Draft.Text) > 0 {
-			s.Draft.emit(s, d.Out, d.Numbers.Missing)
+			d.s = s
+			s.Draft.emit(d)
 		}
 	}
 }
@@ -174,16 +412,12 @@ func (d *stream) session(v jsonv.Value) *session {
 	return d.Sessions[len(d.Sessions)-1]
 }
 
-// hash is 64 bits of a hash of byte strings.
-func (d *stream) hash(parts ...[]byte) uint64 {
-	d.sum.Reset()
+// sumOf is the checksum of byte strings without a zero, as JSON is.
+func sumOf(parts ...[]byte) (s conversation.Sum) {
 	for _, p := range parts {
-		d.buf = binary.AppendUvarint(d.buf[:0], uint64(len(p)))
-		d.sum.Write(d.buf)
-		d.sum.Write(p)
+		s = s.Add(p).Add([]byte{0})
 	}
-	d.buf = d.sum.Sum(d.buf[:0])
-	return binary.BigEndian.Uint64(d.buf)
+	return s
 }
 
 // timeIn reads a time; one without a zone is in that zone.

@@ -223,3 +223,19 @@ func TestTaskIsADelegation(t *testing.T) {
 		t.Errorf("another tool of that name is a delegation: %v", got)
 	}
 }
+
+// TestPlanAgain: a plan that starts again ends the one before it, so that the run of none stays open.
+func TestPlanAgain(t *testing.T) {
+	start := `{"event":"plan.start","content":{"question":"How deep?"}}`
+	var got []string
+	for _, m := range decodeEvents(t, start, start, `{"event":"plan.completed","content":{"plan_summary":"Sound it."}}`) {
+		if m.Signal == msg.RunStart || m.Signal == msg.RunEnd {
+			_, run, _ := strings.Cut(m.Run, "/")
+			got = append(got, fmt.Sprint(run, " ", m.Signal, " ", m.FinishReason))
+		}
+	}
+	want := []string{" run_start ", "plan run_start ", "plan run_end cancelled", "plan#2 run_start ", "plan#2 run_end stop"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}

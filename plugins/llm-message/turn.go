@@ -1,9 +1,9 @@
 package llmmessage
 
 import (
+	"slices"
 	"strings"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -22,6 +22,23 @@ type turn struct {
 	Seq      int64  `json:",omitempty"` // number of that event
 }
 
+// place is where a message belongs: a run, the run that caused it, and the agent of the run.
+type place struct {
+	Run    string `json:",omitempty"`
+	Parent string `json:",omitempty"`
+	Agent  string `json:",omitempty"`
+}
+
+func (p place) set(m *msg.Message) {
+	m.Run, m.ParentRun, m.Agent.Name = p.Run, p.Parent, p.Agent
+	if p.Parent != "" {
+		m.Delegation.Link = msg.ByParent
+	}
+}
+
+// turnPlace is the place of the messages of the turn.
+func (s *session) turnPlace() place { return place{Run: s.Turn.Run, Agent: s.Agent} }
+
 // isLastText reports whether the last text has that key, at any occurrence.
 func (t *turn) isLastText(key string) bool {
 	base, _, _ := strings.Cut(t.Text, "#")
@@ -31,7 +48,7 @@ func (t *turn) isLastText(key string) bool {
 // startTurn begins a turn, whose run's id is the key of its prompt where that is known.
 func (s *session) startTurn(run string, prompted bool) {
 	s.Turn = turn{Run: run, Open: true, Prompted: prompted}
-	s.Calls.Open, s.Phases = nil, nil
+	s.Calls.Open = nil
 	for _, c := range s.Calls.Ended {
 		c.Steps = nil // steps are numbered in each turn
 	}
@@ -39,36 +56,36 @@ func (s *session) startTurn(run string, prompted bool) {
 
 // ensureTurn starts a turn with an event if none is open. On the server's side of the
 // connection alone the prompt is missing.
-func (e *event) ensureTurn() {
-	if !e.s.Turn.Open {
-		e.s.startTurn("turn:"+e.id, false)
+func (d *stream) ensureTurn() {
+	if !d.s.Turn.Open {
+		d.s.startTurn("turn:"+d.id, false)
 	}
 }
 
 // endTurn ends the turn with the message m, unless it has ended.
-func (e *event) endTurn(m *msg.Message, reason string, failed bool) {
+func (d *stream) endTurn(m *msg.Message, reason string, failed bool) {
 	m.FinishReason = reason
-	if t := &e.s.Turn; t.Open {
+	if t := &d.s.Turn; t.Open {
 		m.Signal, m.IsError = msg.RunEnd, failed
-		t.Open, t.Conn, t.Seq = false, e.conn, e.seq
+		t.Open, t.Conn, t.Seq = false, d.conn, d.seq
 	}
 }
 
 // isLate reports whether the event was sent before the one that ended the turn: some are
 // delayed and overtaken.
-func (e *event) isLate() bool {
-	t := &e.s.Turn
-	return !t.Open && e.seq > 0 && e.seq < t.Seq && e.conn == t.Conn
+func (d *stream) isLate() bool {
+	t := &d.s.Turn
+	return !t.Open && d.seq > 0 && d.seq < t.Seq && d.conn == t.Conn
 }
 
 // prompt starts a turn with the text of the user.
-func (e *event) prompt(text msg.Text) {
-	e.s.Draft.abandon(e, "")
-	key := e.s.Emitted.emit(textKey("user", text))
-	e.s.startTurn(key, true)
-	m := e.add(msg.User, key)
+func (d *stream) prompt(text msg.Text) {
+	d.s.Draft.abandon(d, "")
+	key := d.s.Emitted.emit(textKey("user", text))
+	d.s.startTurn(key, true)
+	m := d.add(msg.User, key)
 	m.Role, m.Agent, m.Signal, m.Content = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart, text
-	m.Attachments = imageOf(e.Root.Get("base64_image"))
+	m.Attachments = imageOf(d.Root.Get("base64_image"))
 }
 
 // textKey is the key of a text: its role and a hash of it.
@@ -76,63 +93,56 @@ func textKey(role string, text msg.Text) string { return role + ":" + msg.HashKe
 
 // thinking decodes the model's text beside its calls. It is a text of the assistant, and the
 // next snapshot has it as one; notices of the agent about its own work are in no snapshot.
-func (e *event) thinking() {
-	e.ensureTurn()
-	if e.meta.Get("streaming").Bool() || e.text().IsZero() {
-		e.notice(e.text())
+func thinking(d *stream) {
+	d.ensureTurn()
+	if d.meta.Get("streaming").Bool() || d.text().IsZero() {
+		d.notice(d.text())
 		return
 	}
 	kind := msg.Assistant
-	if e.meta.Get("thinking_type").Is(jsonv.String) {
+	if d.meta.Get("thinking_type").Is(jsonv.String) {
 		kind = msg.Reasoning
 	}
-	m := e.assistant(kind, e.text())
-	m.SetAttr("step", ident.OrNumber(e.meta.Get("step")))
+	m := d.assistant(kind, d.text())
+	m.SetAttr("step", ident.OrNumber(d.meta.Get("step")))
 }
 
 // assistant emits a text of the model. If a snapshot was faster, it keeps that text's key.
-func (e *event) assistant(kind msg.Kind, text msg.Text) *msg.Message {
-	t, key := &e.s.Turn, textKey("assistant", text)
+func (d *stream) assistant(kind msg.Kind, text msg.Text) *msg.Message {
+	t, key := &d.s.Turn, textKey("assistant", text)
 	if t.Shown && t.isLastText(key) {
 		key, t.Shown = t.Text, false
 	} else {
-		key = e.s.Emitted.emit(key)
+		key = d.s.Emitted.emit(key)
 	}
-	m := e.add(kind, key)
-	m.Role, m.Content, m.Model = msg.RoleAssistant, text, ident.Of(e.meta.Get("model"))
-	if p := e.s.Phases.only(); p != nil {
-		p.set(e, m)
-	} else {
+	m := d.addTo(d.s.place(), kind, key)
+	m.Role, m.Content, m.Model = msg.RoleAssistant, text, ident.Of(d.meta.Get("model"))
+	if m.ParentRun == "" {
 		t.Text, t.Shown = key, false
 	}
 	return m
 }
 
-// draft is an answer that is still being written.
+// draft is an answer of the turn that is still being written.
 type draft struct {
 	Key     string            `json:",omitempty"`
-	Run     string            `json:",omitempty"`
 	Text    []byte            `json:",omitempty"`
 	Cut     int               `json:",omitempty"` // bytes beyond the limit
 	Missing int64             `json:",omitempty"` // events of the connection that were missing when it began
 	At      conversation.Time `json:",omitzero"`
-	Count   int               `json:",omitempty"` // of the drafts of the run
 }
 
-// piece decodes a piece of an answer. Pieces are lost, so the text is a draft until the final
-// answer arrives.
-func (dr *draft) piece(e *event) {
-	text := e.text()
-	if e.isLate() || !e.s.Turn.Open && text.IsZero() {
+// partialAnswer decodes a piece of an answer. Pieces are lost, so the text is a draft until the
+// final answer arrives.
+func partialAnswer(d *stream) {
+	text, dr := d.text(), &d.s.Draft
+	if d.isLate() || !d.s.Turn.Open && text.IsZero() {
 		return // its answer is complete
 	}
-	e.ensureTurn()
-	if run := e.s.Turn.Run; dr.Key == "" || dr.Run != run {
-		if dr.Run != run {
-			dr.Count = 0
-		}
-		*dr = draft{Key: "draft:" + run + nth(dr.Count+1), Run: run, Missing: e.Numbers.Missing, At: e.at, Count: dr.Count + 1}
-		e.status(e.key()).Signal = msg.FirstToken
+	d.ensureTurn()
+	if dr.Key == "" {
+		*dr = draft{Key: d.s.Emitted.emit("draft:" + d.s.Turn.Run), Missing: d.Numbers.Missing, At: d.At}
+		d.status(d.key()).Signal = msg.FirstToken
 	}
 	part := conversation.Cut(text.String(), max(maxDraft-len(dr.Text), 0))
 	dr.Text = append(dr.Text, part...)
@@ -140,123 +150,115 @@ func (dr *draft) piece(e *event) {
 }
 
 // emit emits the draft as it is.
-func (dr *draft) emit(s *session, out *decoder.Output, missing int64) *msg.Message {
-	m := out.Add()
-	m.Kind, m.Role, m.Key, m.Session, m.Run, m.Agent = msg.Assistant, msg.RoleAssistant, dr.Key, s.ID, dr.Run, s.agent()
-	m.Content = msg.Plain(string(dr.Text))
+func (dr *draft) emit(d *stream) *msg.Message {
+	m := d.add(msg.Assistant, dr.Key)
+	m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Plain(string(dr.Text)), msg.Partial
 	dr.At.Set(m)
-	dr.countHoles(m, missing)
+	dr.countHoles(d, m)
 	return m
 }
 
 // countHoles counts the events that did not arrive while the draft was written, which are most
 // likely pieces of it.
-func (dr *draft) countHoles(m *msg.Message, missing int64) {
-	m.SetAttr("holes", conversation.NonZero(int(max(missing-dr.Missing, 0))))
+func (dr *draft) countHoles(d *stream, m *msg.Message) {
+	m.SetAttr("holes", conversation.NonZero(int(max(d.Numbers.Missing-dr.Missing, 0))))
 }
 
 // abandon emits an answer that will never be complete.
-func (dr *draft) abandon(e *event, reason string) {
+func (dr *draft) abandon(d *stream, reason string) {
 	if dr.Key == "" {
 		return
 	}
-	m := dr.emit(e.s, e.Out, e.Numbers.Missing)
-	e.at.Set(m)
+	m := dr.emit(d)
+	d.At.Set(m)
 	m.Complete, m.FinishReason = msg.Complete, reason
 	m.SetAttr(msg.FinishReasonOf, "run")
 	m.SetAttr("incomplete", "true")
 	m.SetAttr("truncated_bytes", conversation.NonZero(dr.Cut))
-	*dr = draft{Run: dr.Run, Count: dr.Count}
+	dr.Key, dr.Text = "", nil
 }
 
 // replace replaces the draft by a hidden status, for the answer is known.
-func (dr *draft) replace(e *event) {
+func (dr *draft) replace(d *stream) {
 	if dr.Key == "" {
 		return
 	}
-	m := record.Hide(e.add(msg.Status, dr.Key), "agent.partial_answer")
-	m.ParentKey = e.s.Turn.Text
-	dr.countHoles(m, e.Numbers.Missing)
-	*dr = draft{Run: dr.Run, Count: dr.Count}
+	m := record.Hide(d.add(msg.Status, dr.Key), "agent.partial_answer")
+	m.ParentKey = d.s.Turn.Text
+	dr.countHoles(d, m)
+	dr.Key, dr.Text = "", nil
 }
 
 // finalAnswer decodes the final answer, which ends the turn.
-func (e *event) finalAnswer() {
-	t := &e.s.Turn
+func finalAnswer(d *stream) {
+	t := &d.s.Turn
 	if t.Run == "" {
-		e.ensureTurn()
+		d.ensureTurn()
 	}
-	if text := e.text(); !text.IsZero() && (t.Shown || !t.isLastText(textKey("assistant", text))) {
-		e.assistant(msg.Assistant, text)
+	if text := d.text(); !text.IsZero() && (t.Shown || !t.isLastText(textKey("assistant", text))) {
+		d.assistant(msg.Assistant, text)
 	}
-	if !e.endAnswered() {
-		e.status(e.key())
+	if !d.endAnswered() {
+		d.status(d.key())
 	}
 }
 
 // endAnswered ends the turn with its answer, unless it has ended: an event and a snapshot both
 // end it.
-func (e *event) endAnswered() bool {
-	s := e.s
-	s.Draft.replace(e)
-	if !s.Turn.Open {
+func (d *stream) endAnswered() bool {
+	d.s.Draft.replace(d)
+	if !d.s.Turn.Open {
 		return false
 	}
-	m := e.add(msg.Stop, "stop:"+s.Turn.Run)
+	m := d.add(msg.Stop, "stop:"+d.s.Turn.Run)
 	m.Hidden = true
-	e.endTurn(m, "stop", false)
+	d.endTurn(m, "stop", false)
 	return true
+}
+
+// refusals are the beginnings of the errors that refuse a prompt, in the languages of two versions.
+// Nothing else shows that an error is one.
+var refusals = []string{
+	"Agent is currently running", "Session not found", "Session is closed", "Message content cannot be empty",
+	"Missing step_id in user response", "Agent 正在运行中", "会话不存在", "会话已关闭", "消息内容不能为空",
 }
 
 // agentError decodes the error that ends a run, or the refusal of a prompt, which concerns no
 // run: another one may be active.
-func (e *event) agentError() {
-	if isRefusal(e.text().String()) {
-		e.addError("refused").Run = ""
+func agentError(d *stream) {
+	text := d.text().String()
+	if slices.ContainsFunc(refusals, func(words string) bool { return strings.HasPrefix(text, words) }) {
+		d.addError("refused").Run = ""
 		return
 	}
-	e.ensureTurn()
-	e.fail("agent_error", "error")
-}
-
-// isRefusal reports whether an error is the refusal of a prompt. Only its text shows it, in the
-// languages of two versions.
-func isRefusal(text string) bool {
-	for _, words := range [...]string{
-		"Agent is currently running", "Session not found", "Session is closed", "Message content cannot be empty",
-		"Missing step_id in user response", "Agent 正在运行中", "会话不存在", "会话已关闭", "消息内容不能为空",
-	} {
-		if strings.HasPrefix(text, words) {
-			return true
-		}
-	}
-	return false
+	d.ensureTurn()
+	d.fail("agent_error", "error")
 }
 
 // fail ends the turn with an error.
-func (e *event) fail(class, reason string) {
-	e.s.Draft.abandon(e, reason)
-	e.endTurn(e.addError(class), reason, true)
+func (d *stream) fail(class, reason string) {
+	d.s.Draft.abandon(d, reason)
+	d.endTurn(d.addError(class), reason, true)
 }
 
 // interrupted decodes the end of a turn by the user. It arrives twice: from the canceller and
 // from the cancelled work.
-func (e *event) interrupted() {
-	e.s.Draft.abandon(e, "interrupted")
-	if !e.s.Turn.Open {
-		e.notice(e.text())
+func interrupted(d *stream) {
+	d.s.Draft.abandon(d, "interrupted")
+	if !d.s.Turn.Open {
+		d.notice(d.text())
 		return
 	}
-	m := e.add(msg.Stop, e.key())
-	m.Content = e.text()
-	e.endTurn(m, "interrupted", true)
+	m := d.add(msg.Stop, d.key())
+	m.Content = d.text()
+	d.endTurn(m, "interrupted", true)
 }
 
-func (e *event) sessionEnd() {
-	e.s.Draft.abandon(e, "session_end")
-	m := e.notice(msg.Text{}, "reason")
-	if e.s.Turn.Open {
+func sessionEnd(d *stream) {
+	d.s.Draft.abandon(d, "session_end")
+	m := d.notice(msg.Text{}, "reason")
+	if d.s.Turn.Open {
 		m.Kind = msg.Stop
-		e.endTurn(m, "session_end", false)
+		d.endTurn(m, "session_end", false)
 	}
 }

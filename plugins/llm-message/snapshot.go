@@ -1,0 +1,459 @@
+package llmmessage
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// item is a message of a snapshot, or a call of the message before it.
+type item struct {
+	jsonv.Value
+	kind            msg.Kind // ToolCall, or one of kinds, or Unknown
+	role            string
+	isNew           bool
+	sum             conversation.Sum
+	question, guide []byte // of a prompt that the agent has rewritten: parts of a JSON string
+	injected        string // why a message whose role is user is no prompt: the agent added it to make the model go on or sum up
+}
+
+// kinds are the kinds of messages by their roles.
+var kinds = map[string]msg.Kind{"user": msg.User, "assistant": msg.Assistant, "tool": msg.ToolResult, "system": msg.System}
+
+// text is the text of a message: of a prompt, the words of the user.
+func (v *item) text() msg.Text {
+	if v.question != nil {
+		return msg.Quoted(v.question)
+	}
+	return v.Get("content").Text()
+}
+
+// reader decodes the new items of a snapshot.
+type reader struct {
+	*stream
+	of      *memory
+	items   []item
+	current int    // index of the prompt of the session's turn, -1 when there is none
+	first   int    // index of the first item that no other connection had
+	known   bool   // the item that is read is before it: it is counted and not emitted
+	turn    string // the run that the messages belong to, if it is not the session's turn
+}
+
+// llmMessage decodes agent.llm_message.
+func llmMessage(d *stream) {
+	list := d.content.Get("messages")
+	if !list.Is(jsonv.Array) {
+		singleMessage(d)
+		return
+	}
+	d.snapshot(list)
+	total := d.content.Get("total_messages")
+	if n := list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
+		m := d.status("mismatch:" + d.id)
+		m.SetAttr("total_messages", string(total.Raw()))
+		m.SetAttr("messages", strconv.Itoa(n))
+	}
+}
+
+// singleMessage decodes one message of the model, which some servers are reported to send here
+// in place of a memory.
+func singleMessage(d *stream) {
+	if !d.content.Is(jsonv.String) {
+		d.unknown(d.name, d.Root)
+		return
+	}
+	d.ensureTurn()
+	if d.meta.Get("role").In("user", "system") {
+		m := d.add(msg.System, d.key())
+		m.Hidden, m.Content = true, d.content.Text()
+		return
+	}
+	d.meta.Get("role").Equal("assistant")
+	d.assistant(msg.Assistant, d.content.Text())
+}
+
+// snapshot emits the new messages of a memory and reads its metadata.
+func (d *stream) snapshot(list jsonv.Value) {
+	s, agent, from := d.s, ident.Peek(d.meta.Get("agent_name")), len(d.Out.Messages)
+	items, sums := d.find(list)
+	l := s.memory(agent, sums)
+	if l.isOlder(d) {
+		list.MarkRead()
+		return
+	}
+	if s.inPhase() {
+		prompt := ""
+		if len(items) > 0 {
+			prompt = items[0].Get("content").PeekStr()
+		}
+		s.bind(l, prompt)
+	} else if s.Agent == "" {
+		s.Agent = agent
+	}
+	before := newItems(l.Was, sums, false)
+	for _, i := range newItems(l.Items, sums, l.Cut) {
+		_, items[i].isNew = slices.BinarySearch(before, i)
+	}
+	known, size, last := len(l.Items) > 0, list.Len(), l.Size
+	shrunk := size < last && !l.Cut
+	l.update(d, size, sums)
+	g := &reader{stream: d, of: l, items: items, current: -1}
+	g.findPrompt()
+	if s.Restored {
+		s.Restored, g.first = false, len(items)
+		if g.current >= 0 {
+			g.first = g.current
+		}
+		d.status("baseline:"+d.id).SetAttr("messages", strconv.Itoa(count(items[:g.first], isMessage)))
+	}
+	for i := range items {
+		g.read(i)
+	}
+	g.readMetadata()
+	if known || agent == s.Agent || slices.ContainsFunc(d.Out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
+		ident.Of(d.meta.Get("agent_name"))
+	}
+	if shrunk { // the memory has lost messages
+		m := d.status("shrunk:" + d.id)
+		m.SetAttr("messages", strconv.Itoa(size))
+		m.SetAttr("before", strconv.Itoa(last))
+		m.SetAttr("new", conversation.NonZero(count(items, func(v item) bool { return v.isNew && isMessage(v) })))
+	}
+}
+
+// find finds the items of a snapshot and their checksums. It remembers the guides that the
+// snapshot shows: a guide may arrive alone.
+func (d *stream) find(list jsonv.Value) (items []item, sums []conversation.Sum) {
+	items = d.items[:0]
+	for v := range list.Elems() {
+		it := item{Value: v, role: jsonv.Word(v.Get("role"), "user", "assistant", "tool", "system")}
+		it.kind = kinds[it.role]
+		content, calls := v.Get("content"), v.Get("tool_calls")
+		text := content.Peek()
+		if content.Is(jsonv.String) {
+			text = content.Escaped()
+		}
+		if question, guide, ok := splitGuide(content); ok && it.role == "user" {
+			it.question, it.guide, text = question, guide, question // as the user wrote it
+			if sum := sumOf(guide); slices.Contains(d.s.Guides, sum) {
+				content.MarkRead() // the question is emitted, and the guide was
+			} else {
+				d.s.Guides = bounded.Push(d.s.Guides, sum, maxGuides)
+			}
+		}
+		it.sum = sumOf(v.Get("role").Peek(), text, calls.Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
+		if !v.Is(jsonv.Object) {
+			it.sum = sumOf(v.Peek())
+		}
+		items = append(items, it)
+		if it.role == "assistant" {
+			for c := range calls.Elems() {
+				items = append(items, item{Value: c, kind: msg.ToolCall, sum: sumOf(c.Peek())})
+			}
+		}
+	}
+	for i := range items {
+		items[i].findInjected(d.s.Guides)
+		sums = append(sums, items[i].sum)
+	}
+	d.items = items
+	return items, sums
+}
+
+// findInjected finds out whether a message whose role is user is a prompt.
+func (v *item) findInjected(guides []conversation.Sum) {
+	switch content := v.Get("content"); {
+	case v.kind != msg.User, v.question != nil:
+	case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
+		v.kind, v.injected = msg.System, "summary_prompt"
+	case content.Is(jsonv.String) && len(guides) > 0 && slices.Contains(guides, sumOf(content.Escaped())):
+		v.kind, v.injected = msg.System, "next_step_prompt"
+	}
+}
+
+// splitGuide splits the agent's rewriting of a prompt, Question: …\n\nGuide: …, into the words
+// of the user and the added guide. Both are parts of the body of the JSON string.
+func splitGuide(content jsonv.Value) (question, guide []byte, ok bool) {
+	body, ok := bytes.CutPrefix(content.Escaped(), []byte("Question: "))
+	const between = `\n\nGuide: `
+	i := bytes.LastIndex(body, []byte(between))
+	if !ok || i < 0 {
+		return nil, nil, false
+	}
+	question = body[:i]
+	if slashes := len(question) - len(bytes.TrimRight(question, `\`)); slashes%2 != 0 { // the backslash belongs to one before it
+		return nil, nil, false
+	}
+	return question, body[i+len(between):], true
+}
+
+// findPrompt finds the prompt that began the session's turn if no event had it: during the turn
+// that is the last prompt; after it, the last one that has an answer. It begins a turn for the
+// first messages if the memory has lost their prompt.
+func (g *reader) findPrompt() {
+	t := &g.s.Turn
+	if t.Prompted {
+		return
+	}
+	for i, it := range g.items {
+		switch {
+		case !it.isNew || it.role == "system":
+		case t.Run == "":
+			if it.kind != msg.User {
+				g.s.startTurn("turn:"+g.id, true)
+			}
+			return
+		case it.kind == msg.User && (t.Open || g.isLate() || i+1 < len(g.items) && g.items[i+1].kind != msg.User):
+			g.current = i
+		}
+	}
+}
+
+// read decodes an item.
+func (g *reader) read(i int) {
+	v := &g.items[i]
+	if g.known = i < g.first; g.known || !v.isNew {
+		v.MarkRead() // a copy
+	}
+	switch {
+	case !v.isNew:
+	case v.kind == msg.ToolCall:
+		g.readCall(v)
+	case v.kind == msg.ToolResult:
+		g.readResult(v)
+	case v.kind != msg.Unknown:
+		g.readText(i)
+	case !g.known:
+		g.unknown("role:"+cmp.Or(ident.Of(v.Get("role")), "none"), v.Value)
+	}
+}
+
+// readText emits a text that is new.
+func (g *reader) readText(i int) {
+	s, v := g.s, &g.items[i]
+	content, image := v.Get("content"), v.Get("base64_image")
+	if isEmpty := len(content.Peek()) <= 2 || !content.Exists(); v.kind == msg.Assistant && isEmpty && !image.Exists() {
+		return // of calls alone
+	}
+	text := v.text()
+	key, emitted := s.Emitted.show(textKey(v.role, text))
+	if g.known || emitted {
+		return
+	}
+	author := msg.Agent{Kind: msg.KindHuman}
+	switch {
+	case v.kind != msg.User:
+	case g.isBelow(): // of a solver
+		author.Kind = msg.KindWorkflow
+	case i == g.current:
+		s.Turn.Prompted = true
+		g.turn = ""
+	case i < g.current: // of a turn before the current one
+		g.turn = key
+	default:
+		s.Draft.abandon(g.stream, "")
+		s.startTurn(key, true)
+		g.turn = ""
+	}
+	m := g.addTo(g.place(), v.kind, key)
+	m.Role, _ = msg.ParseRole(v.role)
+	m.Content, m.Attachments, m.Complete = text, imageOf(image), msg.Summary
+	switch v.kind {
+	case msg.Assistant:
+		if m.Run == s.Turn.Run {
+			s.Turn.Text, s.Turn.Shown = m.Key, true
+		}
+	case msg.System:
+		m.Hidden = true
+		m.SetAttr("injected", v.injected)
+	default:
+		if m.Agent = author; author.Kind == msg.KindHuman {
+			m.Signal = msg.RunStart
+		}
+	}
+	if v.question != nil {
+		if len(v.guide) <= conversation.MaxAttr {
+			content.MarkRead()
+		}
+		m.SetAttr("rewritten", "true")
+		m.SetAttr("guide", conversation.Cut(msg.Quoted(v.guide).String(), conversation.MaxAttr))
+	}
+}
+
+// readCall emits a call that had no event, or adds the model's id to one that had.
+func (g *reader) readCall(v *item) {
+	s, function := g.s, v.Get("function")
+	name, id, written := ident.Of(function.Get("name")), ident.Of(v.Get("id")), function.Get("arguments")
+	if name == "" {
+		if !g.known {
+			g.unknown("tool_call", v.Value)
+		}
+		return
+	}
+	to, sign := arguments(name, written)
+	known := count(s.IDs, func(c *identifiedCall) bool { return c.Sum == v.sum })
+	shown := count(g.items, func(it item) bool { return it.sum == v.sum })
+	if e := s.Emitted.entry(sign); known >= shown && e.Emitted <= e.Shown {
+		v.MarkRead() // a snapshot has had it, though the memory around it was changed
+		return
+	}
+	key, emitted := s.Emitted.show(sign)
+	if id != "" {
+		s.IDs = bounded.Push(s.IDs, &identifiedCall{id, key, v.sum, to.To}, maxIDs)
+	}
+	if g.known {
+		return
+	}
+	c := s.Calls.Get(key)
+	switch {
+	case !emitted:
+		c = g.call(key, name, id)
+		c.Signature = sign
+		s.Calls.Add(c)
+	case c == nil || c.ProtocolID != "" || id == "":
+		written.MarkRead()
+		return
+	default:
+		c.ProtocolID = id
+	}
+	c.emit(g.stream, to, written.Text())
+}
+
+// identifiedCall is a call with the id that it has in snapshots. The id alone does not identify
+// a call: some models number their calls from 0 each time.
+type identifiedCall struct {
+	ID, Call string
+	Sum      conversation.Sum // of the item
+	To       string           `json:",omitempty"`
+}
+
+// call is a call of the memory's agent.
+func (g *reader) call(key, name, id string) *call {
+	return &call{Call: conversation.Call{ID: key, Name: name, ProtocolID: id}, place: g.place()}
+}
+
+// readResult emits the result of a call that had no event, or adds the model's id to one that
+// had. A memory may have less of a result than the event had; then the event's stays.
+func (g *reader) readResult(v *item) {
+	s, id, name := g.s, ident.Of(v.Get("tool_call_id")), v.Get("name")
+	c := g.call("id:"+id, ident.Peek(name), id)
+	if id == "" {
+		c.ID = "unnamed:" + msg.HashKey(string(v.Peek()))
+	}
+	if n := bounded.Find(s.IDs, func(n *identifiedCall) bool { return n.ID == id }); n != nil {
+		c.ID, c.To = n.Call, n.To
+	}
+	text, failed := observed(v.Get("content"))
+	if !s.Emitted.once("result:" + c.ID) {
+		if strings.HasPrefix(c.ID, c.Name+":") {
+			ident.Of(name)
+		}
+		if c := s.Calls.Get(c.ID); c != nil && c.ProtocolID != "" && !c.Identified {
+			c.Identified = true
+			if !g.known && conversation.SumOfText(text) == c.Result.Text {
+				c.emitResult(g.stream, text)
+			}
+		}
+		return
+	}
+	s.Turn.Shown = false // the next text of the model is a new one
+	if g.known {
+		return
+	}
+	ident.Of(name)
+	s.Calls.Take(c.ID)
+	if failed {
+		c.Result.Class = errorClass(text.String())
+	}
+	c.emitResult(g.stream, text).Attachments = imageOf(v.Get("base64_image"))
+}
+
+// observed removes the agent's wrapping of a result for the model:
+//
+//	Observed output of cmd `x` executed:\n…
+//	Cmd `x` completed with no output
+//	Error: …
+func observed(content jsonv.Value) (text msg.Text, failed bool) {
+	if !content.Is(jsonv.String) {
+		return content.Text(), false
+	}
+	content.MarkRead()
+	body := content.Escaped()
+	if rest, ok := bytes.CutPrefix(body, []byte("Observed output of cmd `")); ok {
+		if _, out, ok := bytes.Cut(rest, []byte("` executed:\\n")); ok {
+			body = out
+		}
+	} else if bytes.HasPrefix(body, []byte("Cmd `")) && bytes.HasSuffix(body, []byte("` completed with no output")) {
+		return msg.Text{}, false
+	}
+	body, failed = bytes.CutPrefix(body, []byte("Error: "))
+	return msg.Quoted(body), failed
+}
+
+// place is the place of the memory's messages.
+func (g *reader) place() place {
+	agent := cmp.Or(g.of.Agent, g.s.Agent)
+	if g.of.Phase != "" {
+		return place{g.of.Phase, g.s.Turn.Run, agent}
+	}
+	return place{Run: cmp.Or(g.turn, g.s.Turn.Run), Agent: agent}
+}
+
+// readMetadata reads the answer, which the memory may not have yet, and whether the agent is
+// done. The metadata of an agent below the session's turn do not decide that.
+func (g *reader) readMetadata() {
+	s := g.s
+	if g.isBelow() {
+		return
+	}
+	done := strings.EqualFold(g.meta.Get("agent_state").PeekStr(), "FINISHED")
+	if answer := g.meta.Get("final_response"); len(answer.Escaped()) > 0 && s.Turn.Run != "" {
+		key := textKey("assistant", answer.Text())
+		// While the agent works, it keeps the answer of the previous turn.
+		if !s.Turn.isLastText(key) && (done && s.Turn.Open || s.Emitted.entry(key).Emitted == 0) {
+			key = s.Emitted.emit(key)
+			m := g.add(msg.Assistant, key)
+			m.Role, m.Content, m.Complete = msg.RoleAssistant, answer.Text(), msg.Summary
+			s.Turn.Text, s.Turn.Shown = key, true
+		}
+	}
+	if done && s.Turn.Open {
+		g.endAnswered()
+	}
+}
+
+// isBelow reports whether the memory is that of an agent below the session's turn.
+func (g *reader) isBelow() bool {
+	s, agent := g.s, g.of.Agent
+	return g.of.Phase != "" || s.inPhase() || s.Agent != "" && agent != "" && agent != s.Agent
+}
+
+func isMessage(v item) bool { return v.kind != msg.ToolCall }
+
+// count is the number of elements that fit.
+func count[T any](list []T, fits func(T) bool) (n int) {
+	for _, v := range list {
+		if fits(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// imageOf describes an image by its bytes: the protocol names no type, and its documents
+// guess JPEG for all.
+func imageOf(v jsonv.Value) []msg.Attachment {
+	if len(v.Escaped()) == 0 {
+		return nil
+	}
+	return []msg.Attachment{media.Sniffed(v)}
+}
