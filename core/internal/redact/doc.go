@@ -37,11 +37,11 @@
 // # Cost
 //
 // Each batch of a file is searched once for candidates: a message of one in which there are none is searched again
-// only where a text is not a whole string of the batch, or an expression is configured. The search goes in steps of 16 bytes from one
+// only where a text is not a whole string of the batch, or an expression is configured. The search goes in steps of 16 bytes, 64 in a row, from one
 // prefix of a kind to the next (prefilter) and applies the expression there, to a bounded
 // part of the text. Configured keys cost another look at each colon. A configured expression
 // with a literal part of three bytes or more costs a search for that literal; one without is
-// run over everything. When nothing is found nothing is copied. See the benchmarks.
+// run over everything. When nothing is found nothing is copied. See the benchmarks and docs/security.md.
 //
 // # Secrets that it cannot find
 //

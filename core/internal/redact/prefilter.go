@@ -2,25 +2,37 @@ package redact
 
 import (
 	"encoding/binary"
+	"fmt"
+	"iter"
+	"math/bits"
 	"slices"
 )
 
 // prefilter finds the places where a secret may begin, by the prefixes of the expressions. A
 // text is read in pairs of bytes that do not overlap. A prefix has three bytes or more, so
-// whichever way the pairs fall, two adjacent pairs show it. Each pair costs one load, and one
-// branch is taken for sixteen bytes: that is why it is fast.
+// whichever way the pairs fall, two adjacent pairs show it.
 //
-// A window is four bytes of a prefix, two pairs. The low half of a pair's entry has a bit for each
-// group of windows in which it is the first pair, the high half for those in which it is the
+// A window is four bytes of a prefix, two pairs. The first member of a pair's entry has a bit for each
+// group of windows in which it is the first pair, the second for those in which it is the
 // second. The windows of a group share a bit, so the first half of one may be followed by the
 // second half of another: the groups are chosen such that this is rare too.
+//
+// It is fast because nothing is decided where a processor would guess wrong: one step of ten has the halves of a window,
+// at no regular places, and a wrong guess costs more than the step. A stretch of steps is searched without a branch,
+// those that this finds are looked at again without one, and only one of thirty is left to decide about.
+//
+// Shuffles of vectors (Teddy), which Go has in assembly alone, would stop in four of five steps of 32 bytes with
+// 16 groups and four bytes of each prefix: 300 prefixes are too many for nibbles to tell apart.
 type prefilter struct {
-	pairs [1 << 16]uint64
-	first [1 << 16]uint16 // by the hash of three bytes: the index in lists of the prefixes that begin with them
+	pairs [1 << 16]pair
+	exact [1 << exactBits / 64]uint64 // a bit for the wide hash of the four bytes of each window: one in twenty is set
+	begin [1 << 16 / 64]uint64        // a bit for each hash that has an index in first: it stays in the nearest cache
+	first [1 << 16]uint16             // by the hash of three bytes: the index in lists of the prefixes that begin with them
 	lists []starts
-	exact [1 << 15]uint64 // a bit for the wide hash of the four bytes of each window: one in twenty is set
-	wide  uint64          // groups that have windows which are not in exact
 }
+
+// pair is the groups of the windows of which it is the first half, and those of which it is the second.
+type pair struct{ first, second uint32 }
 
 // start is a prefix of a rule.
 type start struct {
@@ -47,9 +59,12 @@ func (l *starts) add(s start) {
 	}
 }
 
-// none reports whether the bytes at the begin of b, behind the first three, are in none of the prefixes.
-func (l *starts) none(b []byte) bool {
-	return len(b) >= 3+len(l.then) && !(l.then[0].has(b[3]) && l.then[1].has(b[4]) && l.then[2].has(b[5]))
+// in returns the prefixes, or none when the bytes of b behind the first three are in none of them.
+func (l *starts) in(b []byte) []start {
+	if len(b) >= 3+len(l.then) && !(l.then[0].has(b[3]) && l.then[1].has(b[4]) && l.then[2].has(b[5])) {
+		return nil
+	}
+	return l.all
 }
 
 const groups = 32
@@ -57,31 +72,46 @@ const groups = 32
 // halves are how often the first and the second pairs of the windows of a group are to be expected.
 type halves [2]float64
 
-func newPrefilter(all []start) *prefilter {
+func newPrefilter(all []start) (*prefilter, error) {
 	p := &prefilter{lists: make([]starts, 1)}
 	var load [groups]halves
 	added := make(map[window]bool)
 	for _, s := range all {
-		for _, a := range s.sets[0].bytes() {
-			for _, b := range s.sets[1].bytes() {
-				for _, c := range s.sets[2].bytes() {
-					at := &p.first[hash(uint32(a)|uint32(b)<<8|uint32(c)<<16)]
-					if *at == 0 {
-						p.lists = append(p.lists, starts{})
-						*at = uint16(len(p.lists) - 1)
-					}
-					p.lists[*at].add(s)
-				}
-			}
-		}
+		p.addStart(s)
 		for odd := range 2 {
-			if w := rarest(s.sets, odd); !added[w] {
-				p.add(w, bestGroup(&load, w))
-				added[w] = true
+			w := rarest(s.sets, odd)
+			if added[w] {
+				continue
+			}
+			if err := p.add(w, bestGroup(&load, w)); err != nil {
+				return nil, err
+			}
+			added[w] = true
+		}
+	}
+	return p, nil
+}
+
+// addStart enters a prefix into the list of each three bytes with which it begins.
+func (p *prefilter) addStart(s start) {
+	added := make(map[uint16]bool) // the hash is the same in any letter case
+	for _, a := range s.sets[0].bytes() {
+		for _, b := range s.sets[1].bytes() {
+			for _, c := range s.sets[2].bytes() {
+				h := hash(uint32(a) | uint32(b)<<8 | uint32(c)<<16)
+				if added[h] {
+					continue
+				}
+				added[h] = true
+				if p.first[h] == 0 {
+					p.lists = append(p.lists, starts{})
+					p.first[h] = uint16(len(p.lists) - 1)
+					p.begin[h/64] |= 1 << (h % 64)
+				}
+				p.lists[p.first[h]].add(s)
 			}
 		}
 	}
-	return p
 }
 
 // window is two pairs of sets.
@@ -184,107 +214,133 @@ func bestGroup(load *[groups]halves, w window) (best int) {
 	return best
 }
 
-// hash is that of a window.
-func hash(x uint32) uint16 { return uint16(x * 0x9E3779B1 >> 16) }
+// hash is one of 16 bits, the same in any letter case.
+func hash(x uint32) uint16 { return uint16((x | 0x20202020) * 0x9E3779B1 >> 16) }
 
-// wideHash is one of 21 bits.
-func wideHash(x uint32) uint32 { return x * 0x9E3779B1 >> 11 }
+const (
+	exactBits = 19
+	mostTexts = 1 << 14 // of a window
+)
 
-// add sets the bits of every pair of a window.
-func (p *prefilter) add(w window, group int) {
+// wideHash is one of exactBits, the same in any letter case.
+func wideHash(x uint32) uint32 { return (x | 0x20202020) * 0x9E3779B1 >> (32 - exactBits) }
+
+// add sets the bits of a window and of its pairs.
+func (p *prefilter) add(w window, group int) error {
 	a, b, c, d := w[0].bytes(), w[1].bytes(), w[2].bytes(), w[3].bytes()
-	if n := len(a) * len(b) * len(c) * len(d); n > 1<<14 {
-		p.wide |= 1 << group
-	} else {
-		for i := range n {
-			x := uint32(a[i%len(a)]) | uint32(b[i/len(a)%len(b)])<<8 | uint32(c[i/len(a)/len(b)%len(c)])<<16 | uint32(d[i/len(a)/len(b)/len(c)])<<24
-			h := wideHash(x)
-			p.exact[h/64] |= 1 << (h % 64)
-		}
+	n := len(a) * len(b) * len(c) * len(d)
+	if n > mostTexts {
+		return fmt.Errorf("redact: four bytes of a prefix may be one of %d texts, which is too many to look for", n)
 	}
-	for half := range 2 {
-		for _, a := range w[2*half].bytes() {
-			for _, b := range w[2*half+1].bytes() {
-				p.pairs[int(a)|int(b)<<8] |= 1 << (group + groups*half)
-			}
-		}
+	for i := range n {
+		x := uint32(a[i%len(a)]) | uint32(b[i/len(a)%len(b)])<<8 | uint32(c[i/len(a)/len(b)%len(c)])<<16 | uint32(d[i/len(a)/len(b)/len(c)])<<24
+		h := wideHash(x)
+		p.exact[h/64] |= 1 << (h % 64)
+		p.pairs[uint16(x)].first |= 1 << group
+		p.pairs[x>>16].second |= 1 << group
 	}
+	return nil
 }
 
 const (
-	// step is how many bytes are looked at together.
-	step = 16
+	// step is how many bytes are looked at together, and stretch how many in a row: a word has a bit for each step.
+	step, stretch = 16, 64 * step
 	// firstWindow and lastWindow are where in a prefix a window begins, at least and at most.
 	firstWindow, lastWindow = -1, longestPrefix - 2
 	// behind is how far before a step a prefix may begin of which a window ends in it.
 	behind = lastWindow + 4
 )
 
-// next returns the first step, from i on, in which a window ends, or that is not whole, and between which places the
-// prefixes of these windows begin; a step of at least len(b) when there is none.
-func (p *prefilter) next(b []byte, i int) (at, from, to int) {
-	s := &p.pairs
-	var last uint64 // the entry of the pair before
-	if i >= 2 && i <= len(b) {
-		last = s[binary.LittleEndian.Uint16(b[i-2:])]
-	}
-	for ; i+step <= len(b); i += step {
-		x, y := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+8:])
-		e0, e1, e2, e3 := s[uint16(x)], s[uint16(x>>16)], s[uint16(x>>32)], s[uint16(x>>48)]
-		e4, e5, e6, e7 := s[uint16(y)], s[uint16(y>>16)], s[uint16(y>>32)], s[uint16(y>>48)]
-		hit := last&(e0>>groups) | e0&(e1>>groups) | e1&(e2>>groups) | e2&(e3>>groups) | e3&(e4>>groups) | e4&(e5>>groups) | e5&(e6>>groups) | e6&(e7>>groups)
-		if hit&(1<<groups-1) != 0 {
-			if first, final := p.windows(b, i); first >= 0 {
-				return i, first - lastWindow, final + 1 - firstWindow
+// places yields from where to where prefixes may begin, in order.
+func (p *prefilter) places(b []byte) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		done, whole := 0, len(b)-len(b)%step
+		var found [stretch / step]span
+		for i := 0; i < whole; i += stretch {
+			n := p.windows(b, i, p.hits(b[:whole], i), &found)
+			for _, s := range found[:n] {
+				from := max(i+int(s.first)-lastWindow, done)
+				done = i + int(s.last) + 1 - firstWindow
+				if !yield(from, done) {
+					return
+				}
 			}
 		}
-		last = e7
+		yield(max(whole-behind, done), len(b))
 	}
-	return i, i - behind, len(b)
 }
 
-// windows returns where the first and the last of the windows begin that end in a step and are windows, not halves of
-// two; -1 when there is none.
-func (p *prefilter) windows(b []byte, i int) (first, final int) {
-	first = -1
-	for at := max(i-2, 0); at < i+step-2; at += 2 {
-		x := binary.LittleEndian.Uint32(b[at:])
-		both := p.pairs[uint16(x)] & (p.pairs[x>>16] >> groups) & (1<<groups - 1)
-		if both == 0 {
-			continue
-		}
-		if h := wideHash(x); both&p.wide != 0 || p.exact[h/64]&(1<<(h%64)) != 0 {
-			if final = at; first < 0 {
-				first = at
-			}
-		}
+// hits has a bit for each step of the stretch at i in which the second half of a window follows a first one of its group.
+func (p *prefilter) hits(b []byte, i int) (hits uint64) {
+	s := &p.pairs
+	var before uint32 // the groups of the pair before
+	if i > 0 {
+		before = s[two(b[i-2:])].first
 	}
-	return first, final
+	n := 0
+	for rest := b[i:min(i+stretch, len(b))]; len(rest) >= step; rest = rest[step:] {
+		c := (*[step]byte)(rest)
+		p0, p1, p2, p3 := &s[two(c[0:])], &s[two(c[2:])], &s[two(c[4:])], &s[two(c[6:])]
+		p4, p5, p6, p7 := &s[two(c[8:])], &s[two(c[10:])], &s[two(c[12:])], &s[two(c[14:])]
+		hit := before&p0.second | p0.first&p1.second | p1.first&p2.second | p2.first&p3.second |
+			p3.first&p4.second | p4.first&p5.second | p5.first&p6.second | p6.first&p7.second
+		before = p7.first
+		hits = hits>>1 | uint64(hit|-hit)>>31<<63 // a bit if there is one
+		n++
+	}
+	return hits >> (64 - n)
 }
+
+// span is where the first and the last of the windows begin that end in a step, from the begin of a stretch.
+type span struct{ first, last int16 }
+
+// windows are the steps among the hits of the stretch at i in which a window ends, and not halves of two. It returns how many these are.
+func (p *prefilter) windows(b []byte, i int, hits uint64, found *[stretch / step]span) (n int) {
+	s := &p.pairs
+	for ; hits != 0; hits &= hits - 1 {
+		at := i + step*bits.TrailingZeros64(hits)
+		var before uint32
+		if at > 0 {
+			before = s[two(b[at-2:])].first
+		}
+		c := (*[step]byte)(b[at:])
+		p0, p1, p2, p3 := &s[two(c[0:])], &s[two(c[2:])], &s[two(c[4:])], &s[two(c[6:])]
+		p4, p5, p6, p7 := &s[two(c[8:])], &s[two(c[10:])], &s[two(c[12:])], &s[two(c[14:])]
+		both := one(before&p0.second) | one(p0.first&p1.second)<<1 | one(p1.first&p2.second)<<2 | one(p2.first&p3.second)<<3 |
+			one(p3.first&p4.second)<<4 | one(p4.first&p5.second)<<5 | one(p5.first&p6.second)<<6 | one(p6.first&p7.second)<<7
+		first, last := at-2+2*bits.TrailingZeros32(both), at-2+2*(bits.Len32(both)-1)
+		found[n%len(found)] = span{int16(first - i), int16(last - i)}
+		n += min(p.window(b, first)+p.window(b, last)+bits.OnesCount32(both)/3, 1) // those between are not looked at
+	}
+	return n
+}
+
+// window is 1 when a window is at i, and 0 when there is none.
+func (p *prefilter) window(b []byte, i int) int {
+	h := wideHash(binary.LittleEndian.Uint32(b[i:]))
+	return int(p.exact[h/64] >> (h % 64) & 1)
+}
+
+// one is 1 when there is a bit, and 0 when there is none.
+func one(x uint32) uint32 { return (x | -x) >> 31 }
+
+func two(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
 
 // begins reports whether the three bytes at i may begin a prefix.
 func (p *prefilter) begins(b []byte, i int) bool {
-	return i+2 < len(b) && p.first[hash(three(b[i:]))] != 0
+	if i+2 >= len(b) {
+		return false
+	}
+	h := hash(three(b[i:]))
+	return p.begin[h/64]>>(h%64)&1 != 0
+}
+
+// at returns the prefixes that the bytes at i may begin.
+func (p *prefilter) at(b []byte, i int) []start {
+	return p.lists[p.first[hash(three(b[i:]))]].in(b[i:])
 }
 
 func three(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
-
-// at calls f with the rules of which a prefix is at i; it goes on until f returns false.
-func (p *prefilter) at(b []byte, i int, f func(rule int) bool) bool {
-	if i+2 >= len(b) {
-		return true
-	}
-	list := &p.lists[p.first[hash(three(b[i:]))]]
-	if list.none(b[i:]) {
-		return true
-	}
-	for k := range list.all {
-		if s := &list.all[k]; s.in(b[i:]) && !f(s.rule) {
-			return false
-		}
-	}
-	return true
-}
 
 func (s *start) in(b []byte) bool {
 	if len(b) < len(s.sets) {

@@ -322,6 +322,22 @@ func TestPrefilterMissesNothing(t *testing.T) {
 	}
 }
 
+// TestSecretsAtTheEndOfAStretch has every seeded secret at each place around the end of what is searched in a row.
+func TestSecretsAtTheEndOfAStretch(t *testing.T) {
+	d, err := newDetector(kinds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := strings.Repeat("- ", stretch)
+	for _, k := range seeded.Kinds() {
+		for at := stretch - 2*step - len(k.Text); at <= stretch+step; at++ {
+			if in := before[:max(at, 0)] + k.Text + " "; !d.holds([]byte(in)) {
+				t.Errorf("%s is not found at %d", k.Name, at)
+			}
+		}
+	}
+}
+
 // TestPrefilterSeldomStops has the lines of an agent, in which is no secret: 96 of 100 steps are passed without a closer look, which is why the search is fast.
 func TestPrefilterSeldomStops(t *testing.T) {
 	d, err := newDetector(kinds())
@@ -330,10 +346,8 @@ func TestPrefilterSeldomStops(t *testing.T) {
 	}
 	_, in, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 1 << 20}).Session(0)
 	steps, stops := len(in)/step, 0
-	for i := 0; i < len(in); i += step {
-		if i, _, _ = d.prefilter.next(in, i); i < len(in) {
-			stops++
-		}
+	for range d.prefilter.places(in) {
+		stops++
 	}
 	if stops > steps/25 {
 		t.Errorf("%d of %d steps are looked at", stops, steps)

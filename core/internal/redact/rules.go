@@ -69,7 +69,9 @@ func newDetector(all []kind) (*detector, error) {
 		return nil, err
 	}
 	starts = append(starts, start{list[0].sets, escape})
-	d.prefilter = newPrefilter(starts)
+	if d.prefilter, err = newPrefilter(starts); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -77,47 +79,51 @@ func newDetector(all []kind) (*detector, error) {
 func (d *detector) find(b []byte, f func(match) bool) {
 	var until []int          // for each rule, up to where it does not begin again
 	var futile [maxAhead]int // the same, as its quick test has it
-	done := 0                // up to where no secret begins that is not found yet
-	for i := 0; i < len(b); i += step {
-		var from, to int
-		i, from, to = d.prefilter.next(b, i)
-		from, done = max(from, done), max(to, done)
+	for from, to := range d.prefilter.places(b) {
 		for at := from; at < to; at++ {
 			if !d.prefilter.begins(b, at) {
 				continue
 			}
-			ok := d.prefilter.at(b, at, func(n int) bool {
-				if n == escape {
-					return !escapedLetter(b[at:at+6]) || f(match{from: at, to: at, order: escape})
+			for _, s := range d.prefilter.at(b, at) {
+				if !s.in(b[at:]) {
+					continue
 				}
-				r := &d.rules[n]
-				if until != nil && at < until[n] || r.word && wordBefore(b[:at]) {
-					return true
+				if s.rule == escape {
+					if escapedLetter(b[at:at+6]) && !f(match{from: at, to: at, order: escape}) {
+						return
+					}
+					continue
+				}
+				r := &d.rules[s.rule]
+				if until != nil && at < until[s.rule] || r.word && wordBefore(b[:at]) {
+					continue
 				}
 				if r.ahead != nil {
 					if at < futile[r.quick] {
-						return true
+						continue
 					}
 					if skip := r.ahead(b[at:]); skip > 0 {
 						futile[r.quick] = at + skip
-						return true
+						continue
 					}
 				}
 				m, ok := r.match(b, at)
 				if !ok {
-					return true
+					continue
 				}
 				if until == nil {
 					until = make([]int, len(d.rules))
 				}
-				until[n] = m.to
+				until[s.rule] = m.to
 				if r.closer != nil {
-					return !r.closer(b, m.to-1) || f(match{from: at, to: at, order: escape})
+					if !r.closer(b, m.to-1) {
+						continue
+					}
+					m = match{from: at, to: at, order: escape}
 				}
-				return f(m)
-			})
-			if !ok {
-				return
+				if !f(m) {
+					return
+				}
 			}
 		}
 	}
