@@ -70,11 +70,12 @@ func format() record.Format[state] {
 type stream struct {
 	*record.Current
 	*state
-	rules  map[string]*rule
-	inner  jsonv.Doc // of JSON that is a string in the frame
-	spare  []*event  // that are not in use: an event is the same memory as the one before
-	origin string    // the session that the stream's origin names
-	body   *body     // the runs of a reloaded body; nil for a stream
+	rules   map[string]*rule
+	inner   jsonv.Doc // of JSON that is a string in the frame
+	spare   []*event  // that are not in use: an event is the same memory as the one before
+	origin  string    // the session that the stream's origin names
+	body    *body     // the runs of a reloaded body; nil for a stream
+	summary bool      // the event that is decoded is what a stored run says
 }
 
 // state is bounded: see the limits of its types.

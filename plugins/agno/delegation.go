@@ -323,13 +323,6 @@ func (c *call) delegated(r *run, m *msg.Message) {
 // endDelegation ends a delegation that has its result, and its child runs, which may have no
 // end event of their own.
 func (t *calls) endDelegation(r *run, c *call, result msg.Text, at conversation.Time) {
-	if b := r.s.body; b != nil && len(c.Children) == 0 {
-		if !c.Parallel {
-			b.latestEnd = at
-		}
-		b.called(r, c)
-		b.latestEnd = conversation.Time{}
-	}
 	for _, k := range c.Children {
 		if below := r.s.Runs.get(k.Run); below != nil && below != r {
 			until := at

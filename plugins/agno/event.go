@@ -24,6 +24,9 @@ type event struct {
 	rule   *rule
 	at     conversation.Time
 
+	summary bool   // it is what a stored run or one of its messages says
+	under   string // the run that such a run is a child of
+
 	run, parent, session            jsonv.Value
 	created, index                  jsonv.Value
 	content, contentType, reasoning jsonv.Value
@@ -195,10 +198,14 @@ func (s *stream) read(v jsonv.Value) *event {
 // event decodes one event. in is the stored run that keeps it, if any: an event without a run
 // id belongs to that run.
 func (s *stream) event(e *event, in jsonv.Value) {
-	defer func() { s.spare = append(s.spare, e) }()
+	summary := s.summary
+	defer func() { s.spare, s.summary = append(s.spare, e), summary }()
+	s.summary = e.summary
 	v := e.v
 	e.inherit(in)
-	e.rule = s.rule(e.name)
+	if e.rule == nil {
+		e.rule = s.rule(e.name)
+	}
 	s.setSession(e.session)
 	switch {
 	case e.rule.control && e.created.Kind() == jsonv.Missing:
@@ -219,7 +226,7 @@ func (s *stream) event(e *event, in jsonv.Value) {
 		return
 	}
 	e.markCopies(r)
-	e.at = conversation.TimeOf(e.created).Or(r.Last)
+	e.at = e.at.Or(conversation.TimeOf(e.created)).Or(r.Last)
 	r.Last = e.at
 	if !r.Started && !r.Met && e.rule.phase > reports {
 		r.startUnannounced(e.at)
