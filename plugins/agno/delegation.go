@@ -62,7 +62,6 @@ type handed struct {
 const (
 	byMember = 95 // the only open call that names the member
 	byAnswer = 90 // the call's result is the child's text
-	byGuess  = 50
 )
 
 // delegates reports whether a tool delegates to a member or to several, for the tools of all
@@ -164,109 +163,85 @@ func (d *delegation) member(known names) (name, id string) {
 	return known.of(d.To)
 }
 
-// link finds the call of the parent p that caused r.
-func (t *calls) link(p, r *run) {
+// link finds the call of the parent p that caused r. Of a run that is decoded from its messages, which is stored, the task is
+// known, and its call may be over.
+func (t *calls) link(p, r *run, stored jsonv.Value) {
 	r.Link = msg.ByParent
-	all := t.delegations(func(*call) bool { return true })
-	if len(all) == 0 {
+	open := make(map[string]*call)
+	for _, c := range t.Open.Open {
+		if c.Delegates && !c.Inferred {
+			open[c.ID] = c
+		}
+	}
+	free := func(h handed) bool { return h.Many || !h.Child }
+	fits := pick(t.Handed, func(h handed) bool { return open[h.Call] != nil })
+	switch some := pick(fits, free); {
+	case len(open) == 1:
+	case stored.Exists():
+		fits = pick(t.Handed, free)
+	case len(some) > 0:
+		fits = some
+	}
+	if len(fits) == 0 {
 		return
 	}
-	fits := t.delegations(func(c *call) bool { return c.Many || len(c.Children) == 0 })
-	if len(fits) == 0 {
-		fits = all
-	}
-	for _, better := range [...]func(*call) bool{
-		func(c *call) bool { return namesAgent(c.To, r.Agent) },
-		func(c *call) bool { return c.Many },
+	task, asked := conversation.SumOfText(inputOf(stored)), false
+	for _, better := range [...]func(handed) bool{
+		func(h handed) bool { asked = stored.Exists() && h.Task == task; return asked },
+		func(h handed) bool { return namesAgent(h.To, r.Agent) },
+		func(h handed) bool { return h.Many },
 	} {
 		if some := pick(fits, better); len(some) > 0 {
 			fits = some
 			break
 		}
 	}
-	c := fits[0]
+	h := fits[0]
 	assigned, by := r.s.body.assigned(p, r)
-	if assigned != nil && slices.Contains(fits, assigned) {
-		c = assigned
+	if i := slices.IndexFunc(fits, func(h handed) bool { return h.Call == assigned }); i >= 0 {
+		h = fits[i]
 	}
 	// A call that has another child of the same name by order alone may be this run's call.
-	n := len(fits) + len(t.delegations(func(o *call) bool {
-		return !slices.Contains(fits, o) && len(o.Children) > 0 && o.Children[0].Guess && slug(o.To) == slug(c.To)
-	}))
+	n := len(fits)
+	for _, c := range open {
+		if len(c.Children) > 0 && c.Children[0].Guess && slug(c.To) == slug(h.To) && !slices.ContainsFunc(fits, func(h handed) bool { return h.Call == c.ID }) {
+			n++
+		}
+	}
 	switch {
-	case len(all) == 1:
+	case len(open) == 1:
+	case asked, n > 1 && h.Call == assigned && by == msg.ByPrompt:
+		r.Link = msg.ByPrompt
 	case n == 1:
 		r.Confidence = byMember
-	case assigned == c && by == msg.ByPrompt:
-		r.Link = msg.ByPrompt
 	default:
 		r.Link, r.Guess, r.Confidence = msg.ByOrder, true, uint8(100/n)
 	}
-	r.Call = c.ID
+	r.Call = h.Call
 	for i := range t.Handed {
-		if h := &t.Handed[i]; h.Call == c.ID {
-			h.Child = true
-		}
+		t.Handed[i].Child = t.Handed[i].Child || t.Handed[i].Call == h.Call
 	}
-	c.attach(p, r)
+	c := open[h.Call]
+	if c != nil {
+		c.add(r)
+		c.delegate(p, true)
+	} else if !h.Many { // the call is over: the child is emitted by itself
+		c = &call{delegation: delegation{To: h.To}}
+		k := c.add(r)
+		m := p.status("link:"+r.Call, "link", p.Last)
+		m.Tool.CallID, m.Signal = r.Call, msg.Link
+		m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
+		k.link(m)
+	}
 }
 
-// delegations returns the open delegations that match.
-func (t *calls) delegations(match func(*call) bool) []*call {
-	return pick(t.Open.Open, func(c *call) bool { return c.Delegates && !c.Inferred && match(c) })
-}
-
-func pick(list []*call, match func(*call) bool) (out []*call) {
-	for _, c := range list {
-		if match(c) {
-			out = append(out, c)
+func pick[T any](list []T, match func(T) bool) (out []T) {
+	for _, v := range list {
+		if match(v) {
+			out = append(out, v)
 		}
 	}
 	return out
-}
-
-// linkStored finds the call of a run that is decoded from messages: its task is known, and
-// the calls of its parent may be over.
-func (t *calls) linkStored(p, r *run, input msg.Text) {
-	r.Link = msg.ByParent
-	if len(t.delegations(func(*call) bool { return true })) == 1 {
-		t.link(p, r)
-		return
-	}
-	task := conversation.SumOfText(input)
-	find := func(by msg.LinkMethod, confidence uint8, ok func(*handed) bool) {
-		for i := range t.Handed {
-			if h := &t.Handed[i]; r.Call == "" && (!h.Child || h.Many) && ok(h) {
-				h.Child = true
-				r.Caused(p.ID, h.Call, by, confidence)
-			}
-		}
-	}
-	find(msg.ByPrompt, 0, func(h *handed) bool { return h.Task == task })
-	find(msg.ByParent, byMember, func(h *handed) bool { return namesAgent(h.To, r.Agent) })
-	find(msg.ByOrder, byGuess, func(*handed) bool { return true })
-	if c := t.Open.GetOpen(r.Call); c != nil {
-		c.attach(p, r)
-		return
-	}
-	// The call is over: the child is emitted by itself.
-	for _, h := range t.Handed {
-		if h.Call == r.Call && !h.Many {
-			c := call{delegation: delegation{To: h.To}}
-			k := c.add(r)
-			m := p.status("link:"+r.Call, "link", p.Last)
-			m.Tool.CallID, m.Signal = r.Call, msg.Link
-			m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
-			k.link(m)
-			return
-		}
-	}
-}
-
-// attach adds a child to the call of p.
-func (c *call) attach(p, r *run) {
-	c.add(r)
-	c.delegate(p, true)
 }
 
 func (d *delegation) add(r *run) *child {

@@ -60,7 +60,7 @@ type storedRun struct {
 	inEvents bool          // another run of the list keeps its events
 	told     bool          // its story is, or is part of another one
 
-	call    jsonv.Value // the tool object of the call that caused it, where that has a place in the story
+	call    *moment // the call that caused it, where that has a place in the story
 	by      msg.LinkMethod
 	texts   int                    // messages with text
 	gaps    bool                   // a text is followed by a call that no event has

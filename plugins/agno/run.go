@@ -133,11 +133,11 @@ func (s *stream) runOf(e *event) *run {
 	if p := r.parent(); p != nil && p != r {
 		p.addBelow(r)
 		r.Under = p.Steps.runOf(e.v)
+		var stored jsonv.Value
 		if e.summary {
-			p.Calls.linkStored(p, r, inputOf(e.v))
-		} else {
-			p.Calls.link(p, r)
+			stored = e.v
 		}
+		p.Calls.link(p, r, stored)
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
 	if e.rule.phase != starts && e.rule.phase != continues && s.body == nil {

@@ -146,7 +146,7 @@ func place(own []moment, children []*aside) {
 			for i := range own {
 				if c := &own[i]; c.asks != nil && k.call < 0 && (c.asks.Many || !taken[i]) && fits(c, k) {
 					k.call, taken[i] = i, true
-					k.st.call, k.st.by = c.v.Get("tool"), by
+					k.st.call, k.st.by = c, by
 					k.result = i + 1 + slices.IndexFunc(own[i+1:], c.endedBy)
 				}
 			}
@@ -218,11 +218,17 @@ func (b *body) tell(m *moment) {
 	b.s.event(e, m.in)
 }
 
-// assigned returns the open call of p that has the story of a stored child, and how it was found.
-func (b *body) assigned(p, r *run) (*call, msg.LinkMethod) {
-	if b == nil || !b.run(r.ID).call.Exists() {
-		return nil, 0
+// assigned returns the id of the call of p that has the story of a stored child, and how it was found.
+func (b *body) assigned(p, r *run) (call string, by msg.LinkMethod) {
+	if b == nil || b.run(r.ID).call == nil {
+		return "", 0
 	}
 	st := b.run(r.ID)
-	return p.Calls.open(useOf(st.call), p), st.by
+	if id := st.call.calls[0]; id != "" {
+		return unique(p, id), st.by
+	}
+	if c := p.Calls.open(useOf(st.call.v.Get("tool")), p); c != nil {
+		return c.ID, st.by
+	}
+	return "", 0
 }
