@@ -48,7 +48,6 @@ type body struct {
 	session        jsonv.Value   // of the first run or event that names it: the runs of the API do not
 	summaries      []jsonv.Value // runs that are decoded from their messages
 	calls, results *rule         // of messages
-	depth          int
 }
 
 // storedRun is a run of a body.
@@ -120,7 +119,7 @@ func (s *stream) reload(root jsonv.Value) {
 		}
 	}
 	for _, v := range b.order { // whose parents form a cycle
-		b.decode(v, nil)
+		b.decodeTree(v)
 	}
 	s.Runs, s.body = open, nil
 	s.releasePending(false)
@@ -162,30 +161,28 @@ func newBody(s *stream, list jsonv.Value) *body {
 		}
 	}
 	for _, v := range b.order {
-		b.addEmbedded(v)
+		b.addEmbedded(runID(v), v)
 	}
 	return b
 }
 
-// addEmbedded adds the runs that a run or its events embed.
-func (b *body) addEmbedded(v jsonv.Value) {
+// addEmbedded adds the runs that a run or its events embed, as its children.
+func (b *body) addEmbedded(id string, v jsonv.Value) {
 	for e := range v.Get("events").Elems() {
-		b.addEmbedded(e)
+		b.addEmbedded(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id), e)
 	}
 	for _, field := range [...]string{"member_responses", "step_executor_runs"} {
 		for x := range v.Get(field).Elems() {
-			id := ident.PeekOrNumber(x.Get("run_id"))
-			st := b.run(id)
+			child := ident.PeekOrNumber(x.Get("run_id"))
+			st := b.run(child)
 			if st.embedded.Kind() == jsonv.Missing {
 				st.embedded = x
 			}
-			if id == "" || st.v.Exists() {
-				continue
+			if child != "" && !st.v.Exists() {
+				st.v = x
+				b.run(id).children = append(b.run(id).children, x)
+				b.addEmbedded(child, x)
 			}
-			if st.v = x; field == "step_executor_runs" {
-				b.run(runID(v)).children = append(b.run(runID(v)).children, x)
-			}
-			b.addEmbedded(x)
 		}
 	}
 }
@@ -251,6 +248,9 @@ const maxReloaded = 4096
 // decodeTree decodes the run at the top of a tree, and the runs below it, unless the same tree
 // was decoded before.
 func (b *body) decodeTree(v jsonv.Value) {
+	if b.known(runID(v)) {
+		return
+	}
 	sum := conversation.SumOf(b.s.Session)
 	all := b.subtree(v)
 	for _, x := range all {
@@ -263,7 +263,7 @@ func (b *body) decodeTree(v jsonv.Value) {
 		}
 		return
 	}
-	b.decode(v, nil)
+	b.decode(v)
 	for _, r := range slices.Clone(b.s.Runs.Open) { // those that are still open
 		r.emitOpen()
 		b.s.Runs.drop(r)
@@ -273,13 +273,12 @@ func (b *body) decodeTree(v jsonv.Value) {
 	}
 }
 
-// subtree returns the run and those of the list below it. An id may occur any number of
-// times, and parents may form a cycle.
+// subtree returns the run and those below it. An id may occur any number of times, and parents may form a cycle.
 func (b *body) subtree(top jsonv.Value) []jsonv.Value {
 	all := []jsonv.Value{top}
 	seen := make(map[string]bool)
 	for i := 0; i < len(all); i++ {
-		if id := runID(all[i]); !seen[id] {
+		if id := runID(all[i]); !seen[id] && !b.run(id).told {
 			seen[id] = true
 			all = append(all, b.run(id).children...)
 		}
@@ -287,31 +286,25 @@ func (b *body) subtree(top jsonv.Value) []jsonv.Value {
 	return all
 }
 
-// decode decodes a stored run from its events, or from its messages when it has no events.
-// parent is the run that embeds or called it, if that is known.
-func (b *body) decode(v jsonv.Value, parent *run) {
-	id := runID(v)
-	st, open := b.run(id), &b.s.Runs
-	if st.told || open.Ended.Has(id) || open.get(id) != nil || b.depth > maxDepth {
-		return
-	}
-	b.depth++
-	defer func() { b.depth-- }()
-	if parent != nil {
-		st.under = parent.ID
-	}
+// known reports whether a run was decoded, or is part of a story.
+func (b *body) known(id string) bool {
+	return b.run(id).told || b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id)
+}
+
+// decode decodes a stored run and those below it.
+func (b *body) decode(v jsonv.Value) {
 	for _, m := range b.storyOf(v, 0) {
 		b.tell(&m)
 	}
-	for _, x := range append(slices.Clip(st.children), v) {
-		if r := open.get(runID(x)); r != nil {
+	for _, x := range append(slices.Clip(b.run(runID(v)).children), v) {
+		if r := b.s.Runs.get(runID(x)); r != nil {
 			b.finish(r, x)
 		}
 	}
 	for _, x := range b.summaries {
 		b.markStored(x)
 	}
-	b.emitLineage(id, v)
+	b.emitLineage(runID(v), v)
 }
 
 // reloadEmbedded decodes the child runs that a team's last event embeds and whose own events
@@ -319,18 +312,16 @@ func (b *body) decode(v jsonv.Value, parent *run) {
 func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 	for v := range list.Elems() {
 		id := ident.PeekOrNumber(v.Get("run_id"))
-		if id == "" || id == r.ID || s.Runs.get(id) != nil || s.Runs.Ended.Has(id) || s.body != nil && s.body.run(id).told {
+		switch {
+		case id == "", id == r.ID, s.Runs.get(id) != nil, s.Runs.Ended.Has(id), s.body != nil && s.body.run(id).told:
 			v.MarkRead() // its own events were decoded
-			continue
+		case s.body == nil:
+			s.body = newBody(s, v)
+			s.body.run(id).under = r.ID
+			s.body.decode(v)
+			s.body.markStored(v)
+			s.body = nil
 		}
-		if s.body != nil {
-			s.body.decode(v, r)
-			continue
-		}
-		s.body = newBody(s, v)
-		s.body.decode(v, r)
-		s.body.markStored(v)
-		s.body = nil
 	}
 }
 

@@ -55,7 +55,7 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 	}
 	var children []*aside
 	for _, c := range st.children {
-		if child := b.run(runID(c)); !child.told && !child.inEvents && depth < maxDepth {
+		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
 			story := b.storyOf(c, depth+1)
 			children = append(children, &aside{st: child, input: inputOf(c).String(), agent: b.s.owner(c), story: story, call: -1, result: -1})
