@@ -131,7 +131,7 @@ func (s *stream) document(kind frame.Kind, name string, data []byte) {
 	}
 	e := s.read(root)
 	if e.typ.Is(jsonv.String) && !e.messages.Is(jsonv.Array) {
-		s.event(e, jsonv.Value{})
+		s.event(e)
 		return
 	}
 	s.spare = append(s.spare, e)

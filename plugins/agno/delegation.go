@@ -163,9 +163,9 @@ func (d *delegation) member(known names) (name, id string) {
 	return known.of(d.To)
 }
 
-// link finds the call of the parent p that caused r. Of a run that is decoded from its messages, which is stored, the task is
-// known, and its call may be over.
-func (t *calls) link(p, r *run, stored jsonv.Value) {
+// link finds the call of the parent p that caused r, which begins with this event. Of a run that is decoded from its messages
+// the task is known, and its call may be over.
+func (t *calls) link(p, r *run, e *event) {
 	r.Link = msg.ByParent
 	open := make(map[string]*call)
 	for _, c := range t.Open.Open {
@@ -177,7 +177,7 @@ func (t *calls) link(p, r *run, stored jsonv.Value) {
 	fits := pick(t.Handed, func(h handed) bool { return open[h.Call] != nil })
 	switch some := pick(fits, free); {
 	case len(open) == 1:
-	case stored.Exists():
+	case e.summary:
 		fits = pick(t.Handed, free)
 	case len(some) > 0:
 		fits = some
@@ -185,14 +185,14 @@ func (t *calls) link(p, r *run, stored jsonv.Value) {
 	if len(fits) == 0 {
 		return
 	}
-	task, asked := conversation.SumOfText(inputOf(stored)), false
-	for _, better := range [...]func(handed) bool{
-		func(h handed) bool { asked = stored.Exists() && h.Task == task; return asked },
+	task, asked := conversation.SumOfText(inputOf(e.in)), false
+	for i, better := range [...]func(handed) bool{
+		func(h handed) bool { return e.summary && h.Task == task },
 		func(h handed) bool { return namesAgent(h.To, r.Agent) },
 		func(h handed) bool { return h.Many },
 	} {
 		if some := pick(fits, better); len(some) > 0 {
-			fits = some
+			fits, asked = some, i == 0
 			break
 		}
 	}

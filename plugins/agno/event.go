@@ -24,8 +24,9 @@ type event struct {
 	rule   *rule
 	at     conversation.Time
 
-	summary bool   // it is what a stored run or one of its messages says
-	under   string // the run that such a run is a child of
+	in      jsonv.Value // the stored run that keeps it
+	summary bool        // it is what that run or one of its messages says
+	under   string      // the run that such a run is a child of
 
 	run, parent, session            jsonv.Value
 	created, index                  jsonv.Value
@@ -49,12 +50,12 @@ func (e *event) read(v jsonv.Value) {
 func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(v.Chars(), []byte("Team")) }
 
 // inherit sets the fields that the event lacks from the stored run that keeps it.
-func (e *event) inherit(run jsonv.Value) {
-	if len(e.run.Chars()) > 0 || !run.Exists() {
+func (e *event) inherit() {
+	if len(e.run.Chars()) > 0 || !e.in.Exists() {
 		return
 	}
 	var of event
-	of.read(run)
+	of.read(e.in)
 	e.run, e.parent, e.workflowRun = of.run, of.parent, of.workflowRun
 	if !e.agent.Exists() && !e.team.Exists() && !e.workflow.Exists() {
 		e.agent, e.team, e.workflow, e.label, e.workflowName = of.agent, of.team, of.workflow, of.label, of.workflowName
@@ -195,14 +196,13 @@ func (s *stream) read(v jsonv.Value) *event {
 	return e
 }
 
-// event decodes one event. in is the stored run that keeps it, if any: an event without a run
-// id belongs to that run.
-func (s *stream) event(e *event, in jsonv.Value) {
+// event decodes one event. One without a run id belongs to the stored run that keeps it.
+func (s *stream) event(e *event) {
 	summary := s.summary
 	defer func() { s.spare, s.summary = append(s.spare, e), summary }()
 	s.summary = e.summary
 	v := e.v
-	e.inherit(in)
+	e.inherit()
 	if e.rule == nil {
 		e.rule = s.rule(e.name)
 	}

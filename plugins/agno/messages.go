@@ -79,6 +79,18 @@ func (b *body) emitPrompt(r *run, at conversation.Time) {
 	}
 }
 
+// said are the rules of messages; text is that of a message of a run with events, which have the rest.
+type said struct{ answer, text, call, result *rule }
+
+func newSaid() said {
+	return said{
+		answer: &rule{phase: within, do: (*run).answer},
+		text:   &rule{phase: within, do: func(r *run, e *event) { r.Text.read(r, e.v) }},
+		call:   &rule{phase: callStarts, do: func(r *run, e *event) { r.Calls.start(r, r.s.callOf(e.v), e.at) }},
+		result: &rule{phase: callEnds, do: func(r *run, e *event) { r.Calls.result(r, r.s.body.resultOf(r.ID, e.v), e.at) }},
+	}
+}
+
 // messagesOf returns what the messages of a stored run say.
 func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 	of, begin := b.run(runID(v)), conversation.TimeOf(v.Get("created_at"))
@@ -86,8 +98,6 @@ func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 		out = append(out, moment{of: of, in: v, v: x, rule: rule, at: at, said: true})
 		return &out[len(out)-1]
 	}
-	byResponse := v.Path("metrics", "details").Exists()
-	answers := &rule{phase: within, do: func(r *run, e *event) { r.answer(e, byResponse) }}
 	add(b.s.rules["RunStarted"], v, begin)
 	end := conversation.Time{}
 	for m := range ownMessages(v) {
@@ -95,9 +105,9 @@ func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 		end = at.Or(end)
 		switch {
 		case byModel(m):
-			add(answers, m, at)
+			add(b.said.answer, m, at)
 			for t := range m.Get("tool_calls").Elems() {
-				add(b.calls, t, at).about(b.callOf(t))
+				add(b.said.call, t, at).about(b.s.callOf(t))
 			}
 		case m.Get("role").In("tool", "function"), m.Get("tool_call_id").Exists():
 			results := slices.Collect(m.Get("tool_calls").Elems()) // those of all calls
@@ -105,7 +115,7 @@ func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 				results = append(results, m)
 			}
 			for _, x := range results {
-				add(b.results, x, at).about(b.resultOf(runID(v), x))
+				add(b.said.result, x, at).about(b.resultOf(runID(v), x))
 			}
 		}
 	}
@@ -135,7 +145,8 @@ func ending(v jsonv.Value) string {
 }
 
 // answer decodes a stored response of the model, except for its calls.
-func (r *run) answer(e *event, byResponse bool) {
+func (r *run) answer(e *event) {
+	byResponse := e.in.Path("metrics", "details").Exists()
 	if byResponse {
 		r.Usage.flush(r, msg.Complete)
 		r.Usage.name(r)
@@ -148,11 +159,11 @@ func (r *run) answer(e *event, byResponse bool) {
 }
 
 // callOf reads a call of a message. Its arguments are valid until the next one is read.
-func (b *body) callOf(t jsonv.Value) use {
+func (s *stream) callOf(t jsonv.Value) use {
 	f := t.Get("function")
 	u := use{id: t.Get("id"), args: f.Get("arguments")}.of(f.Get("name"))
-	if u.args.Is(jsonv.String) && b.s.inner.Parse([]byte(u.args.Str())) == nil {
-		u.args = b.s.inner.Root()
+	if u.args.Is(jsonv.String) && s.inner.Parse([]byte(u.args.Str())) == nil {
+		u.args = s.inner.Root()
 	}
 	return u
 }

@@ -42,12 +42,12 @@ const maxDepth = 256
 // body has the runs of a reloaded body, and the state of their replay. Its methods for an open
 // run do nothing for a nil body, which is that of a stream.
 type body struct {
-	s              *stream
-	runs           map[string]*storedRun
-	order          []jsonv.Value // the runs of the list
-	session        jsonv.Value   // of the first run or event that names it: the runs of the API do not
-	summaries      []jsonv.Value // runs that are decoded from their messages
-	calls, results *rule         // of messages
+	s         *stream
+	runs      map[string]*storedRun
+	order     []jsonv.Value // the runs of the list
+	session   jsonv.Value   // of the first run or event that names it: the runs of the API do not
+	said      said
+	summaries []jsonv.Value // runs that are decoded from their messages
 }
 
 // storedRun is a run of a body.
@@ -126,9 +126,7 @@ func (s *stream) reload(root jsonv.Value) {
 }
 
 func newBody(s *stream, list jsonv.Value) *body {
-	b := &body{s: s, runs: make(map[string]*storedRun)}
-	b.calls = &rule{phase: callStarts, do: func(r *run, e *event) { r.Calls.start(r, b.callOf(e.v), e.at) }}
-	b.results = &rule{phase: callEnds, do: func(r *run, e *event) { r.Calls.result(r, b.resultOf(r.ID, e.v), e.at) }}
+	b := &body{s: s, said: newSaid(), runs: make(map[string]*storedRun)}
 	if list.Is(jsonv.Object) {
 		b.order = append(b.order, list)
 	}
@@ -331,7 +329,7 @@ func (b *body) finish(r *run, v jsonv.Value) {
 	if b.s.Runs.get(r.ID) != r || end.rule == nil {
 		return
 	}
-	for _, m := range append(end.of.textsBefore(&moment{rule: b.s.rules["RunCompleted"]}), end) {
+	for _, m := range append(b.textsBefore(&moment{of: end.of, rule: b.s.rules["RunCompleted"]}), end) {
 		b.tell(&m)
 	}
 }

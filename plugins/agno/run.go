@@ -133,11 +133,7 @@ func (s *stream) runOf(e *event) *run {
 	if p := r.parent(); p != nil && p != r {
 		p.addBelow(r)
 		r.Under = p.Steps.runOf(e.v)
-		var stored jsonv.Value
-		if e.summary {
-			stored = e.v
-		}
-		p.Calls.link(p, r, stored)
+		p.Calls.link(p, r, e)
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
 	if e.rule.phase != starts && e.rule.phase != continues && s.body == nil {

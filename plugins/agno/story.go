@@ -93,7 +93,7 @@ func (b *body) eventsOf(v jsonv.Value) (out []moment) {
 		events = append(events, m)
 	}
 	for _, m := range events {
-		out = append(append(out, m.of.textsBefore(&m)...), m)
+		out = append(append(out, b.textsBefore(&m)...), m)
 	}
 	return out
 }
@@ -106,14 +106,12 @@ func (m *moment) about(u use) {
 	}
 }
 
-// tells is the rule of a message whose text events lack.
-var tells = &rule{phase: within, do: func(r *run, e *event) { r.Text.read(r, e.v) }}
-
 // maxAhead limits the search for the call that a message makes. It is the next one, unless the events have gaps.
 const maxAhead = 256
 
 // textsBefore takes the texts before an event, if that begins a call or ends the run.
-func (st *storedRun) textsBefore(m *moment) (texts []moment) {
+func (b *body) textsBefore(m *moment) (texts []moment) {
+	st := m.of
 	until := 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x moment) bool {
 		return x.rule.phase == callStarts && x.calls[0] != "" && m.rule.phase != callEnds && slices.Contains(m.calls, x.calls[0])
 	})
@@ -128,7 +126,7 @@ func (st *storedRun) textsBefore(m *moment) (texts []moment) {
 		case st.deltas:
 			x.v.Skip("content", "reasoning_content")
 		case byModel(x.v) && hasText(x.v):
-			x.rule = tells
+			x.rule = b.said.text
 			st.gaps = st.gaps || called && len(texts) > 0 // between them is a call that no event has
 			texts = append(texts, x)
 			st.texts++
@@ -209,13 +207,14 @@ func (b *body) tell(m *moment) {
 	e := b.s.read(m.v)
 	if e.at = m.at; m.said {
 		e.read(m.in)
-		e.v, e.at, e.rule, e.summary, e.under = m.v, m.at, m.rule, m.rule != tells, m.of.under
+		e.v, e.at, e.rule, e.summary, e.under = m.v, m.at, m.rule, m.rule != b.said.text, m.of.under
 		e.typ, e.created, e.content, e.contentType, e.reasoning = jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}
 		if r := b.s.Runs.get(runID(m.in)); r != nil && m.rule.phase >= ends && r.Last.Nanos > e.at.Nanos {
 			e.at = r.Last // a child ended later
 		}
 	}
-	b.s.event(e, m.in)
+	e.in = m.in
+	b.s.event(e)
 }
 
 // assigned returns the id of the call of p that has the story of a stored child, and how it was found.
