@@ -42,12 +42,11 @@ const maxDepth = 256
 // body has the runs of a reloaded body, and the state of their replay. Its methods for an open
 // run do nothing for a nil body, which is that of a stream.
 type body struct {
-	s         *stream
-	runs      map[string]*storedRun
-	order     []jsonv.Value // the runs of the list
-	session   jsonv.Value   // of the first run or event that names it: the runs of the API do not
-	said      said
-	summaries []jsonv.Value // runs that are decoded from their messages
+	s       *stream
+	runs    map[string]*storedRun
+	order   []jsonv.Value // the runs of the list
+	session jsonv.Value   // of the first run or event that names it: the runs of the API do not
+	said    said
 }
 
 // storedRun is a run of a body.
@@ -261,13 +260,10 @@ func (b *body) decodeTree(v jsonv.Value) {
 		}
 		return
 	}
-	b.decode(v)
+	b.decode(v, all)
 	for _, r := range slices.Clone(b.s.Runs.Open) { // those that are still open
 		r.emitOpen()
 		b.s.Runs.drop(r)
-	}
-	for _, x := range all {
-		b.markStored(x)
 	}
 }
 
@@ -289,20 +285,21 @@ func (b *body) known(id string) bool {
 	return b.run(id).told || b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id)
 }
 
-// decode decodes a stored run and those below it.
-func (b *body) decode(v jsonv.Value) {
-	for _, m := range b.storyOf(v, 0) {
+// decode decodes a stored run and all below it.
+func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
+	for _, m := range b.storyOf(top, 0) {
 		b.tell(&m)
 	}
-	for _, x := range append(slices.Clip(b.run(runID(v)).children), v) {
-		if r := b.s.Runs.get(runID(x)); r != nil {
-			b.finish(r, x)
+	for _, v := range slices.Backward(all) {
+		if r := b.s.Runs.get(runID(v)); r != nil {
+			b.finish(r, v)
 		}
 	}
-	for _, x := range b.summaries {
-		b.markStored(x)
+	for _, v := range all {
+		b.markStored(v)
+		b.markStored(b.run(runID(v)).embedded)
+		b.emitLineage(v)
 	}
-	b.emitLineage(runID(v), v)
 }
 
 // reloadEmbedded decodes the child runs that a team's last event embeds and whose own events
@@ -316,8 +313,7 @@ func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 		case s.body == nil:
 			s.body = newBody(s, v)
 			s.body.run(id).under = r.ID
-			s.body.decode(v)
-			s.body.markStored(v)
+			s.body.decode(v, s.body.subtree(v))
 			s.body = nil
 		}
 	}
@@ -355,7 +351,7 @@ func (b *body) isFork(r *run) bool {
 }
 
 // emitLineage emits the origin of a forked or regenerated run, and that another run replaced it.
-func (b *body) emitLineage(id string, v jsonv.Value) {
+func (b *body) emitLineage(v jsonv.Value) {
 	var m msg.Message
 	conversation.AttrsAs(&m, v, ident.OrNumber, "regenerated_from", "forked_from_run_id", "forked_from_session_id", "fork_id")
 	if v.Get("status").Equal("REGENERATED") {
@@ -365,6 +361,7 @@ func (b *body) emitLineage(id string, v jsonv.Value) {
 		return
 	}
 	m.SetAttr("type", "lineage")
+	id := runID(v)
 	m.SetAttr("run_id", id)
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Key, m.Session, m.Agent = id+"/lineage", b.s.sessionFor(v.Get("session_id")), b.s.owner(v)

@@ -51,7 +51,6 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 			v, st.first = e, e
 		}
 		own = b.messagesOf(v)
-		b.summaries = append(b.summaries, v)
 	}
 	var children []*aside
 	for _, c := range st.children {
