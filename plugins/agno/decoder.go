@@ -44,7 +44,7 @@ var leavesOut []byte
 func New() decoder.Factory { return format().Factory() }
 
 func format() record.Format[state] {
-	rules := rules()
+	rules, said := rules(), newSaid()
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "agno",
@@ -61,7 +61,7 @@ func format() record.Format[state] {
 		State:     2,
 		Wrapped:   true,
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, rules: rules, origin: sessionOf(r.Origin)}
+			return &stream{Current: r, state: s, rules: rules, said: said, origin: sessionOf(r.Origin)}
 		},
 	}
 }
@@ -71,6 +71,7 @@ type stream struct {
 	*record.Current
 	*state
 	rules   map[string]*rule
+	said    said
 	inner   jsonv.Doc // of JSON that is a string in the frame
 	spare   []*event  // that are not in use: an event is the same memory as the one before
 	origin  string    // the session that the stream's origin names

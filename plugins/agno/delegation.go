@@ -167,20 +167,21 @@ func (d *delegation) member(known names) (name, id string) {
 // the task is known, and its call may be over.
 func (t *calls) link(p, r *run, e *event) {
 	r.Link = msg.ByParent
-	open := make(map[string]*call)
-	for _, c := range t.Open.Open {
-		if c.Delegates && !c.Inferred {
-			open[c.ID] = c
-		}
+	open := pick(t.Open.Open, func(c *call) bool { return c.Delegates && !c.Inferred })
+	if len(open) == 1 {
+		t.attach(p, r, handed{Call: open[0].ID})
+		return
 	}
-	free := func(h handed) bool { return h.Many || !h.Child }
-	fits := pick(t.Handed, func(h handed) bool { return open[h.Call] != nil })
-	switch some := pick(fits, free); {
-	case len(open) == 1:
-	case e.summary:
-		fits = pick(t.Handed, free)
-	case len(some) > 0:
-		fits = some
+	fits := pick(t.Handed, func(h handed) bool { return h.Many || !h.Child })
+	if !e.summary {
+		some := pick(open, func(c *call) bool { return c.Many || len(c.Children) == 0 })
+		if len(some) == 0 {
+			some = open
+		}
+		fits = fits[:0]
+		for _, c := range some {
+			fits = append(fits, handed{Call: c.ID, To: c.To, Many: c.Many})
+		}
 	}
 	if len(fits) == 0 {
 		return
@@ -196,20 +197,14 @@ func (t *calls) link(p, r *run, e *event) {
 			break
 		}
 	}
-	h := fits[0]
+	in := func(call string) int { return slices.IndexFunc(fits, func(h handed) bool { return h.Call == call }) }
 	assigned, by := r.s.body.assigned(p, r)
-	if i := slices.IndexFunc(fits, func(h handed) bool { return h.Call == assigned }); i >= 0 {
-		h = fits[i]
-	}
+	h := fits[max(in(assigned), 0)]
 	// A call that has another child of the same name by order alone may be this run's call.
-	n := len(fits)
-	for _, c := range open {
-		if len(c.Children) > 0 && c.Children[0].Guess && slug(c.To) == slug(h.To) && !slices.ContainsFunc(fits, func(h handed) bool { return h.Call == c.ID }) {
-			n++
-		}
-	}
+	n := len(fits) + len(pick(open, func(c *call) bool {
+		return len(c.Children) > 0 && c.Children[0].Guess && slug(c.To) == slug(h.To) && in(c.ID) < 0
+	}))
 	switch {
-	case len(open) == 1:
 	case asked, n > 1 && h.Call == assigned && by == msg.ByPrompt:
 		r.Link = msg.ByPrompt
 	case n == 1:
@@ -217,15 +212,19 @@ func (t *calls) link(p, r *run, e *event) {
 	default:
 		r.Link, r.Guess, r.Confidence = msg.ByOrder, true, uint8(100/n)
 	}
+	t.attach(p, r, h)
+}
+
+// attach makes r a child of the delegation, of which the child is emitted by itself if it is over.
+func (t *calls) attach(p, r *run, h handed) {
 	r.Call = h.Call
 	for i := range t.Handed {
 		t.Handed[i].Child = t.Handed[i].Child || t.Handed[i].Call == h.Call
 	}
-	c := open[h.Call]
-	if c != nil {
+	if c := t.Open.GetOpen(h.Call); c != nil {
 		c.add(r)
 		c.delegate(p, true)
-	} else if !h.Many { // the call is over: the child is emitted by itself
+	} else if !h.Many {
 		c = &call{delegation: delegation{To: h.To}}
 		k := c.add(r)
 		m := p.status("link:"+r.Call, "link", p.Last)

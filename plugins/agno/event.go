@@ -96,6 +96,7 @@ const (
 	continues
 	reports // at any time, before the start too
 	within
+	pauses
 	callStarts
 	callEnds
 	ends
@@ -127,7 +128,7 @@ func rules() map[string]*rule {
 		"RunContinued":                     {do: (*run).resume, phase: continues},
 		"RunContent ReasoningContentDelta": {do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within},
 		"RunIntermediateContent":           {do: func(r *run, e *event) { r.Text.add(r, msg.Text{}, msg.Text{}, asText(e.content)) }, phase: within},
-		"RunPaused WorkflowPaused":         {do: (*run).pause, phase: within},
+		"RunPaused WorkflowPaused":         {do: (*run).pause, phase: pauses},
 		"RunCompleted WorkflowCompleted":   {do: (*run).complete, phase: ends},
 		"RunError WorkflowError":           {do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails},
 		"RunCancelled WorkflowCancelled":   {do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends},

@@ -2,7 +2,6 @@ package agno
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -94,9 +93,9 @@ func newSaid() said {
 // messagesOf returns what the messages of a stored run say.
 func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 	of, begin := b.run(runID(v)), conversation.TimeOf(v.Get("created_at"))
-	add := func(rule *rule, x jsonv.Value, at conversation.Time) *moment {
+	out = make([]moment, 0, 2+2*v.Get("messages").Len())
+	add := func(rule *rule, x jsonv.Value, at conversation.Time) {
 		out = append(out, moment{of: of, in: v, v: x, rule: rule, at: at, said: true})
-		return &out[len(out)-1]
 	}
 	add(b.s.rules["RunStarted"], v, begin)
 	end := conversation.Time{}
@@ -105,17 +104,16 @@ func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 		end = at.Or(end)
 		switch {
 		case byModel(m):
-			add(b.said.answer, m, at)
+			add(b.s.said.answer, m, at)
 			for t := range m.Get("tool_calls").Elems() {
-				add(b.said.call, t, at).about(b.s.callOf(t))
+				add(b.s.said.call, t, at)
 			}
 		case m.Get("role").In("tool", "function"), m.Get("tool_call_id").Exists():
-			results := slices.Collect(m.Get("tool_calls").Elems()) // those of all calls
-			if len(results) == 0 {
-				results = append(results, m)
+			if m.Get("tool_calls").Len() == 0 {
+				add(b.s.said.result, m, at)
 			}
-			for _, x := range results {
-				add(b.said.result, x, at).about(b.resultOf(runID(v), x))
+			for x := range m.Get("tool_calls").Elems() { // those of all calls
+				add(b.s.said.result, x, at)
 			}
 		}
 	}
@@ -131,7 +129,7 @@ func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 
 // ending is the name of the event that ended or interrupted a stored run, by its status; empty of one that goes on.
 func ending(v jsonv.Value) string {
-	switch v.Get("status").PeekStr() {
+	switch string(v.Get("status").Chars()) {
 	case "PENDING", "RUNNING":
 		return ""
 	case "PAUSED":

@@ -46,7 +46,6 @@ type body struct {
 	runs    map[string]*storedRun
 	order   []jsonv.Value // the runs of the list
 	session jsonv.Value   // of the first run or event that names it: the runs of the API do not
-	said    said
 }
 
 // storedRun is a run of a body.
@@ -125,7 +124,7 @@ func (s *stream) reload(root jsonv.Value) {
 }
 
 func newBody(s *stream, list jsonv.Value) *body {
-	b := &body{s: s, said: newSaid(), runs: make(map[string]*storedRun)}
+	b := &body{s: s, runs: make(map[string]*storedRun)}
 	if list.Is(jsonv.Object) {
 		b.order = append(b.order, list)
 	}
@@ -325,7 +324,7 @@ func (b *body) finish(r *run, v jsonv.Value) {
 	if b.s.Runs.get(r.ID) != r || end.rule == nil {
 		return
 	}
-	for _, m := range append(b.textsBefore(&moment{of: end.of, rule: b.s.rules["RunCompleted"]}), end) {
+	for _, m := range append(b.appendTexts(nil, &moment{of: end.of, rule: b.s.rules["RunCompleted"]}), end) {
 		b.tell(&m)
 	}
 }

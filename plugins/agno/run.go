@@ -106,14 +106,16 @@ func (rs *runs) top(r *run) *run {
 // repeats one of a run that is over.
 func (s *stream) runOf(e *event) *run {
 	r := s.Runs.byID[string(e.run.Chars())]
+	id := ""
 	if r == nil {
-		r = s.Runs.get(ident.Of(e.run))
+		id = ident.Of(e.run)
+		r = s.Runs.get(id)
 	}
 	if r != nil {
 		r.describe(e)
 		return r
 	}
-	r = &run{Run: conversation.Run{ID: ident.Of(e.run)}, s: s, Session: s.sessionFor(e.session)}
+	r = &run{Run: conversation.Run{ID: id}, s: s, Session: s.sessionFor(e.session)}
 	late := s.Runs.Ended.Has(r.ID)
 	switch {
 	case late && e.rule.phase == continues:

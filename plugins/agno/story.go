@@ -1,6 +1,7 @@
 package agno
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -24,17 +25,29 @@ type moment struct {
 	rule  *rule
 	at    conversation.Time
 	said  bool // by a message, or by the run itself
+}
 
-	calls []string    // ids of the calls that begin or end, or for which the run waits
-	to    string      // the member that a call names
-	asks  *delegation // what the start of a call delegates
+// id returns the id of the call that begins or ends.
+func (m *moment) id() jsonv.Value {
+	return jsonv.Or(m.v.Path("tool", "tool_call_id"), m.v.Get("tool_call_id"), m.v.Get("id"))
+}
+
+// use reads the call that begins or ends.
+func (b *body) use(m *moment) use {
+	switch {
+	case !m.said:
+		return useOf(m.v.Get("tool"))
+	case m.rule.phase == callStarts:
+		return b.s.callOf(m.v)
+	}
+	return b.resultOf(runID(m.in), m.v)
 }
 
 // aside is the story of a child that is told within its parent's.
 type aside struct {
 	st     *storedRun
 	input  string
-	agent  msg.Agent
+	names  [2]string // slugs of its agent
 	story  []moment
 	call   int // index of the parent's delegation; -1 when none fits
 	result int // index of that call's result
@@ -56,108 +69,131 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 	for _, c := range st.children {
 		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
-			story := b.storyOf(c, depth+1)
-			children = append(children, &aside{st: child, input: inputOf(c).String(), agent: b.s.owner(c), story: story, call: -1, result: -1})
+			story, agent := b.storyOf(c, depth+1), b.s.owner(c)
+			names := [...]string{slug(agent.ID), slug(agent.Name)}
+			children = append(children, &aside{st: child, input: inputOf(c).String(), names: names, story: story, call: -1, result: -1})
 		}
 	}
 	if len(children) == 0 {
 		return own
 	}
-	place(own, children)
+	b.place(own, children)
 	return merge(own, children)
 }
 
 // eventsOf returns the events of a stored run, and those of the runs below it that it keeps. Their texts, which only the
 // messages have, precede the call that follows them, or the end of the run.
-func (b *body) eventsOf(v jsonv.Value) (out []moment) {
-	var events []moment
+func (b *body) eventsOf(v jsonv.Value) []moment {
+	events := make([]moment, 0, v.Get("events").Len())
+	texts := 0
 	for e := range v.Get("events").Elems() {
 		if !e.Is(jsonv.Object) {
 			continue
 		}
-		id, name := cmp.Or(ident.PeekOrNumber(e.Get("run_id")), runID(v)), eventName(e.Get("event"))
-		m := moment{of: b.run(id), in: v, v: e, rule: b.s.rule(name), at: conversation.TimeOf(e.Get("created_at"))}
-		if !m.of.told || m.of.says == nil {
-			m.of.told, m.of.says = true, b.messagesOf(m.of.v)
+		of, name := b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), runID(v))), eventName(e.Get("event"))
+		if !of.told || of.says == nil {
+			of.told, of.says = true, b.messagesOf(of.v)
+			texts += len(of.says)
 		}
-		m.of.deltas = m.of.deltas || string(name) == "RunContent" || string(name) == "ReasoningContentDelta"
-		switch m.rule.phase {
-		case callStarts, callEnds:
-			m.about(useOf(e.Get("tool")))
-		case within:
-			for _, t := range waiting(e, id) {
-				m.calls = append(m.calls, ident.PeekOrNumber(t.Get("tool_call_id")))
-			}
-		}
-		events = append(events, m)
+		of.deltas = of.deltas || string(name) == "RunContent" || string(name) == "ReasoningContentDelta"
+		events = append(events, moment{of: of, in: v, v: e, rule: b.s.rule(name), at: conversation.TimeOf(e.Get("created_at"))})
 	}
+	out := make([]moment, 0, len(events)+texts)
 	for _, m := range events {
-		out = append(append(out, b.textsBefore(&m)...), m)
+		out = append(b.appendTexts(out, &m), m)
 	}
 	return out
-}
-
-// about notes the call that begins or ends.
-func (m *moment) about(u use) {
-	m.calls, m.to = []string{ident.PeekOrNumber(u.id)}, u.member()
-	if is, many := delegates(u.name); is && m.rule.phase == callStarts {
-		m.asks = &delegation{Many: many, Task: taskOf(u.args).String()}
-	}
 }
 
 // maxAhead limits the search for the call that a message makes. It is the next one, unless the events have gaps.
 const maxAhead = 256
 
-// textsBefore takes the texts before an event, if that begins a call or ends the run.
-func (b *body) textsBefore(m *moment) (texts []moment) {
-	st := m.of
-	until := 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x moment) bool {
-		return x.rule.phase == callStarts && x.calls[0] != "" && m.rule.phase != callEnds && slices.Contains(m.calls, x.calls[0])
-	})
-	if m.rule.phase == ends || m.rule.phase == fails {
+// appendTexts appends the texts before an event, if that begins calls, waits for them, or ends the run.
+func (b *body) appendTexts(out []moment, m *moment) []moment {
+	st, until := m.of, 0
+	switch m.rule.phase {
+	case callStarts:
+		until = st.calling(m.id())
+	case pauses:
+		for _, tool := range waiting(m.v, runID(m.v)) {
+			until = max(until, st.calling(tool.Get("tool_call_id")))
+		}
+	case ends, fails:
 		until = len(st.says)
 	}
-	called := false
+	said, called := false, false
 	for _, x := range st.says[:until] {
 		switch {
 		case x.rule.phase == callStarts:
-			called = x.calls[0] != ""
+			called = x.id().Exists()
 		case st.deltas:
 			x.v.Skip("content", "reasoning_content")
 		case byModel(x.v) && hasText(x.v):
-			x.rule = b.said.text
-			st.gaps = st.gaps || called && len(texts) > 0 // between them is a call that no event has
-			texts = append(texts, x)
-			st.texts++
+			x.rule = b.s.said.text
+			out = append(out, x)
+			st.gaps = st.gaps || called && said // between them is a call that no event has
+			st.texts, said = st.texts+1, true
 		}
 	}
 	st.says = st.says[until:]
-	return texts
+	return out
 }
 
+// calling returns how many of the messages are over with that call.
+func (st *storedRun) calling(id jsonv.Value) int {
+	return 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x moment) bool {
+		return x.rule.phase == callStarts && sameID(x.id(), id)
+	})
+}
+
+// sameID reports whether both are one id.
+func sameID(x, y jsonv.Value) bool { return x.Exists() && bytes.Equal(x.Peek(), y.Peek()) }
+
 // place finds the delegation of each child, and its result: by its task, by the member that is named, and else by order.
-func place(own []moment, children []*aside) {
-	taken := make(map[int]bool)
-	find := func(by msg.LinkMethod, fits func(c *moment, k *aside) bool) {
+func (b *body) place(own []moment, children []*aside) {
+	type asked struct {
+		at    int
+		task  string
+		to    string // a slug
+		many  bool
+		taken bool
+	}
+	var calls []*asked
+	for i := range own {
+		if own[i].rule.phase == callStarts {
+			u := b.use(&own[i])
+			if is, many := delegates(u.name); is {
+				calls = append(calls, &asked{at: i, task: taskOf(u.args).String(), to: slug(u.member()), many: many})
+			}
+		}
+	}
+	find := func(by msg.LinkMethod, fits func(c *asked, k *aside) bool) {
 		for _, k := range children {
-			for i := range own {
-				if c := &own[i]; c.asks != nil && k.call < 0 && (c.asks.Many || !taken[i]) && fits(c, k) {
-					k.call, taken[i] = i, true
-					k.st.call, k.st.by = c, by
-					k.result = i + 1 + slices.IndexFunc(own[i+1:], c.endedBy)
+			for _, c := range calls {
+				if k.call < 0 && (c.many || !c.taken) && fits(c, k) {
+					k.call, c.taken = c.at, true
+					k.st.call, k.st.by = &own[c.at], by
+					k.result = b.resultIn(own, c.at)
 				}
 			}
 		}
 	}
-	find(msg.ByPrompt, func(c *moment, k *aside) bool { return c.asks.Task != "" && k.input == c.asks.Task })
-	find(msg.ByPrompt, func(c *moment, k *aside) bool { return c.asks.Task != "" && strings.Contains(k.input, c.asks.Task) })
-	find(msg.ByOrder, func(c *moment, k *aside) bool { return namesAgent(c.to, k.agent) })
-	find(msg.ByOrder, func(*moment, *aside) bool { return true })
+	find(msg.ByPrompt, func(c *asked, k *aside) bool { return c.task != "" && k.input == c.task })
+	find(msg.ByPrompt, func(c *asked, k *aside) bool { return c.task != "" && strings.Contains(k.input, c.task) })
+	find(msg.ByOrder, func(c *asked, k *aside) bool { return c.to != "" && slices.Contains(k.names[:], c.to) })
+	find(msg.ByOrder, func(*asked, *aside) bool { return true })
 }
 
-// endedBy reports whether a later moment is the result of the call.
-func (m *moment) endedBy(end moment) bool {
-	return end.rule.phase == callEnds && end.calls[0] == m.calls[0] && (m.calls[0] != "" || end.to == "" || end.to == m.to)
+// resultIn returns the index of the result of a call, or that of the call.
+func (b *body) resultIn(own []moment, call int) int {
+	id, to := own[call].id(), b.use(&own[call]).member()
+	return call + 1 + slices.IndexFunc(own[call+1:], func(m moment) bool {
+		if m.rule.phase != callEnds || id.Exists() || m.id().Exists() {
+			return m.rule.phase == callEnds && sameID(id, m.id())
+		}
+		of := b.use(&m).member()
+		return of == "" || of == to
+	})
 }
 
 // merge puts the moments of children where a stream has them: after their call, before its result and the end of the
@@ -206,9 +242,9 @@ func (b *body) tell(m *moment) {
 	e := b.s.read(m.v)
 	if e.at = m.at; m.said {
 		e.read(m.in)
-		e.v, e.at, e.rule, e.summary, e.under = m.v, m.at, m.rule, m.rule != b.said.text, m.of.under
+		e.v, e.at, e.rule, e.summary, e.under = m.v, m.at, m.rule, m.rule != b.s.said.text, m.of.under
 		e.typ, e.created, e.content, e.contentType, e.reasoning = jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}
-		if r := b.s.Runs.get(runID(m.in)); r != nil && m.rule.phase >= ends && r.Last.Nanos > e.at.Nanos {
+		if r := b.s.Runs.byID[string(m.in.Get("run_id").Chars())]; r != nil && m.rule.phase >= ends && r.Last.Nanos > e.at.Nanos {
 			e.at = r.Last // a child ended later
 		}
 	}
@@ -222,11 +258,8 @@ func (b *body) assigned(p, r *run) (call string, by msg.LinkMethod) {
 		return "", 0
 	}
 	st := b.run(r.ID)
-	if id := st.call.calls[0]; id != "" {
-		return unique(p, id), st.by
+	if c := p.Calls.open(b.use(st.call), p); c != nil {
+		call = c.ID
 	}
-	if c := p.Calls.open(useOf(st.call.v.Get("tool")), p); c != nil {
-		return c.ID, st.by
-	}
-	return "", 0
+	return call, st.by
 }
