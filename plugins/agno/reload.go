@@ -53,17 +53,19 @@ type storedRun struct {
 	v        jsonv.Value   // of the list, else the embedded one
 	embedded jsonv.Value   // as another run embeds it: with names and models, which the list lacks
 	first    jsonv.Value   // its first event
-	children []jsonv.Value // of the list, and the agents of a workflow that it embeds
+	children []jsonv.Value // of the list, and those that it embeds
+	under    string        // the run that it is told below
 	inEvents bool          // another run of the list keeps its events
 	told     bool          // its story is, or is part of another one
 
-	call    *moment // the call that caused it, where that has a place in the story
-	by      msg.LinkMethod
-	texts   int                    // messages with text
-	gaps    bool                   // a text is followed by a call that no event has
-	says    []moment               // its messages, of which its events have no texts
-	deltas  bool                   // its events have texts
-	under   string                 // the run that it is a child of
+	call *moment        // that caused it, where that has a place in the story
+	by   msg.LinkMethod // how the call was found
+
+	says   []moment // of its messages, those that its events have not passed
+	texts  int      // of its messages, between its events
+	gaps   bool     // between two of the texts is a call that no event has
+	deltas bool     // its events have the texts
+
 	metrics map[string]jsonv.Value // of its calls, once they were needed
 }
 
