@@ -85,7 +85,7 @@ func newSaid() said {
 	return said{
 		answer: &rule{phase: within, do: (*run).answer},
 		text:   &rule{phase: within, do: func(r *run, e *event) { r.Text.read(r, e.v) }},
-		call:   &rule{phase: callStarts, do: func(r *run, e *event) { r.Calls.start(r, r.s.callOf(e.v), e.at) }},
+		call:   &rule{phase: callStarts, do: func(r *run, e *event) { r.Calls.start(r, r.s.body.callOf(e.v), e.at) }},
 		result: &rule{phase: callEnds, do: func(r *run, e *event) { r.Calls.result(r, r.s.body.resultOf(r.ID, e.v), e.at) }},
 	}
 }
@@ -157,11 +157,11 @@ func (r *run) answer(e *event) {
 }
 
 // callOf reads a call of a message. Its arguments are valid until the next one is read.
-func (s *stream) callOf(t jsonv.Value) use {
+func (b *body) callOf(t jsonv.Value) use {
 	f := t.Get("function")
 	u := use{id: t.Get("id"), args: f.Get("arguments")}.of(f.Get("name"))
-	if u.args.Is(jsonv.String) && s.inner.Parse([]byte(u.args.Str())) == nil {
-		u.args = s.inner.Root()
+	if u.args.Is(jsonv.String) && b.s.inner.Parse([]byte(u.args.Str())) == nil {
+		u.args = b.s.inner.Root()
 	}
 	return u
 }

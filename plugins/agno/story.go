@@ -38,7 +38,7 @@ func (b *body) use(m *moment) use {
 	case !m.said:
 		return useOf(m.v.Get("tool"))
 	case m.rule.phase == callStarts:
-		return b.s.callOf(m.v)
+		return b.callOf(m.v)
 	}
 	return b.resultOf(runID(m.in), m.v)
 }
