@@ -95,7 +95,7 @@ func (t *calls) start(r *run, u use, at conversation.Time) *call {
 	}
 	ident.Of(u.id)
 	ident.Of(u.named)
-	r.Text.close(r, id, at, msg.Complete)
+	r.Text.close(r, at, msg.Complete)
 	r.Text.follow(id)
 	c := &call{Call: conversation.Call{ID: id, Name: u.name}, Nameless: nameless, At: at, Args: sumOf(u.args), delegation: t.delegation(u)}
 	if nameless {

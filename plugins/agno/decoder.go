@@ -44,11 +44,11 @@ var leavesOut []byte
 func New() decoder.Factory { return format().Factory() }
 
 func format() record.Format[state] {
-	rules := rules()
+	rules, said := rules(), newSaid()
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "agno",
-			Revision:   5,
+			Revision:   6,
 			Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
 			Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
 			Reload:     true,
@@ -61,7 +61,7 @@ func format() record.Format[state] {
 		State:     2,
 		Wrapped:   true,
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, rules: rules, origin: sessionOf(r.Origin)}
+			return &stream{Current: r, state: s, rules: rules, said: said, origin: sessionOf(r.Origin)}
 		},
 	}
 }
@@ -70,11 +70,13 @@ func format() record.Format[state] {
 type stream struct {
 	*record.Current
 	*state
-	rules  map[string]*rule
-	inner  jsonv.Doc // of JSON that is a string in the frame
-	spare  []*event  // that are not in use: an event is the same memory as the one before
-	origin string    // the session that the stream's origin names
-	body   *body     // the runs of a reloaded body; nil for a stream
+	rules   map[string]*rule
+	said    said
+	inner   jsonv.Doc // of JSON that is a string in the frame
+	spare   []*event  // that are not in use: an event is the same memory as the one before
+	origin  string    // the session that the stream's origin names
+	body    *body     // the runs of a reloaded body; nil for a stream
+	summary bool      // the event that is decoded is what a stored run says
 }
 
 // state is bounded: see the limits of its types.
@@ -130,7 +132,7 @@ func (s *stream) document(kind frame.Kind, name string, data []byte) {
 	}
 	e := s.read(root)
 	if e.typ.Is(jsonv.String) && !e.messages.Is(jsonv.Array) {
-		s.event(e, jsonv.Value{})
+		s.event(e)
 		return
 	}
 	s.spare = append(s.spare, e)

@@ -62,7 +62,6 @@ type handed struct {
 const (
 	byMember = 95 // the only open call that names the member
 	byAnswer = 90 // the call's result is the child's text
-	byGuess  = 50
 )
 
 // delegates reports whether a tool delegates to a member or to several, for the tools of all
@@ -164,109 +163,84 @@ func (d *delegation) member(known names) (name, id string) {
 	return known.of(d.To)
 }
 
-// link finds the call of the parent p that caused r.
-func (t *calls) link(p, r *run) {
+// link finds the call of the parent p that caused r, which begins with this event. Of a run that is decoded from its messages
+// the task is known, and its call may be over.
+func (t *calls) link(p, r *run, e *event) {
 	r.Link = msg.ByParent
-	all := t.delegations(func(*call) bool { return true })
-	if len(all) == 0 {
+	open := pick(t.Open.Open, func(c *call) bool { return c.Delegates && !c.Inferred })
+	if len(open) == 1 {
+		t.attach(p, r, handed{Call: open[0].ID})
 		return
 	}
-	fits := t.delegations(func(c *call) bool { return c.Many || len(c.Children) == 0 })
-	if len(fits) == 0 {
-		fits = all
+	fits := pick(t.Handed, func(h handed) bool { return h.Many || !h.Child })
+	if !e.summary {
+		some := pick(open, func(c *call) bool { return c.Many || len(c.Children) == 0 })
+		if len(some) == 0 {
+			some = open
+		}
+		fits = fits[:0]
+		for _, c := range some {
+			fits = append(fits, handed{Call: c.ID, To: c.To, Many: c.Many})
+		}
 	}
-	for _, better := range [...]func(*call) bool{
-		func(c *call) bool { return namesAgent(c.To, r.Agent) },
-		func(c *call) bool { return c.Many },
+	if len(fits) == 0 {
+		return
+	}
+	task, asked := conversation.SumOfText(inputOf(e.in)), false
+	for i, better := range [...]func(handed) bool{
+		func(h handed) bool { return e.summary && h.Task == task },
+		func(h handed) bool { return namesAgent(h.To, r.Agent) },
+		func(h handed) bool { return h.Many },
 	} {
 		if some := pick(fits, better); len(some) > 0 {
-			fits = some
+			fits, asked = some, i == 0
 			break
 		}
 	}
-	c := fits[0]
+	in := func(call string) int { return slices.IndexFunc(fits, func(h handed) bool { return h.Call == call }) }
 	assigned, by := r.s.body.assigned(p, r)
-	if assigned != nil && slices.Contains(fits, assigned) {
-		c = assigned
-	}
+	h := fits[max(in(assigned), 0)]
 	// A call that has another child of the same name by order alone may be this run's call.
-	n := len(fits) + len(t.delegations(func(o *call) bool {
-		return !slices.Contains(fits, o) && len(o.Children) > 0 && o.Children[0].Guess && slug(o.To) == slug(c.To)
+	n := len(fits) + len(pick(open, func(c *call) bool {
+		return len(c.Children) > 0 && c.Children[0].Guess && slug(c.To) == slug(h.To) && in(c.ID) < 0
 	}))
 	switch {
-	case len(all) == 1:
+	case asked, n > 1 && h.Call == assigned && by == msg.ByPrompt:
+		r.Link = msg.ByPrompt
 	case n == 1:
 		r.Confidence = byMember
-	case assigned == c && by == msg.ByPrompt:
-		r.Link = msg.ByPrompt
 	default:
 		r.Link, r.Guess, r.Confidence = msg.ByOrder, true, uint8(100/n)
 	}
-	r.Call = c.ID
+	t.attach(p, r, h)
+}
+
+// attach makes r a child of the delegation, of which the child is emitted by itself if it is over.
+func (t *calls) attach(p, r *run, h handed) {
+	r.Call = h.Call
 	for i := range t.Handed {
-		if h := &t.Handed[i]; h.Call == c.ID {
-			h.Child = true
-		}
+		t.Handed[i].Child = t.Handed[i].Child || t.Handed[i].Call == h.Call
 	}
-	c.attach(p, r)
+	if c := t.Open.GetOpen(h.Call); c != nil {
+		c.add(r)
+		c.delegate(p, true)
+	} else if !h.Many {
+		c = &call{delegation: delegation{To: h.To}}
+		k := c.add(r)
+		m := p.status("link:"+r.Call, "link", p.Last)
+		m.Tool.CallID, m.Signal = r.Call, msg.Link
+		m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
+		k.link(m)
+	}
 }
 
-// delegations returns the open delegations that match.
-func (t *calls) delegations(match func(*call) bool) []*call {
-	return pick(t.Open.Open, func(c *call) bool { return c.Delegates && !c.Inferred && match(c) })
-}
-
-func pick(list []*call, match func(*call) bool) (out []*call) {
-	for _, c := range list {
-		if match(c) {
-			out = append(out, c)
+func pick[T any](list []T, match func(T) bool) (out []T) {
+	for _, v := range list {
+		if match(v) {
+			out = append(out, v)
 		}
 	}
 	return out
-}
-
-// linkStored finds the call of a run that is decoded from messages: its task is known, and
-// the calls of its parent may be over.
-func (t *calls) linkStored(p, r *run, input msg.Text) {
-	r.Link = msg.ByParent
-	if len(t.delegations(func(*call) bool { return true })) == 1 {
-		t.link(p, r)
-		return
-	}
-	task := conversation.SumOfText(input)
-	find := func(by msg.LinkMethod, confidence uint8, ok func(*handed) bool) {
-		for i := range t.Handed {
-			if h := &t.Handed[i]; r.Call == "" && (!h.Child || h.Many) && ok(h) {
-				h.Child = true
-				r.Caused(p.ID, h.Call, by, confidence)
-			}
-		}
-	}
-	find(msg.ByPrompt, 0, func(h *handed) bool { return h.Task == task })
-	find(msg.ByParent, byMember, func(h *handed) bool { return namesAgent(h.To, r.Agent) })
-	find(msg.ByOrder, byGuess, func(*handed) bool { return true })
-	if c := t.Open.GetOpen(r.Call); c != nil {
-		c.attach(p, r)
-		return
-	}
-	// The call is over: the child is emitted by itself.
-	for _, h := range t.Handed {
-		if h.Call == r.Call && !h.Many {
-			c := call{delegation: delegation{To: h.To}}
-			k := c.add(r)
-			m := p.status("link:"+r.Call, "link", p.Last)
-			m.Tool.CallID, m.Signal = r.Call, msg.Link
-			m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
-			k.link(m)
-			return
-		}
-	}
-}
-
-// attach adds a child to the call of p.
-func (c *call) attach(p, r *run) {
-	c.add(r)
-	c.delegate(p, true)
 }
 
 func (d *delegation) add(r *run) *child {
@@ -323,13 +297,6 @@ func (c *call) delegated(r *run, m *msg.Message) {
 // endDelegation ends a delegation that has its result, and its child runs, which may have no
 // end event of their own.
 func (t *calls) endDelegation(r *run, c *call, result msg.Text, at conversation.Time) {
-	if b := r.s.body; b != nil && len(c.Children) == 0 {
-		if !c.Parallel {
-			b.latestEnd = at
-		}
-		b.called(r, c)
-		b.latestEnd = conversation.Time{}
-	}
 	for _, k := range c.Children {
 		if below := r.s.Runs.get(k.Run); below != nil && below != r {
 			until := at

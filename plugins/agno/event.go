@@ -24,6 +24,10 @@ type event struct {
 	rule   *rule
 	at     conversation.Time
 
+	in      jsonv.Value // the stored run that keeps it
+	summary bool        // it is what that run or one of its messages says
+	under   string      // the run that such a run is a child of
+
 	run, parent, session            jsonv.Value
 	created, index                  jsonv.Value
 	content, contentType, reasoning jsonv.Value
@@ -46,12 +50,12 @@ func (e *event) read(v jsonv.Value) {
 func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(v.Chars(), []byte("Team")) }
 
 // inherit sets the fields that the event lacks from the stored run that keeps it.
-func (e *event) inherit(run jsonv.Value) {
-	if len(e.run.Chars()) > 0 || !run.Exists() {
+func (e *event) inherit() {
+	if len(e.run.Chars()) > 0 || !e.in.Exists() {
 		return
 	}
 	var of event
-	of.read(run)
+	of.read(e.in)
 	e.run, e.parent, e.workflowRun = of.run, of.parent, of.workflowRun
 	if !e.agent.Exists() && !e.team.Exists() && !e.workflow.Exists() {
 		e.agent, e.team, e.workflow, e.label, e.workflowName = of.agent, of.team, of.workflow, of.label, of.workflowName
@@ -92,6 +96,7 @@ const (
 	continues
 	reports // at any time, before the start too
 	within
+	pauses
 	callStarts
 	callEnds
 	ends
@@ -123,7 +128,7 @@ func rules() map[string]*rule {
 		"RunContinued":                     {do: (*run).resume, phase: continues},
 		"RunContent ReasoningContentDelta": {do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within},
 		"RunIntermediateContent":           {do: func(r *run, e *event) { r.Text.add(r, msg.Text{}, msg.Text{}, asText(e.content)) }, phase: within},
-		"RunPaused WorkflowPaused":         {do: (*run).pause, phase: within},
+		"RunPaused WorkflowPaused":         {do: (*run).pause, phase: pauses},
 		"RunCompleted WorkflowCompleted":   {do: (*run).complete, phase: ends},
 		"RunError WorkflowError":           {do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails},
 		"RunCancelled WorkflowCancelled":   {do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends},
@@ -192,13 +197,16 @@ func (s *stream) read(v jsonv.Value) *event {
 	return e
 }
 
-// event decodes one event. in is the stored run that keeps it, if any: an event without a run
-// id belongs to that run.
-func (s *stream) event(e *event, in jsonv.Value) {
-	defer func() { s.spare = append(s.spare, e) }()
+// event decodes one event. One without a run id belongs to the stored run that keeps it.
+func (s *stream) event(e *event) {
+	summary := s.summary
+	defer func() { s.spare, s.summary = append(s.spare, e), summary }()
+	s.summary = e.summary
 	v := e.v
-	e.inherit(in)
-	e.rule = s.rule(e.name)
+	e.inherit()
+	if e.rule == nil {
+		e.rule = s.rule(e.name)
+	}
 	s.setSession(e.session)
 	switch {
 	case e.rule.control && e.created.Kind() == jsonv.Missing:
@@ -219,7 +227,7 @@ func (s *stream) event(e *event, in jsonv.Value) {
 		return
 	}
 	e.markCopies(r)
-	e.at = conversation.TimeOf(e.created).Or(r.Last)
+	e.at = e.at.Or(conversation.TimeOf(e.created)).Or(r.Last)
 	r.Last = e.at
 	if !r.Started && !r.Met && e.rule.phase > reports {
 		r.startUnannounced(e.at)

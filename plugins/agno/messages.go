@@ -2,7 +2,6 @@ package agno
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -79,94 +78,104 @@ func (b *body) emitPrompt(r *run, at conversation.Time) {
 	}
 }
 
-// decodeMessages decodes a run from its messages.
-func (b *body) decodeMessages(v jsonv.Value, parent *run) {
-	b.summary++
-	defer func() { b.summary-- }()
-	r := &run{s: b.s, Session: b.s.sessionFor(v.Get("session_id")), Agent: b.s.owner(v)}
-	r.ID = ident.Of(v.Get("run_id"))
-	b.s.Runs.add(r)
-	if r.Parent = ident.OrNumber(v.First("parent_run_id", "workflow_run_id")); r.Parent == r.ID {
-		r.Parent = ""
+// said are the rules of messages; text is that of a message of a run with events, which have the rest.
+type said struct{ answer, text, call, result *rule }
+
+func newSaid() said {
+	return said{
+		answer: &rule{phase: within, do: (*run).answer},
+		text:   &rule{phase: within, do: func(r *run, e *event) { r.Text.read(r, e.v) }},
+		call:   &rule{phase: callStarts, do: func(r *run, e *event) { r.Calls.start(r, r.s.body.callOf(e.v), e.at) }},
+		result: &rule{phase: callEnds, do: func(r *run, e *event) { r.Calls.result(r, r.s.body.resultOf(r.ID, e.v), e.at) }},
 	}
-	if parent != nil {
-		r.Parent = parent.ID
-		parent.Calls.linkStored(parent, r, inputOf(v))
-		parent.addBelow(r)
-		parent.Calls.infer(parent, r, parent.Last)
-	}
-	e := event{v: v, at: conversation.TimeOf(v.Get("created_at"))}
-	r.start(&e)
-	b.readMessages(r, v)
-	if r.Last.Nanos == 0 { // no message has a time: the end is the start and the duration
-		until := e.at
-		if took := measured(v.Get("metrics")); e.at.Nanos != 0 && took > 0 {
-			until.Nanos += took
-		} else if b.latestEnd.Nanos > e.at.Nanos {
-			until = b.latestEnd
-		}
-		if b.reloadChildren(r); r.Last.Nanos < until.Nanos {
-			r.Last = until
-		}
-	}
-	b.finish(r, v)
 }
 
-func (b *body) readMessages(r *run, v jsonv.Value) {
-	byResponse := v.Path("metrics", "details").Exists()
+// messagesOf returns what the messages of a stored run say.
+func (b *body) messagesOf(v jsonv.Value) (out []moment) {
+	of, begin := b.run(runID(v)), conversation.TimeOf(v.Get("created_at"))
+	out = make([]moment, 0, 2+2*v.Get("messages").Len())
+	add := func(rule *rule, x jsonv.Value, at conversation.Time) {
+		out = append(out, moment{of: of, in: v, v: x, rule: rule, at: at, said: true})
+	}
+	add(b.s.rules["RunStarted"], v, begin)
+	end := conversation.Time{}
 	for m := range ownMessages(v) {
-		at := conversation.TimeOf(m.Get("created_at")).Or(r.Last)
-		r.Last = at
+		at := conversation.TimeOf(m.Get("created_at"))
+		end = at.Or(end)
 		switch {
 		case byModel(m):
-			if byResponse {
-				r.Usage.flush(r, msg.Complete)
-				r.Usage.name(r)
-				r.Usage.Replies++
-			}
-			r.Text.add(r, textOf(m.Get("content")), m.Get("reasoning_content").Text(), msg.Text{})
-			b.readCalls(r, m, at)
-			if t := tokens(m.Get("metrics"), r.Provider, r.Model); byResponse && !t.IsZero() {
-				r.Usage.count(t, at)
+			add(b.s.said.answer, m, at)
+			for t := range m.Get("tool_calls").Elems() {
+				add(b.s.said.call, t, at)
 			}
 		case m.Get("role").In("tool", "function"), m.Get("tool_call_id").Exists():
 			if m.Get("tool_calls").Len() == 0 {
-				b.readResult(r, m, at)
+				add(b.s.said.result, m, at)
 			}
 			for x := range m.Get("tool_calls").Elems() { // those of all calls
-				b.readResult(r, x, at)
+				add(b.s.said.result, x, at)
 			}
 		}
 	}
+	if took := measured(v.Get("metrics")); end.Nanos == 0 && begin.Nanos != 0 && took > 0 { // no message has a time
+		end = begin
+		end.Nanos += took
+	}
+	if rule := b.s.rules[ending(v)]; rule != nil && end.Nanos != 0 { // else the result of its call ends it
+		add(rule, v, end)
+	}
+	return out
 }
 
-// readCalls decodes the calls of a message, and the children that they caused.
-func (b *body) readCalls(r *run, m jsonv.Value, at conversation.Time) {
-	var made []*call
-	for t := range m.Get("tool_calls").Elems() {
-		f := t.Get("function")
-		u := use{id: t.Get("id"), args: f.Get("arguments")}.of(f.Get("name"))
-		if u.args.Is(jsonv.String) && b.s.inner.Parse([]byte(u.args.Str())) == nil {
-			u.args = b.s.inner.Root()
-		}
-		if c := r.Calls.start(r, u, at); c != nil && c.Delegates {
-			made = append(made, c)
-		}
+// ending is the name of the event that ended or interrupted a stored run, by its status; empty of one that goes on.
+func ending(v jsonv.Value) string {
+	switch string(v.Get("status").Chars()) {
+	case "PENDING", "RUNNING":
+		return ""
+	case "PAUSED":
+		return "RunPaused"
+	case "CANCELLED":
+		return "RunCancelled"
+	case "ERROR":
+		return "RunError"
 	}
-	for _, c := range made {
-		b.called(r, c)
+	return "RunCompleted"
+}
+
+// answer decodes a stored response of the model, except for its calls.
+func (r *run) answer(e *event) {
+	byResponse := e.in.Path("metrics", "details").Exists()
+	if byResponse {
+		r.Usage.flush(r, msg.Complete)
+		r.Usage.name(r)
+		r.Usage.Replies++
+	}
+	r.Text.read(r, e.v)
+	if t := tokens(e.v.Get("metrics"), r.Provider, r.Model); byResponse && !t.IsZero() {
+		r.Usage.count(t, e.at)
 	}
 }
 
-func (b *body) readResult(r *run, v jsonv.Value, at conversation.Time) {
+// callOf reads a call of a message. Its arguments are valid until the next one is read.
+func (b *body) callOf(t jsonv.Value) use {
+	f := t.Get("function")
+	u := use{id: t.Get("id"), args: f.Get("arguments")}.of(f.Get("name"))
+	if u.args.Is(jsonv.String) && b.s.inner.Parse([]byte(u.args.Str())) == nil {
+		u.args = b.s.inner.Root()
+	}
+	return u
+}
+
+// resultOf reads the result of a call in a message.
+func (b *body) resultOf(run string, v jsonv.Value) use {
 	u := use{
 		id: v.Get("tool_call_id"), args: v.Get("tool_args"), result: v.Get("content"), metrics: v.Get("metrics"),
 		text: textOf, failed: v.Get("tool_call_error").Bool(),
 	}
 	if measured(u.metrics) == 0 {
-		u.metrics = b.metricsOf(r.ID, ident.PeekOrNumber(u.id))
+		u.metrics = b.metricsOf(run, ident.PeekOrNumber(u.id))
 	}
-	r.Calls.result(r, u.of(v.Get("tool_name")), at)
+	return u.of(v.Get("tool_name"))
 }
 
 // metricsOf returns the metrics of a call in the tools of a stored run.
@@ -185,109 +194,24 @@ func (b *body) metricsOf(run, call string) jsonv.Value {
 	return st.metrics[call]
 }
 
-// pieces are the texts of a stored run that are not emitted yet, in order, with the keys of a
-// stream.
-type pieces struct {
-	list []piece
-	any  bool
-}
-
-type piece struct {
-	after  string
-	last   string        // the call before it
-	before []string      // the calls of the message that has the piece, or the next that has any
-	from   []jsonv.Value // messages
-}
-
-// maxAhead limits the search for the piece that ends now. It is the next one, unless the
-// run's events have gaps.
-const maxAhead = 256
-
-// piecesOf finds the texts of a run. Two messages without a call between them are
-// one piece, as they are in the deltas.
-func piecesOf(r *run, v jsonv.Value) *pieces {
-	p := &pieces{}
-	after, latest, open := "", "", false
-	for m := range ownMessages(v) {
-		if !byModel(m) {
-			continue
-		}
-		if hasText(m.Get("content")) || !peekText(m.Get("reasoning_content")).IsZero() {
-			if !open {
-				p.list = append(p.list, piece{after: after, last: latest})
-				after, open = "", true
-			}
-			last := &p.list[len(p.list)-1]
-			last.from = append(last.from, m)
-		}
-		for t := range m.Get("tool_calls").Elems() {
-			id := ident.OrNumber(t.Get("id"))
-			if id == "" {
-				continue
-			}
-			latest = unique(r, id)
-			if open {
-				last := &p.list[len(p.list)-1]
-				last.before = append(last.before, latest)
-			}
-			if after == "" {
-				after = latest
-			}
-		}
-		open = open && after == ""
-	}
-	p.any = len(p.list) > 0
-	return p
-}
-
-// hasText reports whether a message's content has text.
-func hasText(v jsonv.Value) bool {
-	for p := range v.Elems() {
+// hasText reports whether a message has a text or a thought.
+func hasText(m jsonv.Value) bool {
+	content := m.Get("content")
+	for p := range content.Elems() {
 		if p.PeekStr() != "" || p.Get("text").PeekStr() != "" {
 			return true
 		}
 	}
-	return !v.Is(jsonv.Array) && !peekText(v).IsZero()
+	return !content.Is(jsonv.Array) && !peekText(content).IsZero() || !peekText(m.Get("reasoning_content")).IsZero()
 }
 
-// take removes and returns the piece that is over: with that call, or with no more calls.
-func (p *pieces) take(r *run, call string) (x piece) {
-	resumed := r.Leg != "" && r.Text.After == r.Leg
-	for i := range min(len(p.list), maxAhead) {
-		x := p.list[i]
-		switch {
-		case x.after != r.Text.After && !resumed:
-		case x.last != "" && !r.Calls.knows(x.last): // follows later: the run has paused
-		case call != "" && !slices.Contains(x.before, call):
-		case call == "" && slices.ContainsFunc(x.before, r.Calls.knows):
-		default:
-			p.list = without(p.list, i)
-			return x
-		}
-	}
-	return piece{}
+// read adds the text of a message to the open piece.
+func (t *text) read(r *run, m jsonv.Value) {
+	t.add(r, textOf(m.Get("content")), m.Get("reasoning_content").Text(), msg.Text{})
 }
 
-// fillText sets the text of the open piece from the stored messages when a stored run's
-// events are replayed: a stream has it in deltas. call is the one that ends the piece.
-func (b *body) fillText(r *run, call string) {
-	if b == nil || b.summary > 0 || len(r.Text.Text)+len(r.Text.Thinking) > 0 {
-		return
-	}
+// split reports whether the texts of a stored run were emitted between its calls.
+func (b *body) split(r *run) bool {
 	st := b.run(r.ID)
-	if st.pieces == nil {
-		st.pieces = piecesOf(r, st.v)
-	}
-	for _, m := range st.pieces.take(r, call).from {
-		r.Text.add(r, textOf(m.Get("content")), m.Get("reasoning_content").Text(), msg.Text{})
-	}
-}
-
-// splitByCalls reports whether the texts of a stored run were emitted between its calls.
-func (b *body) splitByCalls(r *run) bool {
-	p := b.run(r.ID).pieces
-	if p == nil || !p.any {
-		return r.Calls.Over.Len() == 0
-	}
-	return len(p.list) == 0
+	return !st.gaps && (st.texts > 0 || r.Calls.Over.Len() == 0)
 }

@@ -2,9 +2,7 @@ package agno
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -38,23 +36,16 @@ func parentID(v jsonv.Value) string {
 	return ident.PeekOrNumber(v.First("parent_run_id", "workflow_run_id"))
 }
 
-// Limits of the work on a body: how deep runs are nested, and how many children are tried for
-// a call.
-const (
-	maxDepth = 256
-	maxTried = 64
-)
+// maxDepth limits how deep runs are nested.
+const maxDepth = 256
 
 // body has the runs of a reloaded body, and the state of their replay. Its methods for an open
 // run do nothing for a nil body, which is that of a stream.
 type body struct {
-	s         *stream
-	runs      map[string]*storedRun
-	order     []jsonv.Value     // the runs of the list
-	session   jsonv.Value       // of the first run or event that names it: the runs of the API do not
-	latestEnd conversation.Time // upper bound of the run's end, when its caller has one
-	summary   int               // above 0: a run is decoded from its object, not from events
-	depth     int
+	s       *stream
+	runs    map[string]*storedRun
+	order   []jsonv.Value // the runs of the list
+	session jsonv.Value   // of the first run or event that names it: the runs of the API do not
 }
 
 // storedRun is a run of a body.
@@ -62,16 +53,20 @@ type storedRun struct {
 	v        jsonv.Value   // of the list, else the embedded one
 	embedded jsonv.Value   // as another run embeds it: with names and models, which the list lacks
 	first    jsonv.Value   // its first event
-	children []jsonv.Value // of the list
+	children []jsonv.Value // of the list, and those that it embeds
+	under    string        // the run that it is told below
 	inEvents bool          // another run of the list keeps its events
-	decoded  bool
-	merged   bool // its events are merged into its parent's
+	told     bool          // its story is, or is part of another one
 
-	unmatched []jsonv.Value // children that match no call yet; nil before the first call
-	call      jsonv.Value   // of a merged run: the tool object of the call that caused it
-	by        msg.LinkMethod
-	pieces    *pieces                // its texts, once one was needed
-	metrics   map[string]jsonv.Value // of its calls, once they were needed
+	call *moment        // that caused it, where that has a place in the story
+	by   msg.LinkMethod // how the call was found
+
+	says   []moment // of its messages, those that its events have not passed
+	texts  int      // of its messages, between its events
+	gaps   bool     // between two of the texts is a call that no event has
+	deltas bool     // its events have the texts
+
+	metrics map[string]jsonv.Value // of its calls, once they were needed
 }
 
 // run returns the stored run of that id.
@@ -124,7 +119,7 @@ func (s *stream) reload(root jsonv.Value) {
 		}
 	}
 	for _, v := range b.order { // whose parents form a cycle
-		b.decode(v, nil)
+		b.decodeTree(v)
 	}
 	s.Runs, s.body = open, nil
 	s.releasePending(false)
@@ -164,26 +159,27 @@ func newBody(s *stream, list jsonv.Value) *body {
 		}
 	}
 	for _, v := range b.order {
-		b.addEmbedded(v)
+		b.addEmbedded(runID(v), v)
 	}
 	return b
 }
 
-// addEmbedded adds the runs that a run or its events embed.
-func (b *body) addEmbedded(v jsonv.Value) {
+// addEmbedded adds the runs that a run or its events embed, as its children.
+func (b *body) addEmbedded(id string, v jsonv.Value) {
 	for e := range v.Get("events").Elems() {
-		b.addEmbedded(e)
+		b.addEmbedded(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id), e)
 	}
 	for _, field := range [...]string{"member_responses", "step_executor_runs"} {
 		for x := range v.Get(field).Elems() {
-			id := ident.PeekOrNumber(x.Get("run_id"))
-			st := b.run(id)
+			child := ident.PeekOrNumber(x.Get("run_id"))
+			st := b.run(child)
 			if st.embedded.Kind() == jsonv.Missing {
 				st.embedded = x
 			}
-			if id != "" && !st.v.Exists() {
+			if child != "" && !st.v.Exists() {
 				st.v = x
-				b.addEmbedded(x)
+				b.run(id).children = append(b.run(id).children, x)
+				b.addEmbedded(child, x)
 			}
 		}
 	}
@@ -250,6 +246,9 @@ const maxReloaded = 4096
 // decodeTree decodes the run at the top of a tree, and the runs below it, unless the same tree
 // was decoded before.
 func (b *body) decodeTree(v jsonv.Value) {
+	if b.known(runID(v)) {
+		return
+	}
 	sum := conversation.SumOf(b.s.Session)
 	all := b.subtree(v)
 	for _, x := range all {
@@ -257,28 +256,24 @@ func (b *body) decodeTree(v jsonv.Value) {
 	}
 	if !b.s.Reloaded.Add(sum, maxReloaded) {
 		for _, x := range all {
-			b.run(runID(x)).decoded = true
+			b.run(runID(x)).told = true
 			x.MarkRead()
 		}
 		return
 	}
-	b.decode(v, nil)
+	b.decode(v, all)
 	for _, r := range slices.Clone(b.s.Runs.Open) { // those that are still open
 		r.emitOpen()
 		b.s.Runs.drop(r)
 	}
-	for _, x := range all {
-		b.markStored(x)
-	}
 }
 
-// subtree returns the run and those of the list below it. An id may occur any number of
-// times, and parents may form a cycle.
+// subtree returns the run and those below it. An id may occur any number of times, and parents may form a cycle.
 func (b *body) subtree(top jsonv.Value) []jsonv.Value {
 	all := []jsonv.Value{top}
 	seen := make(map[string]bool)
 	for i := 0; i < len(all); i++ {
-		if id := runID(all[i]); !seen[id] {
+		if id := runID(all[i]); !seen[id] && !b.run(id).told {
 			seen[id] = true
 			all = append(all, b.run(id).children...)
 		}
@@ -286,58 +281,25 @@ func (b *body) subtree(top jsonv.Value) []jsonv.Value {
 	return all
 }
 
-// decode decodes a stored run from its events, or from its messages when it has no events.
-// parent is the run that embeds or called it, if that is known.
-func (b *body) decode(v jsonv.Value, parent *run) {
-	id := runID(v)
-	st, open := b.run(id), &b.s.Runs
-	if st.decoded || open.Ended.Has(id) || open.get(id) != nil || b.depth > maxDepth {
-		return
-	}
-	st.decoded = true
-	b.depth++
-	defer func() { b.depth-- }()
-	story := b.timeline(v, 0)
-	for _, t := range story {
-		t.of.decoded = true
-		b.s.event(b.s.read(t.event), t.run)
-	}
-	if len(story) == 0 {
-		if e := st.embedded; e.Exists() && e.Get("messages").Len() >= v.Get("messages").Len() {
-			b.decodeMessages(e, parent)
-			b.markStored(e)
-			st.first = e
-		} else {
-			b.decodeMessages(v, parent)
-		}
-	}
-	if r := open.get(id); r != nil {
-		b.reloadChildren(r)
-	}
-	for _, x := range append(slices.Clip(st.children), v) {
-		if r := open.get(runID(x)); r != nil {
-			b.finish(r, x)
-		}
-	}
-	b.emitLineage(id, v)
+// known reports whether a run was decoded, or is part of a story.
+func (b *body) known(id string) bool {
+	return b.run(id).told || b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id)
 }
 
-// reloadChildren decodes the children of a stored run that match none of its calls, before
-// the run ends.
-func (b *body) reloadChildren(r *run) {
-	if b == nil {
-		return
+// decode decodes a stored run and all below it.
+func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
+	for _, m := range b.storyOf(top, 0) {
+		b.tell(&m)
 	}
-	st := b.run(r.ID)
-	list := slices.Clone(st.children) // stored in the order of their ends
-	slices.SortStableFunc(list, func(x, y jsonv.Value) int {
-		return cmp.Compare(conversation.TimeOf(x.Get("created_at")).Nanos, conversation.TimeOf(y.Get("created_at")).Nanos)
-	})
-	list = slices.AppendSeq(list, st.v.Get("step_executor_runs").Elems()) // of a workflow's agents
-	for _, c := range list {
-		if id := runID(c); id != "" && !b.run(id).inEvents {
-			b.decode(c, r)
+	for _, v := range slices.Backward(all) {
+		if r := b.s.Runs.get(runID(v)); r != nil {
+			b.finish(r, v)
 		}
+	}
+	for _, v := range all {
+		b.markStored(v)
+		b.markStored(b.run(runID(v)).embedded)
+		b.emitLineage(v)
 	}
 }
 
@@ -346,40 +308,26 @@ func (b *body) reloadChildren(r *run) {
 func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 	for v := range list.Elems() {
 		id := ident.PeekOrNumber(v.Get("run_id"))
-		if id == "" || id == r.ID || s.Runs.get(id) != nil || s.Runs.Ended.Has(id) || s.body != nil && s.body.run(id).decoded {
+		switch {
+		case id == "", id == r.ID, s.Runs.get(id) != nil, s.Runs.Ended.Has(id), s.body != nil && s.body.run(id).told:
 			v.MarkRead() // its own events were decoded
-			continue
+		case s.body == nil:
+			s.body = newBody(s, v)
+			s.body.run(id).under = r.ID
+			s.body.decode(v, s.body.subtree(v))
+			s.body = nil
 		}
-		if s.body != nil {
-			s.body.decode(v, r)
-			continue
-		}
-		s.body = newBody(s, v)
-		s.body.decode(v, r)
-		s.body.markStored(v)
-		s.body = nil
 	}
 }
 
-// finish ends a run by its stored status.
+// finish ends a run by its stored status, with the texts before its end.
 func (b *body) finish(r *run, v jsonv.Value) {
-	if b.s.Runs.get(r.ID) != r {
+	end := moment{of: b.run(r.ID), in: v, v: v, rule: b.s.rules[ending(v)], at: r.Last, said: true}
+	if b.s.Runs.get(r.ID) != r || end.rule == nil {
 		return
 	}
-	b.summary++
-	defer func() { b.summary-- }()
-	e := event{v: v, at: r.Last}
-	switch status := v.Get("status"); {
-	case status.In("PENDING", "RUNNING"):
-	case status.Equal("PAUSED"):
-		r.pause(&e)
-	case status.Equal("CANCELLED"):
-		r.abort(&e, cancelled)
-	case status.Equal("ERROR"):
-		r.abort(&e, failed)
-	default:
-		status.In("COMPLETED", "REGENERATED")
-		r.complete(&e)
+	for _, m := range append(b.appendTexts(nil, &moment{of: end.of, rule: b.s.rules["RunCompleted"]}), end) {
+		b.tell(&m)
 	}
 }
 
@@ -404,7 +352,7 @@ func (b *body) isFork(r *run) bool {
 }
 
 // emitLineage emits the origin of a forked or regenerated run, and that another run replaced it.
-func (b *body) emitLineage(id string, v jsonv.Value) {
+func (b *body) emitLineage(v jsonv.Value) {
 	var m msg.Message
 	conversation.AttrsAs(&m, v, ident.OrNumber, "regenerated_from", "forked_from_run_id", "forked_from_session_id", "fork_id")
 	if v.Get("status").Equal("REGENERATED") {
@@ -414,58 +362,16 @@ func (b *body) emitLineage(id string, v jsonv.Value) {
 		return
 	}
 	m.SetAttr("type", "lineage")
+	id := runID(v)
 	m.SetAttr("run_id", id)
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Key, m.Session, m.Agent = id+"/lineage", b.s.sessionFor(v.Get("session_id")), b.s.owner(v)
 	b.s.Out.Emit(m)
 }
 
-// called decodes the children of a call, as far as their task or member distinguishes
-// them from the children of other calls.
-func (b *body) called(r *run, c *call) {
-	st := b.run(r.ID)
-	if st.unmatched == nil {
-		st.unmatched = slices.Clone(st.children)
-	}
-	for i := 0; i < min(len(st.unmatched), maxTried); {
-		x := st.unmatched[i]
-		placed := b.run(runID(x)).decoded
-		if !placed && !b.answers(x, c) {
-			i++
-			continue
-		}
-		st.unmatched = without(st.unmatched, i)
-		if placed {
-			continue
-		}
-		if b.decode(x, r); !c.Many {
-			return
-		}
-	}
-}
-
-// without removes one of the first elements of a list, at a cost that does not depend on the
-// list's length.
-func without[T any](list []T, i int) []T {
-	copy(list[1:i+1], list[:i])
-	return list[1:]
-}
-
-// answers reports whether a stored run may be the child of a call.
-func (b *body) answers(x jsonv.Value, c *call) bool {
-	id := runID(x)
-	if b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id) || b.run(id).inEvents && b.summary == 0 {
-		return false // decoded already, or by later events
-	}
-	return c.Task != "" && strings.Contains(inputOf(x).String(), c.Task) || namesAgent(c.To, b.s.owner(x))
-}
-
 // markStored marks the values of a stored run that repeat its decoded tree.
 func (b *body) markStored(v jsonv.Value) {
 	ident.Is(v.Get("session_id"), b.s.Session)
-	for x := range v.Get("step_executor_runs").Elems() {
-		b.markStored(x)
-	}
 	st := b.run(runID(v))
 	if st.inEvents {
 		v.Skip("events")
@@ -480,19 +386,12 @@ func (b *body) markStored(v jsonv.Value) {
 		return
 	}
 	v.Skip("content", "reasoning_content", "reasoning_steps", "reasoning_messages")
-	unread := make(map[jsonv.Value]bool) // messages whose text is in no event
-	if st.pieces != nil {
-		for _, p := range st.pieces.list {
-			for _, m := range p.from {
-				unread[m] = true
-			}
-		}
-	}
 	skip, input := v.Get("forked_from_message_index").Int(), inputOf(v).String()
 	for m := range v.Get("messages").Elems() {
-		if skip > 0 || m.Get("from_history").Bool() || st.first.Exists() && m.Get("role").In("assistant", "model", "tool", "function") {
+		earlier, answer := skip > 0 || m.Get("from_history").Bool(), byModel(m)
+		if earlier || st.first.Exists() && (answer || m.Get("role").In("tool", "function")) {
 			m.Skip("tool_calls", "tool_call_id")
-			if !unread[m] {
+			if earlier || !answer { // else it was read with an event
 				m.Skip("content", "reasoning_content")
 			}
 		}
@@ -503,141 +402,4 @@ func (b *body) markStored(v jsonv.Value) {
 	for t := range v.Get("tools").Elems() {
 		t.Skip("tool_call_id", "tool_name", "tool_args", "result")
 	}
-}
-
-// A team that does not stream its members' events keeps only its own, and each member keeps
-// its own:
-//
-//	runs: [child {events: c c}, top {events: t call result t}]    decoded: t call c c result t
-//
-// The events are merged into one timeline: a child's events lie between the call that caused
-// it and that call's result, by their times.
-
-// storedEvent is an event with the stored run that keeps it.
-type storedEvent struct {
-	event, run, tool jsonv.Value
-	of               *storedRun // the run of the event
-	phase            phase
-	at               int64
-}
-
-// childEvents are the events of a child that are merged into its parent's.
-type childEvents struct {
-	st     *storedRun
-	events []storedEvent
-	call   int // index of the parent's delegation; -1 when none fits
-}
-
-// timeline returns the events of a stored run with those of the children that keep their
-// own; nil when it has none.
-func (b *body) timeline(v jsonv.Value, depth int) []storedEvent {
-	var own []storedEvent
-	id := runID(v)
-	for e := range v.Get("events").Elems() {
-		if e.Is(jsonv.Object) {
-			own = append(own, storedEvent{
-				event: e, run: v, tool: e.Get("tool"), of: b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id)),
-				phase: b.s.rule(eventName(e.Get("event"))).phase, at: conversation.TimeOf(e.Get("created_at")).Nanos,
-			})
-		}
-	}
-	if len(own) == 0 || depth > maxDepth {
-		return own
-	}
-	var kids []*childEvents
-	for _, c := range b.run(id).children {
-		if st := b.run(runID(c)); !st.decoded && !st.inEvents && !st.merged && c.Get("events").Len() > 0 {
-			st.merged = true
-			kids = append(kids, &childEvents{st: st, events: b.timeline(c, depth+1), call: -1})
-		}
-	}
-	assign(own, kids)
-	return merge(own, kids)
-}
-
-// assign finds the delegation of each child: by its task, by the member that is named,
-// and else by order.
-func assign(own []storedEvent, kids []*childEvents) {
-	taken := make(map[int]bool)
-	find := func(by msg.LinkMethod, fits func(task, input string, args, child jsonv.Value) bool) {
-		for _, k := range kids {
-			for i, t := range own {
-				args := t.tool.Get("tool_args")
-				is, many := delegates(ident.PeekOrNumber(t.tool.Get("tool_name")))
-				if t.phase == callStarts && is && k.call < 0 && (many || !taken[i]) && fits(taskOf(args).String(), inputOf(k.st.v).String(), args, k.st.v) {
-					k.call, taken[i] = i, true
-					k.st.call, k.st.by = t.tool, by
-				}
-			}
-		}
-	}
-	find(msg.ByPrompt, func(task, input string, _, _ jsonv.Value) bool { return task != "" && input == task })
-	find(msg.ByPrompt, func(task, input string, _, _ jsonv.Value) bool { return task != "" && strings.Contains(input, task) })
-	find(msg.ByOrder, func(_, _ string, args, child jsonv.Value) bool {
-		var e event
-		e.read(child)
-		return namesAgent((use{args: args}).member(), e.actor())
-	})
-	find(msg.ByOrder, func(string, string, jsonv.Value, jsonv.Value) bool { return true })
-}
-
-// assigned returns the open call of p that was assigned to a stored child, and how.
-func (b *body) assigned(p, r *run) (*call, msg.LinkMethod) {
-	if b == nil || !b.run(r.ID).call.Exists() {
-		return nil, 0
-	}
-	st := b.run(r.ID)
-	return p.Calls.open(useOf(st.call), p), st.by
-}
-
-// merge puts the events of children at the place that they have in a stream: after
-// their call, before its result, and at the same second after the parent's starts and before
-// its ends.
-func merge(own []storedEvent, kids []*childEvents) (out []storedEvent) {
-	for i, t := range own {
-		until, ended := t.at-1, -1
-		switch t.phase {
-		case callEnds:
-			until, ended = t.at, callOf(own[:i], t.tool)
-		case ends, fails:
-			until = math.MaxInt64
-		}
-		for k := next(kids, i, until, ended); k != nil; k = next(kids, i, until, ended) {
-			out = append(out, k.events[0])
-			k.events = k.events[1:]
-		}
-		out = append(out, t)
-	}
-	for _, k := range kids {
-		out = append(out, k.events...)
-	}
-	return out
-}
-
-// next returns the child with the next event before the parent's event of that index: up to a time, or of the call
-// that has ended.
-func next(kids []*childEvents, before int, until int64, ended int) (first *childEvents) {
-	for _, k := range kids {
-		if k.call >= before || len(k.events) == 0 || k.events[0].at > until && (k.call < 0 || k.call != ended) {
-			continue
-		}
-		if first == nil || cmp.Or(cmp.Compare(k.events[0].at, first.events[0].at), cmp.Compare(k.call, first.call)) < 0 {
-			first = k
-		}
-	}
-	return first
-}
-
-// callOf returns the index of the start event of the call that a tool object ends, or -1.
-func callOf(own []storedEvent, tool jsonv.Value) int {
-	u, found := useOf(tool), -1
-	id, member := ident.PeekOrNumber(u.id), u.member()
-	for i, t := range own {
-		o := useOf(t.tool)
-		same := id != "" && ident.PeekOrNumber(o.id) == id || id == "" && o.name == u.name && cmp.Or(o.member(), member) == member
-		if t.phase == callStarts && same && (id == "" || found < 0) {
-			found = i
-		}
-	}
-	return found
 }

@@ -343,16 +343,8 @@ func (r *run) asked(q *pending, at conversation.Time) {
 //	{"event":"RunPaused","tools":[{"tool_call_id":"c1","requires_confirmation":true, …}],
 //	 "requirements":[{"member_run_id":"…","tool_execution":{"tool_call_id":"c1", …}}]}
 func (r *run) pause(e *event) {
-	r.Text.close(r, "", e.at, msg.Complete)
-	waits := slices.Collect(e.v.Get("tools").Elems())
-	if len(waits) == 0 {
-		for q := range e.v.Get("requirements").Elems() {
-			member, tool := ident.PeekOrNumber(q.Get("member_run_id")), q.Get("tool_execution")
-			if (member == "" || member == r.ID) && tool.Is(jsonv.Object) {
-				waits = append(waits, tool)
-			}
-		}
-	}
+	r.Text.close(r, e.at, msg.Complete)
+	waits := waiting(e.v, r.ID)
 	outside := len(waits) > 0
 	for _, tool := range waits {
 		u, reason := useOf(tool), reasonOf(tool)
@@ -384,6 +376,21 @@ func (r *run) pause(e *event) {
 	m.Signal = msg.RunPause
 	markWaitsFor(m, outside)
 	r.Text.Emitted = conversation.Written{}
+}
+
+// waiting returns the calls for which a paused run waits.
+func waiting(v jsonv.Value, run string) []jsonv.Value {
+	waits := slices.Collect(v.Get("tools").Elems())
+	if len(waits) > 0 {
+		return waits
+	}
+	for q := range v.Get("requirements").Elems() {
+		member, tool := ident.PeekOrNumber(q.Get("member_run_id")), q.Get("tool_execution")
+		if (member == "" || member == run) && tool.Is(jsonv.Object) {
+			waits = append(waits, tool)
+		}
+	}
+	return waits
 }
 
 // markWaitsFor marks a wait for an external program that runs the call, as opposed to a
@@ -420,7 +427,7 @@ func (c *call) wait(r *run, signal msg.Signal, prefix string, at conversation.Ti
 // keys.
 func (r *run) resume(e *event) {
 	t, u := &r.Text, &r.Usage
-	t.emit(r, e.at, msg.Complete, msg.Plain(string(t.Text)))
+	t.close(r, e.at, msg.Complete)
 	r.Started, r.Joined, r.Leg = true, false, e.second()
 	t.After, t.Emitted = r.Leg, conversation.Written{}
 	u.Replies, u.Reply, u.Waits = 0, "", false

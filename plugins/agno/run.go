@@ -106,14 +106,16 @@ func (rs *runs) top(r *run) *run {
 // repeats one of a run that is over.
 func (s *stream) runOf(e *event) *run {
 	r := s.Runs.byID[string(e.run.Chars())]
+	id := ""
 	if r == nil {
-		r = s.Runs.get(ident.Of(e.run))
+		id = ident.Of(e.run)
+		r = s.Runs.get(id)
 	}
 	if r != nil {
 		r.describe(e)
 		return r
 	}
-	r = &run{Run: conversation.Run{ID: ident.Of(e.run)}, s: s, Session: s.sessionFor(e.session)}
+	r = &run{Run: conversation.Run{ID: id}, s: s, Session: s.sessionFor(e.session)}
 	late := s.Runs.Ended.Has(r.ID)
 	switch {
 	case late && e.rule.phase == continues:
@@ -126,14 +128,14 @@ func (s *stream) runOf(e *event) *run {
 		s.Runs.add(r)
 	}
 	r.describe(e)
-	r.Parent = ident.OrNumber(e.parent)
+	r.Parent = cmp.Or(e.under, ident.OrNumber(e.parent))
 	if r.Parent == "" && string(e.workflowRun.Chars()) != r.ID {
 		r.Parent = ident.OrNumber(e.workflowRun)
 	}
 	if p := r.parent(); p != nil && p != r {
 		p.addBelow(r)
 		r.Under = p.Steps.runOf(e.v)
-		p.Calls.link(p, r)
+		p.Calls.link(p, r, e)
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
 	if e.rule.phase != starts && e.rule.phase != continues && s.body == nil {
@@ -212,7 +214,7 @@ func (r *run) add(k msg.Kind, key string, at conversation.Time) *msg.Message {
 	r.own(m)
 	at.Set(m)
 	m.Kind, m.Key, m.Complete = k, key, msg.Complete
-	if r.s.body != nil && r.s.body.summary > 0 {
+	if r.s.summary {
 		m.Complete = msg.Summary
 	}
 	if !r.Linked {
@@ -289,9 +291,7 @@ func (r *run) complete(e *event) {
 	b := r.s.body
 	r.setModel(e.v)
 	if b != nil {
-		b.reloadChildren(r)
 		b.fillLast(r, e)
-		b.fillText(r, "")
 	}
 	if len(r.Text.Thinking) == 0 && !r.Text.Thought {
 		r.Text.add(r, msg.Text{}, e.reasoning.Text(), msg.Text{})
@@ -317,7 +317,7 @@ func (r *run) complete(e *event) {
 	case m != nil:
 		m.FinishReason, m.Attachments = completed, files
 		m.SetAttr(msg.FinishReasonOf, "run")
-		if whole && (m.Complete == msg.Partial || missed) || b != nil && b.summary == 0 && !b.splitByCalls(r) {
+		if whole && (m.Complete == msg.Partial || missed) || b != nil && !e.summary && !b.split(r) {
 			m.Complete = msg.Summary // all texts in one
 		}
 	case len(files) > 0:
@@ -352,8 +352,7 @@ func (r *run) emitPlaceholders(e *event) {
 
 // abort ends a run that failed, or that a person stopped.
 func (r *run) abort(e *event, reason string) {
-	r.s.body.reloadChildren(r)
-	r.Text.close(r, "", e.at, msg.Partial)
+	r.Text.close(r, e.at, msg.Partial)
 	if reason == failed {
 		r.emitError(e)
 	}
@@ -415,7 +414,7 @@ func (r *run) closeBelow() {
 		}
 		if child.endUnannounced(conversation.Time{}); r.s.Runs.get(id) == child {
 			child.closeBelow()
-			child.Text.close(child, "", child.Last, msg.Complete)
+			child.Text.close(child, child.Last, msg.Complete)
 			child.Usage.flush(child, msg.Complete)
 			r.s.Runs.drop(child)
 		}
@@ -436,7 +435,7 @@ func (r *run) endUnannounced(at conversation.Time) {
 		return
 	}
 	e := event{at: r.Last}
-	r.Text.close(r, "", e.at, msg.Complete)
+	r.Text.close(r, e.at, msg.Complete)
 	r.ended(r.Text.Emitted.Sum.Add(nil), e.at)
 	r.emitPlaceholders(&e)
 	r.Usage.flush(r, msg.Complete)

@@ -79,7 +79,7 @@ func (t *text) add(r *run, text, thinking, draft msg.Text) {
 // spill emits the text so far, because it reached the limit before its end.
 func (t *text) spill(r *run) {
 	n, after := t.Spilled, t.After
-	t.emit(r, r.Last, msg.Complete, msg.Plain(string(t.Text)))
+	t.close(r, r.Last, msg.Complete)
 	t.Spilled, t.After = n+1, after
 }
 
@@ -90,10 +90,9 @@ func (t *text) follow(id string) {
 	}
 }
 
-// close emits the open piece, and begins the next. call is the one that ends it, if one does.
-func (t *text) close(r *run, call string, at conversation.Time, c msg.Completeness) {
-	r.s.body.fillText(r, call)
-	t.emit(r, at, c, msg.Plain(string(t.Text)))
+// close emits the open piece, and begins the next.
+func (t *text) close(r *run, at conversation.Time, c msg.Completeness) *msg.Message {
+	return t.emit(r, at, c, msg.Plain(string(t.Text)))
 }
 
 // emit emits the open piece with that text.
@@ -146,7 +145,7 @@ func (t *text) part(r *run, suffix string) string {
 // emitOpen emits the open text and tokens of a run, and changes nothing.
 func (r *run) emitOpen() {
 	c, size := *r, r.s.Runs.text
-	c.Text.emit(&c, r.Last, msg.Partial, msg.Plain(string(r.Text.Text)))
+	c.Text.close(&c, r.Last, msg.Partial)
 	c.Usage.flush(&c, msg.Partial)
 	r.s.Runs.text = size
 }

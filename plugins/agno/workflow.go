@@ -174,7 +174,7 @@ func (t *steps) end(r *run, at conversation.Time, reason string) {
 func (r *run) note(e *event) {
 	n, name := &e.rule.note, string(e.name)
 	if name == "ReasoningCompleted" { // ends the text of a reasoning model
-		r.Text.emit(r, e.at, msg.Complete, msg.Plain(string(r.Text.Text)))
+		r.Text.close(r, e.at, msg.Complete)
 		r.Text.markSteps(e)
 	}
 	var parts []string
