@@ -42,15 +42,13 @@
 package legion
 
 import (
-	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"slices"
 	"sync"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -68,7 +66,7 @@ const (
 
 // New returns the factory of this decoder.
 func New() decoder.Factory {
-	pool := &sync.Pool{New: func() any { return &scratch{hash: sha256.New(), names: make(map[string]string)} }}
+	pool := &sync.Pool{New: func() any { return &scratch{names: make(map[string]string)} }}
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "legion",
@@ -100,22 +98,17 @@ type state struct {
 	Sessions []*session `json:",omitempty"` // least recently used first
 }
 
-// Begin passes over a blank line.
-func (d *stream) Begin() (record bool) {
-	b := d.Frame.Data
-	return bytes.HasPrefix(b, []byte("{")) || len(bytes.TrimSpace(b)) > 0
-}
-
 // Read decodes one record.
 func (d *stream) Read() {
 	sc := d.scratch.Get().(*scratch)
-	defer d.scratch.Put(sc)
 	if d.Frame.Kind == frame.Body {
 		d.metadata(sc)
 	} else {
 		d.read(sc)
 	}
-	sc.trim()
+	if cap(sc.text) <= maxScratch { // else the record was an unusual one
+		d.scratch.Put(sc)
+	}
 }
 
 // In returns the session of the record.
@@ -130,42 +123,26 @@ func (d *stream) Flush() {
 
 // session returns the session of a record: the one that it names, or else the last one, or
 // the one that the file is named after.
-func (d *stream) session(h *head, envelope jsonv.Value) *session {
-	id, i := read(h.session), len(d.Sessions)-1
-	if sent := read(envelope); len(id) == 0 {
+func (d *stream) session(record, envelope jsonv.Value) *session {
+	id, last := read(record.Get("session_id")), len(d.Sessions)-1
+	if sent := read(envelope.Get("session_id")); len(id) == 0 {
 		id = sent
 	}
-	if len(id) > 0 || i < 0 {
-		if len(id) == 0 {
-			id = h.metadata.Get("session_id").Chars()
+	if len(id) == 0 && last >= 0 {
+		return d.Sessions[last]
+	}
+	if len(id) == 0 {
+		id = record.Path("metadata", "session_id").Chars()
+	}
+	if len(id) == 0 {
+		id = []byte(d.origin.session)
+	}
+	named := func(s *session) bool { return s.ID == string(id) }
+	d.Sessions = bounded.Use(d.Sessions, maxSessions, named, func() *session {
+		if len(d.Sessions) == maxSessions { // the one that is evicted
+			d.Sessions[0].emitTokens(d.Out, msg.Complete)
 		}
-		if len(id) == 0 {
-			id = []byte(d.origin.session)
-		}
-		i = slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == string(id) })
-	}
-	if i >= 0 {
-		s := d.Sessions[i]
-		d.Sessions = append(slices.Delete(d.Sessions, i, i+1), s)
-		return s
-	}
-	s := &session{ID: string(id)}
-	if d.Sessions = append(d.Sessions, s); len(d.Sessions) > maxSessions {
-		d.Sessions[0].emitTokens(d.Out, msg.Complete)
-		d.Sessions = slices.Delete(d.Sessions, 0, 1)
-	}
-	return s
-}
-
-// read returns the text of a string, which then counts as read; nil for any other kind.
-func read(v jsonv.Value) []byte {
-	known(v)
-	return v.Chars()
-}
-
-// known counts a string as read.
-func known(v jsonv.Value) {
-	if v.Is(jsonv.String) {
-		v.MarkRead()
-	}
+		return &session{ID: string(id)}
+	})
+	return d.Sessions[len(d.Sessions)-1]
 }

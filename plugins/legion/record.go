@@ -1,6 +1,7 @@
 package legion
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -8,68 +9,22 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// head has the members that any record may have. It is read in one pass, as most of a
-// decoder's work is looking for members that are not there.
-type head struct {
-	typ, stored, id, session, timestamp, content, metadata, data, parent, comm jsonv.Value
-}
-
-var headNames = jsonv.NamesOf("type", "_type", "message_id", "session_id", "timestamp", "content", "metadata", "data", "parent_tool_use_id", "comm_id")
-
-func headOf(v jsonv.Value) (h head) {
-	headNames.Read(v, &h.typ, &h.stored, &h.id, &h.session, &h.timestamp, &h.content, &h.metadata, &h.data, &h.parent, &h.comm)
-	return h
-}
-
-// message has the members of a message of either side: of metadata in generation 1, of data
-// in generation 2.
-type message struct {
-	model, id, turn, parent, uuid, usage, fault, content, session jsonv.Value
-	toolUses, toolResults, thoughts, thought, toolResult, sdk     jsonv.Value
-}
-
-var messageNames = jsonv.NamesOf("model", "message_id", "turn_id", "parent_tool_use_id", "uuid", "usage", "error", "content", "session_id",
-	"tool_uses", "tool_results", "thinking_blocks", "thinking_content", "tool_use_result", "raw_sdk_message")
-
-func (a *message) read(v jsonv.Value) {
-	messageNames.Read(v, &a.model, &a.id, &a.turn, &a.parent, &a.uuid, &a.usage, &a.fault, &a.content, &a.session,
-		&a.toolUses, &a.toolResults, &a.thoughts, &a.thought, &a.toolResult, &a.sdk)
-}
-
-// stamp is a time and its text in the record.
-type stamp struct {
-	conversation.Time
-	raw []byte // as written, for keys
-}
-
-func stampOf(v jsonv.Value) (t stamp) {
-	if t.raw = v.Chars(); v.Is(jsonv.Number) {
-		t.raw = v.Peek()
-	}
-	t.Time = conversation.TimeOf(v)
-	return t
-}
-
-// or returns the time of a part, which may have one of its own.
-func (t stamp) or(at jsonv.Value) conversation.Time { return conversation.TimeOf(at).Or(t.Time) }
-
-// entry is one record on its way into messages.
+// entry is one record on its way into messages, whichever generation wrote it.
 type entry struct {
 	*stream
-	sc   *scratch
-	root jsonv.Value // without an envelope
-	head head        // of root
-	msg  message     // of fields
+	sc     *scratch
+	root   jsonv.Value // without an envelope
+	stored bool        // by generation 2 or 3
+	typ    string      // in the words of generation 1
 	// fields are the members that depend on the type: metadata of generation 1, data of the
 	// others.
 	fields  jsonv.Value
 	content jsonv.Value
 
-	typ  string // in the words of generation 1
-	id   []byte // its own id; empty on older lines
-	at   stamp
-	s    *session
-	lane *lane // the run that it belongs to
+	id      []byte // its own; empty on older lines
+	written []byte // its time as it is written, for keys
+	s       *session
+	lane    *lane // the run that it belongs to
 
 	response string // of the model, that the record is a part of
 	prompt   bool   // its first text may be a prompt
@@ -80,20 +35,21 @@ type entry struct {
 
 // read decodes one object, in an envelope or not.
 func (d *stream) read(sc *scratch) {
-	r := entry{stream: d, sc: sc, root: d.Root, head: headOf(d.Root)}
-	var envelope head
-	if r.head.data.Is(jsonv.Object) && r.head.typ.Equal("message") {
-		envelope, r.root = r.head, r.head.data
-		r.head = headOf(r.root)
+	r := entry{stream: d, sc: sc, root: d.Root}
+	var envelope jsonv.Value
+	if data := d.Root.Get("data"); data.Is(jsonv.Object) && d.Root.Get("type").Equal("message") {
+		envelope, r.root = d.Root, data
 	}
-	r.id = read(r.head.id)
-	r.at = stampOf(r.head.timestamp)
-	r.at.Time = r.at.Or(stampOf(envelope.timestamp).Time) // raw is kept: the file's line has no envelope
-	if r.head.comm.Exists() {
+	r.id = read(r.root.Get("message_id"))
+	at := r.root.Get("timestamp")
+	if r.written = at.Chars(); at.Is(jsonv.Number) {
+		r.written = at.Peek()
+	}
+	d.At = conversation.TimeOf(at).Or(conversation.TimeOf(envelope.Get("timestamp")))
+	if r.root.Get("comm_id").Exists() {
 		r.comm(r.root)
 	} else {
-		r.s = d.session(&r.head, envelope.session)
-		r.lane = &r.s.Top
+		r.s = d.session(r.root, envelope)
 		r.decode()
 	}
 	d.here = r.s.ID
@@ -109,47 +65,38 @@ var types = map[string]string{
 
 // decode decodes a record of a session, by its type.
 func (r *entry) decode() {
-	name, stored := r.head.typ, r.head.stored.Is(jsonv.String)
-	if r.fields = r.head.metadata; stored {
-		name, r.fields = r.head.stored, r.head.data
-	}
-	r.msg.read(r.fields)
-	if r.content = r.head.content; stored {
-		r.content = r.msg.content
-	}
-	if !stored && !r.msg.parent.Exists() {
-		r.msg.parent = r.head.parent
-	}
-	if stored && len(r.id) == 0 {
-		r.id = r.msg.uuid.Chars()
-	}
-	known(r.msg.uuid)
-	known(r.msg.session)
-	r.lane = r.laneOf(r.msg.parent)
-
-	typ := read(name)
-	if stored {
-		r.typ = types[string(typ)]
+	name := r.root.Get("_type")
+	if r.stored = name.Is(jsonv.String); r.stored {
+		r.fields = r.root.Get("data")
+		r.content = r.fields.Get("content")
 	} else {
-		r.typ = r.sc.intern(typ)
+		name, r.fields, r.content = r.root.Get("type"), r.root.Get("metadata"), r.root.Get("content")
 	}
+	typ, uuid := read(name), r.fields.Get("uuid")
+	if r.typ = types[string(typ)]; !r.stored {
+		r.typ = r.sc.intern(typ)
+	} else if len(r.id) == 0 {
+		r.id = uuid.Chars()
+	}
+	known(uuid)
+	known(r.fields.Get("session_id"))
+	r.enter(jsonv.Or(r.fields.Get("parent_tool_use_id"), r.root.Get("parent_tool_use_id")))
+
 	switch r.typ {
 	case "assistant":
 		r.assistant()
 	case "user":
 		r.user()
+	case "thinking", "tool_use", "tool_result", "tool_error":
+		r.piece()
+	case "tool_call":
+		r.toolCall()
+	case "permission_request", "permission_response":
+		r.permission()
 	case "system":
 		r.system()
 	case "result":
 		r.result()
-	case "tool_call":
-		r.toolCall()
-	case "thinking", "tool_use":
-		r.piece()
-	case "tool_result", "tool_error":
-		r.toolResult()
-	case "permission_request", "permission_response":
-		r.permission()
 	case "error", "exception", "warning":
 		r.error()
 	case "comm":
@@ -160,7 +107,7 @@ func (r *entry) decode() {
 		"project_updated", "sessions_list", "connection_established", "interrupt_response":
 		text := r.content.Text()
 		if text.IsZero() {
-			text = r.head.data.Text()
+			text = r.root.Get("data").Text()
 		}
 		r.status("", text)
 	default:
@@ -168,12 +115,37 @@ func (r *entry) decode() {
 	}
 }
 
+// text returns the text of the record, unless it is a phrase that the writer puts where there is none.
+func (r *entry) text(sub string) msg.Text {
+	text, phrase := r.content.Text(), false
+	switch b := r.content.Escaped(); r.typ {
+	case "assistant":
+		phrase = string(b) == "Assistant response"
+	case "user": // "Tool results: 2 results"
+		b, begins := bytes.CutPrefix(b, []byte("Tool results: "))
+		n, ends := bytes.CutSuffix(b, []byte(" results"))
+		phrase = begins && ends && len(n) > 0 && len(bytes.Trim(n, "0123456789")) == 0 &&
+			(r.fields.Get("has_tool_results").Bool() || hasResult(r.fields.Get("tool_results")))
+	case "result":
+		b, begins := bytes.CutPrefix(b, []byte("Conversation "))
+		phrase = begins && string(b) == sub
+	case "system": // "System message", "System init: <id>"
+		b, begins := bytes.CutPrefix(b, []byte("System "))
+		id, named := bytes.CutPrefix(b, []byte(sub+": "))
+		phrase = begins && (string(b) == "message" || named && bytes.IndexByte(id, ' ') < 0)
+	}
+	if phrase {
+		return msg.Text{}
+	}
+	return text
+}
+
 // add adds a message of the record's run.
 func (r *entry) add(k msg.Kind, role msg.Role) *msg.Message {
 	m := r.Out.Add()
 	m.Session = r.s.ID
 	m.Kind, m.Role = k, role
-	r.at.Set(m)
+	r.At.Set(m)
 	m.Complete = msg.Complete
 	r.lane.mark(m)
 	return m
@@ -186,7 +158,7 @@ func (r *entry) key(part string, n int, text msg.Text) string {
 	if len(r.id) > 0 {
 		sc.key = append(append(sc.key[:0], r.id...), part...)
 	} else {
-		sc.key = append(sc.key[:0], sc.hashKey(r.typ, part, r.at.raw, text)...)
+		sc.hash(r.typ, part, r.written, text)
 	}
 	if n > 0 {
 		sc.key = strconv.AppendInt(append(sc.key, '/'), int64(n), 10)
@@ -202,11 +174,11 @@ func (r *entry) unknown(typ string, raw []byte) {
 	m := r.Out.Unknown(typ, raw)
 	m.Session, m.Key = r.s.ID, "unknown:"+msg.HashKey(string(raw))
 	if len(raw) < len(r.Frame.Data) { // a part may come again in another record
-		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.at.raw))
+		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.written))
 	} else {
 		r.Root.MarkRead()
 	}
-	r.at.Set(m)
+	r.At.Set(m)
 	r.lane.mark(m)
 }
 

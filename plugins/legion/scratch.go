@@ -1,9 +1,9 @@
 package legion
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"hash"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -15,17 +15,9 @@ import (
 type scratch struct {
 	text []byte // a decoded text
 	key  []byte
-	hash hash.Hash
 
 	names map[string]string // strings that are repeated
 	chunk strings.Builder
-}
-
-// trim frees the memory that an unusual record needed.
-func (sc *scratch) trim() {
-	if cap(sc.text) > maxScratch {
-		sc.text = nil
-	}
 }
 
 // str returns a copy of b. Successive copies share one piece of memory, so they are for
@@ -44,6 +36,12 @@ func (sc *scratch) str(b []byte) string {
 	return sc.chunk.String()[from:]
 }
 
+// join is str of an id after a prefix.
+func (sc *scratch) join(prefix, id string) string {
+	sc.key = append(append(sc.key[:0], prefix...), id...)
+	return sc.str(sc.key)
+}
+
 // scalar returns a string, a number or a boolean as text, for a message.
 func (sc *scratch) scalar(v jsonv.Value) string {
 	switch v.Kind() {
@@ -51,14 +49,6 @@ func (sc *scratch) scalar(v jsonv.Value) string {
 		return sc.str(sc.plain(v.Text()))
 	}
 	return ""
-}
-
-// attrs sets attributes to members of v. Each has a name, and the members that may have its
-// value unless one has that name.
-func (sc *scratch) attrs(m *msg.Message, v jsonv.Value, list [][]string) {
-	for _, a := range list {
-		m.SetAttr(a[0], sc.scalar(v.First(a[min(1, len(a)-1):]...)))
-	}
 }
 
 // name returns a string that is likely to come again.
@@ -78,19 +68,16 @@ func (sc *scratch) intern(b []byte) string {
 	return s
 }
 
-// hashKey is msg.HashKey of the parts, without a copy of the text. The text is
+// hash makes the key msg.HashKey of the parts, without a copy of the text for itself. The text is
 // hashed decoded, so that an escape more or less is the same.
-func (sc *scratch) hashKey(typ, part string, at []byte, text msg.Text) []byte {
+func (sc *scratch) hash(typ, part string, at []byte, text msg.Text) {
 	raw := sc.plain(text)
 	b := binary.AppendUvarint(sc.key[:0], uint64(len(typ)+len(part)))
 	b = append(append(b, typ...), part...)
 	b = append(binary.AppendUvarint(b, uint64(len(at))), at...)
-	b = binary.AppendUvarint(b, uint64(len(raw)))
-	sc.hash.Reset()
-	sc.hash.Write(b)
-	sc.hash.Write(raw)
-	b = sc.hash.Sum(b[:0])
-	return hex.AppendEncode(b, b[:16])[len(b):]
+	b = append(binary.AppendUvarint(b, uint64(len(raw))), raw...)
+	sum := sha256.Sum256(b)
+	sc.key = hex.AppendEncode(b[:0], sum[:16])
 }
 
 // plain returns the decoded text, valid until the next call.
@@ -101,4 +88,17 @@ func (sc *scratch) plain(t msg.Text) []byte {
 		raw = sc.text
 	}
 	return raw
+}
+
+// read returns the text of a string, which then counts as read; nil for any other kind.
+func read(v jsonv.Value) []byte {
+	known(v)
+	return v.Chars()
+}
+
+// known counts a string as read.
+func known(v jsonv.Value) {
+	if v.Is(jsonv.String) {
+		v.MarkRead()
+	}
 }

@@ -1,26 +1,26 @@
 package legion
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // notice is how a system record of a subtype is shown: the signal that it is, and attributes,
-// each with the members that have it.
+// as conversation.AttrsAs has them.
 type notice struct {
 	hidden bool
 	signal msg.Signal
-	attrs  [][]string
+	attrs  []string
 }
 
 var (
-	launch = notice{true, msg.NoSignal, [][]string{{"model"}, {"cwd"}, {"permission_mode", "permissionMode"}, {"version", "claude_code_version"}}}
-	retry  = notice{true, msg.Retry, [][]string{{"attempt", "attempt", "attemptNumber"}}}
-	change = notice{true, msg.NoSignal, [][]string{{"status"}, {"permission_mode", "permissionMode"}}}
-	hook   = notice{true, msg.NoSignal, [][]string{{"hook", "hook_name", "hookName"}, {"hook_event", "hook_event", "hookEvent"}, {"outcome"}, {"exit_code", "exit_code", "exitCode"}}}
+	launch = notice{true, msg.NoSignal, []string{"model", "cwd", "permission_mode=permissionMode", "version=claude_code_version"}}
+	retry  = notice{true, msg.Retry, []string{"attempt=attempt|attemptNumber"}}
+	change = notice{true, msg.NoSignal, []string{"status", "permission_mode=permissionMode"}}
+	hook   = notice{true, msg.NoSignal, []string{"hook=hook_name|hookName", "hook_event=hook_event|hookEvent", "outcome", "exit_code=exit_code|exitCode"}}
 )
 
 var notices = map[string]notice{
@@ -36,14 +36,8 @@ var notices = map[string]notice{
 func (r *entry) system() {
 	f := r.fields
 	inner := f.First("init_data", "data")
-	sub := r.sc.name(f.Get("subtype"))
-	if sub == "" {
-		sub = r.sc.name(r.root.Get("subtype"))
-	}
-	text := r.content.Text()
-	if placeholder(r.content.Escaped(), sub) {
-		text = msg.Text{}
-	}
+	sub := r.sc.name(jsonv.Or(f.Get("subtype"), r.root.Get("subtype")))
+	text := r.text(sub)
 	r.typ = "system/" + sub
 	if strings.HasPrefix(sub, "task_") {
 		r.task(sub, inner, text)
@@ -52,7 +46,7 @@ func (r *entry) system() {
 	m := r.about(msg.Status, msg.NoRole, "system", sub, text)
 	n, ok := notices[sub]
 	m.Hidden, m.Signal = n.hidden, n.signal
-	r.sc.attrs(m, inner, n.attrs)
+	conversation.AttrsAs(m, inner, r.sc.scalar, n.attrs...)
 	switch {
 	case sub == "interrupt_success":
 		m.Kind, m.IsError = msg.Stop, true
@@ -78,28 +72,17 @@ func (r *entry) system() {
 	if strings.HasPrefix(sub, "interrupt") {
 		r.s.Top.Stop = interrupted
 	}
-	r.s.place(r.lane, m)
+	r.place(m)
 }
 
-// place ends the run with a message that does, and takes one between two turns out of it.
-func (s *session) place(l *lane, m *msg.Message) {
+// place ends the run with a notice that does, and takes one between two turns out of it.
+func (r *entry) place(m *msg.Message) {
 	switch {
 	case m.Kind == msg.Stop, m.Kind == msg.Error:
-		l.End(m)
-	case l == &s.Top && !l.Active():
+		r.lane.End(m)
+	case r.lane == &r.s.Top && !r.lane.Active():
 		m.Run = ""
 	}
-}
-
-// placeholder reports whether the text only fills in for a missing one: "System init: <id>",
-// "System message".
-func placeholder(text []byte, sub string) bool {
-	rest, ok := bytes.CutPrefix(text, []byte("System "))
-	if ok && string(rest) == "message" {
-		return true
-	}
-	id, named := bytes.CutPrefix(rest, []byte(sub+": "))
-	return ok && named && bytes.IndexByte(id, ' ') < 0
 }
 
 // task decodes a notice about a sub-agent: it started, works, has an answer.
@@ -123,15 +106,17 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 		}
 	}
 	if c != nil && c.Launched && c.Done == msg.Partial {
-		o := outcome{}
+		o := outcome{failed: true}
 		switch state := string(status.Chars()); {
+		case state == "completed":
+			o.failed = false
 		case state == "killed", state == "stopped", state == "cancelled":
-			o.errorType = "cancelled"
-		case state != "completed":
-			o.errorType = "tool_error"
+			o.class = "cancelled"
+		default:
+			o.class = "tool_error"
 		}
 		// A notification of the end of a cancelled one may never come.
-		o.bare = sub == "task_updated" && o.errorType == "cancelled"
+		o.bare = sub == "task_updated" && o.class == "cancelled"
 		if sub == "task_notification" {
 			o.text = f.Get("summary").Text()
 		}
@@ -149,7 +134,7 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	m.SetAttr("task_id", r.sc.scalar(id))
 	m.SetAttr("status", r.sc.scalar(status))
 	m.SetAttr("last_tool", r.sc.scalar(f.Get("last_tool_name")))
-	r.s.place(r.lane, m)
+	r.place(m)
 	if c != nil {
 		c.mark(m)
 	}
