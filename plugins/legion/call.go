@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
@@ -49,8 +50,9 @@ func (r *entry) call(id []byte) *call {
 	if c == nil {
 		c = &call{Call: conversation.Call{ID: string(id)}}
 		c.in(r.lane)
-		_, evicted := r.s.Calls.Add(c)
-		evicted.emitTokens(r.Out, r.s, msg.Complete)
+		if _, evicted := r.s.Calls.Add(c); evicted != nil {
+			evicted.Child.emitTokens(r.Out, r.s, msg.Complete)
+		}
 	}
 	return c
 }
@@ -103,7 +105,7 @@ func (r *entry) toolCall() {
 	r.response = r.responseOf(f)
 	c := r.issue(f.Get("tool_use_id"), f.Get("name"), f.Get("input"), f.Get("created_at"))
 	if c == nil {
-		r.unknown("tool_call", r.Frame.Data)
+		r.unknown("tool_call", r.Root)
 		return
 	}
 	cause := f.Get("_triggering_message")
@@ -120,7 +122,7 @@ func (r *entry) toolCall() {
 	case status == "awaiting_permission", status == "permission_required":
 		c.ask(r, cause.Get("data").First("request_id"), cause.Get("timestamp"))
 	case status != "pending":
-		r.unknown("tool_call "+status, r.Frame.Data)
+		r.unknown("tool_call "+status, r.Root)
 	}
 	if ended {
 		said := f.First("result", "error")
@@ -170,8 +172,10 @@ func (c *call) finish(r *entry, o outcome) {
 	case c.Done == msg.Complete || c.Done == msg.Summary && o.bare:
 		return
 	case c.Done == msg.Partial:
-		c.emitTokens(r.Out, r.s, msg.Complete)
-		r.s.Calls.End(c).emitTokens(r.Out, r.s, msg.Complete)
+		c.Child.emitTokens(r.Out, r.s, msg.Complete)
+		if dropped := r.s.Calls.End(c); dropped != nil {
+			dropped.Child.emitTokens(r.Out, r.s, msg.Complete)
+		}
 	}
 	m := r.Out.Add()
 	m.Session, m.Kind, m.Role = r.s.ID, msg.ToolResult, msg.RoleTool
@@ -286,8 +290,7 @@ func (c *call) wait(r *entry, signal msg.Signal, prefix string, at jsonv.Value) 
 	m := r.add(msg.Status, msg.NoRole)
 	m.Key = r.sc.join(prefix, c.ID)
 	c.mark(m)
-	c.Wait, m.Signal, m.Hidden = signal, signal, true
+	c.Wait, m.Signal = signal, signal
 	r.time(at).Set(m)
-	m.SetAttr("type", "permission")
-	return m
+	return record.Hide(m, "permission")
 }

@@ -55,8 +55,8 @@ func hasResult(list jsonv.Value) bool {
 
 // piece decodes a part of a message for which the writer of generation 1 has a record of its own.
 func (r *entry) piece() {
-	f := r.fields
-	switch name := r.typ; name {
+	f, name, ok := r.fields, r.typ, true
+	switch name {
 	case "thinking":
 		r.typ = "assistant"
 		r.wake()
@@ -68,17 +68,18 @@ func (r *entry) piece() {
 		}
 	case "tool_use":
 		r.typ = "assistant"
-		if c := r.issue(f.First("tool_id", "id", "tool_use_id"), f.First("tool_name", "name"), f.First("tool_input", "input"), jsonv.Value{}); c != nil {
+		c := r.issue(f.First("tool_id", "id", "tool_use_id"), f.First("tool_name", "name"), f.First("tool_input", "input"), jsonv.Value{})
+		if ok = c != nil; ok {
 			r.content.Equal("Using tool: " + c.Name)
-		} else {
-			r.unknown(name, r.Frame.Data)
 		}
 	default:
-		if id := read(f.First("tool_use_id", "tool_id")); len(id) > 0 {
+		id := read(f.First("tool_use_id", "tool_id"))
+		if ok = len(id) > 0; ok {
 			r.call(id).finish(r, outcomeOf(r.content, name == "tool_error" || f.Get("is_error").Bool(), jsonv.Value{}))
-		} else {
-			r.unknown(name, r.Frame.Data)
 		}
+	}
+	if !ok {
+		r.unknown(name, r.Root)
 	}
 }
 
@@ -128,7 +129,7 @@ func (r *entry) blocks(list jsonv.Value, typ string) {
 func (r *entry) file(v jsonv.Value, typ string) {
 	a, ok := anthropic.File(v)
 	if !ok {
-		r.unknown(cmp.Or(typ, strings.Trim("block "+r.sc.scalar(v.Get("type")), " ")), v.Raw())
+		r.unknown(cmp.Or(typ, strings.Trim("block "+r.sc.scalar(v.Get("type")), " ")), v)
 		return
 	}
 	role := msg.RoleAssistant
@@ -246,7 +247,8 @@ func (r *entry) input(text msg.Text) {
 		r.status("task_notification", text)
 		return
 	case meta.Get("subtype").Equal(localCommand), meta.Get("is_" + localCommand).Bool(), bytes.HasPrefix(head, []byte("<local-command-stdout>")):
-		r.about(msg.System, msg.RoleUser, r.typ, localCommand, text)
+		m := r.status(localCommand, text)
+		m.Kind, m.Role, m.Hidden = msg.System, msg.RoleUser, false
 		return
 	}
 	prompt, top := r.prompt && r.texts == 0, r.lane == &r.s.Top

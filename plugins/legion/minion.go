@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
@@ -86,14 +87,12 @@ func withoutFooter(text []byte) []byte {
 // the footer.
 func sentText(text []byte, headed bool) []byte {
 	text = withoutFooter(text)
-	if !headed {
-		return text
-	}
-	if _, rest, ok := bytes.Cut(text, []byte(":**")); ok {
-		text = bytes.TrimSpace(rest)
-	}
-	if _, content, ok := bytes.Cut(text, []byte("\n\n")); ok {
-		text = content
+	if headed {
+		_, text, _ = bytes.Cut(text, []byte(":**"))
+		text = bytes.TrimSpace(text)
+		if _, content, ok := bytes.Cut(text, []byte("\n\n")); ok {
+			text = content
+		}
 	}
 	return text
 }
@@ -150,7 +149,8 @@ func (sc *scratch) sender(m *msg.Message, c jsonv.Value) {
 // and in the receiver's as a user message, and no id joins them.
 func (r *entry) comm(c jsonv.Value) {
 	get := func(keys ...string) string { return r.sc.scalar(c.First(keys...)) }
-	r.s, r.lane = &session{ID: cmp.Or(r.sc.scalar(r.root.Get("legion_id")), r.origin.legion)}, &lane{}
+	r.here = cmp.Or(r.sc.scalar(r.root.Get("legion_id")), r.origin.legion)
+	r.s, r.lane = &session{ID: r.here}, &lane{}
 	r.At = r.time(c.Get("timestamp"))
 	m := r.add(msg.User, msg.RoleUser)
 	m.Key = "comm:" + get("comm_id")
@@ -196,7 +196,7 @@ func (r *entry) commEvent() {
 			return
 		}
 	}
-	r.unknown("comm", r.Frame.Data)
+	r.unknown("comm", r.Root)
 }
 
 // metadata decodes state.json, which the writer keeps beside messages.jsonl:
@@ -209,20 +209,15 @@ func (r *entry) commEvent() {
 func (d *stream) metadata(sc *scratch) {
 	root := d.Root
 	root.MarkRead()
-	if !root.Get("session_id").Is(jsonv.String) {
-		m := d.Out.Unknown("companion", root.Raw())
-		m.Session, m.Key = d.origin.session, "unknown:"+msg.HashKey(string(root.Raw()))
-		return
+	id, name := root.Get("session_id"), sc.scalar(root.Get("name"))
+	d.here = cmp.Or(string(id.Chars()), d.origin.session)
+	switch {
+	case !id.Is(jsonv.String):
+		d.Unknown("companion", root)
+	case name != "" && !root.Get("is_minion").Is(jsonv.False): // else the name is a title
+		d.At = conversation.TimeOf(root.Get("created_at"))
+		m := record.Hide(d.Add(msg.Status, "minion:"+d.here), "minion")
+		m.Agent.ID, m.Agent.Name = d.here, name
+		m.SetAttr("parent_minion_id", sc.scalar(root.Get("parent_overseer_id")))
 	}
-	name := sc.scalar(root.Get("name"))
-	if name == "" || root.Get("is_minion").Is(jsonv.False) { // then the name is a title
-		return
-	}
-	m := d.Out.Add()
-	m.Session = cmp.Or(sc.scalar(root.Get("session_id")), d.origin.session)
-	m.Key, m.Kind, m.Hidden, m.Complete = "minion:"+m.Session, msg.Status, true, msg.Complete
-	m.Agent = msg.Agent{ID: m.Session, Name: name, Kind: msg.KindAgent}
-	conversation.TimeOf(root.Get("created_at")).Set(m)
-	m.SetAttr("type", "minion")
-	m.SetAttr("parent_minion_id", sc.scalar(root.Get("parent_overseer_id")))
 }

@@ -2,7 +2,9 @@ package legion
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -50,9 +52,9 @@ func (d *stream) read(sc *scratch) {
 		r.comm(r.root)
 	} else {
 		r.s = d.session(r.root, envelope)
+		d.here = r.s.ID
 		r.decode()
 	}
-	d.here = r.s.ID
 }
 
 // types has the records of the later generations in the words of generation 1.
@@ -111,7 +113,7 @@ func (r *entry) decode() {
 		}
 		r.status("", text)
 	default:
-		r.unknown(string(typ), r.Frame.Data)
+		r.unknown(string(typ), r.Root)
 	}
 }
 
@@ -167,35 +169,22 @@ func (r *entry) key(part string, n int, text msg.Text) string {
 }
 
 // unknown keeps the record, or a part of it, as it is.
-func (r *entry) unknown(typ string, raw []byte) {
-	if typ == "" {
-		typ = "untyped"
+func (r *entry) unknown(typ string, v jsonv.Value) {
+	m := r.Unknown(cmp.Or(typ, "untyped"), v)
+	if v != r.Root { // a part may come again in another record
+		m.Key = "unknown:" + msg.HashKey(string(v.Peek()), string(r.written))
 	}
-	m := r.Out.Unknown(typ, raw)
-	m.Session, m.Key = r.s.ID, "unknown:"+msg.HashKey(string(raw))
-	if len(raw) < len(r.Frame.Data) { // a part may come again in another record
-		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.written))
-	} else {
-		r.Root.MarkRead()
-	}
-	r.At.Set(m)
 	r.lane.mark(m)
 }
 
-// about adds a message about the run or the session itself.
-func (r *entry) about(k msg.Kind, role msg.Role, typ, sub string, text msg.Text) *msg.Message {
-	m := r.add(k, role)
-	m.Key, m.Content = r.key("", 0, text), text
+// status adds a hidden message about the run or the session itself.
+func (r *entry) status(sub string, text msg.Text) *msg.Message {
+	m := r.add(msg.Status, msg.NoRole)
+	m.Key, m.Content, m.Hidden = r.key("", 0, text), text, true
 	m.Attrs = make([]msg.Attr, 0, 6)
+	typ, _, _ := strings.Cut(r.typ, "/")
 	m.SetAttr("type", typ)
 	m.SetAttr("subtype", sub)
-	return m
-}
-
-// status adds a hidden one.
-func (r *entry) status(sub string, text msg.Text) *msg.Message {
-	m := r.about(msg.Status, msg.NoRole, r.typ, sub, text)
-	m.Hidden = true
 	return m
 }
 
@@ -207,12 +196,11 @@ func (r *entry) error() {
 	} else {
 		again.Equal(r.content.PeekStr())
 	}
-	kind := msg.Error
+	m := r.status("", text)
+	m.Kind, m.Role, m.Hidden, m.IsError = msg.Error, msg.RoleSystem, false, true
 	if r.typ == "warning" {
-		kind = msg.System
+		m.Kind, m.IsError = msg.System, false
 	}
-	m := r.about(kind, msg.RoleSystem, r.typ, "", text)
-	m.IsError = kind == msg.Error
 	if t := r.sc.name(r.fields.Get("error_type")); t != r.typ {
 		m.Tool.ErrorType = t
 	}

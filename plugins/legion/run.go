@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -150,29 +151,21 @@ func (t *tokens) total() msg.Tokens { return t.Sum.Add(t.Last).Tokens(msg.Transc
 func (s *session) emitTokens(out *decoder.Output, c msg.Completeness) {
 	s.Top.emitTokens(out, s, c)
 	for call := range s.Calls.All() {
-		call.emitTokens(out, s, c)
-	}
-}
-
-// emitTokens emits those of the call's sub-agent. No call has none.
-func (c *call) emitTokens(out *decoder.Output, s *session, complete msg.Completeness) {
-	if c != nil && c.Child != nil {
-		c.Child.emitTokens(out, s, complete)
+		call.Child.emitTokens(out, s, c)
 	}
 }
 
 // emitTokens emits the tokens of a run without a result line, if there are any. Tokens of a
 // sub-agent after its end have a key of their own.
 func (l *lane) emitTokens(out *decoder.Output, s *session, c msg.Completeness) {
-	n, used := l.Emitted, l.Tokens.total()
-	if used.IsZero() {
+	if l == nil || l.Tokens.total().IsZero() {
 		return
 	}
-	m := out.Add()
+	m, n := out.Add(), l.Emitted
 	m.Session, m.Complete = s.ID, c
 	l.Tokens.At.Set(m)
 	l.mark(m)
-	l.usage(m, conversation.Ordinal(l.ID, &n), used)
+	l.usage(m, conversation.Ordinal(l.ID, &n), l.Tokens.total())
 	if c == msg.Complete {
 		l.Emitted, l.Tokens = n, tokens{}
 	}
@@ -193,19 +186,16 @@ type origin struct {
 // originOf takes apart sessions/<id>/messages.jsonl and
 // legions/<id>/minions/<id>/comms.jsonl; any other file is named after itself.
 func originOf(s string) (o origin) {
-	s, _, _ = strings.Cut(strings.ReplaceAll(s, `\`, "/"), "?")
+	s, _, _ = strings.Cut("/"+strings.ReplaceAll(s, `\`, "/"), "?")
 	dir, base := path.Split(path.Clean(s))
 	o.session = strings.TrimSuffix(strings.TrimSuffix(base, ".gz"), ".jsonl")
 	if strings.HasPrefix(base, "messages.") || strings.HasPrefix(base, "comms.") {
 		o.session = path.Base(dir)
 	}
 	switch o.session {
-	case "", ".", "/", "-":
+	case "", "/", "-":
 		o.session = "legion"
 	}
-	_, legion, _ := strings.Cut("/"+s, "/legions/")
-	if o.legion, _, _ = strings.Cut(legion, "/"); o.legion == "" {
-		o.legion = o.session
-	}
+	o.legion = cmp.Or(ident.Below(s, "/legions/"), o.session)
 	return o
 }

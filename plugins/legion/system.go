@@ -43,7 +43,7 @@ func (r *entry) system() {
 		r.task(sub, inner, text)
 		return
 	}
-	m := r.about(msg.Status, msg.NoRole, "system", sub, text)
+	m := r.status(sub, text)
 	n, ok := notices[sub]
 	m.Hidden, m.Signal = n.hidden, n.signal
 	conversation.AttrsAs(m, inner, r.sc.scalar, n.attrs...)
@@ -129,8 +129,7 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	if text.IsZero() {
 		text = f.First("summary", "description").Text()
 	}
-	m := r.about(msg.Status, msg.NoRole, "system", sub, text)
-	m.Hidden = true
+	m := r.status(sub, text)
 	m.SetAttr("task_id", r.sc.scalar(id))
 	m.SetAttr("status", r.sc.scalar(status))
 	m.SetAttr("last_tool", r.sc.scalar(f.Get("last_tool_name")))
