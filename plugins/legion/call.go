@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
@@ -191,7 +192,7 @@ func (c *call) finish(r *entry, o outcome) {
 		m.Time = c.Ended
 	}
 	if m.IsError = o.failed; o.failed {
-		m.Tool.ErrorType = cmp.Or(o.class, c.Error, errorType(r.sc.plain(o.text)))
+		m.Tool.ErrorType = cmp.Or(o.class, c.Error, claude.ErrorType(string(conversation.Cut(r.sc.plain(o.text), claude.MaxOpening))))
 	}
 	if m.Complete = msg.Complete; o.bare {
 		m.Complete = msg.Summary
@@ -207,21 +208,6 @@ func (c *call) finish(r *entry, o outcome) {
 		}
 	}
 	c.Done, c.Ended, c.Error = m.Complete, m.Time, m.Tool.ErrorType
-}
-
-// errorType returns the class of a failure that the protocol only calls an error.
-func errorType(text []byte) string {
-	for _, known := range [...]struct{ begin, class string }{
-		{"User denied permission", "denied"},
-		{"The user doesn't want to", "denied"},
-		{"[Request interrupted", interrupted},
-		{"<tool_use_error>InputValidationError", "validation"},
-	} {
-		if bytes.HasPrefix(text, []byte(known.begin)) {
-			return known.class
-		}
-	}
-	return "tool_error"
 }
 
 // permission decodes a request for a permission, or its answer. Older ones name

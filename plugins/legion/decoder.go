@@ -70,7 +70,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "legion",
-			Revision:      5,
+			Revision:      6,
 			Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
 			Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
 			MetadataFiles: []string{"state.json"},

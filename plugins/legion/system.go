@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -106,15 +107,8 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 		}
 	}
 	if c != nil && c.Launched && c.Done == msg.Partial {
-		o := outcome{failed: true}
-		switch state := string(status.Chars()); {
-		case state == "completed":
-			o.failed = false
-		case state == "killed", state == "stopped", state == "cancelled":
-			o.class = "cancelled"
-		default:
-			o.class = "tool_error"
-		}
+		o := outcome{class: claude.TaskError(string(status.Chars()))}
+		o.failed = o.class != ""
 		// A notification of the end of a cancelled one may never come.
 		o.bare = sub == "task_updated" && o.class == "cancelled"
 		if sub == "task_notification" {
