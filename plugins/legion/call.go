@@ -77,14 +77,14 @@ func (r *entry) issue(of, name, input, at jsonv.Value) *call {
 	}
 	r.wake()
 	c = r.call(id)
-	c.Name = cmp.Or(r.sc.name(name), "unknown")
+	c.Name = cmp.Or(r.Name(name), "unknown")
 	c.in(r.lane)
 	m := r.add(msg.ToolCall, msg.RoleAssistant)
-	m.Key, m.Tool.Arguments = r.sc.join("call:", c.ID), input.JSON()
+	m.Key, m.Tool.Arguments = r.Join("call:", c.ID), input.JSON()
 	c.On(m)
 	r.lane.answer(m, r.response)
 	r.time(at).Set(m)
-	if c.Delegates = r.sc.delegate(m, r.s.Dir, input); c.Delegates {
+	if c.Delegates = r.delegate(m, r.s.Dir, input); c.Delegates {
 		c.To = m.Delegation.To
 		if c.Child != nil { // its messages precede the call
 			c.Child.Agent, c.Child.Parent = c.To, c.Run
@@ -162,11 +162,11 @@ func outcomeOf(content jsonv.Value, failed bool, at jsonv.Value) outcome {
 // finish emits a call's result once: the first with a text, or one without until then.
 func (c *call) finish(r *entry, o outcome) {
 	switch {
-	case c.Delegates && !o.failed && (r.launched || bytes.HasPrefix(r.sc.plain(o.text), []byte("Async agent launched"))):
+	case c.Delegates && !o.failed && (r.launched || bytes.HasPrefix(r.Plain(o.text), []byte("Async agent launched"))):
 		if !c.Launched && c.Done == msg.Partial {
 			c.Launched = true
 			m := r.status("launched", o.text)
-			m.Key = r.sc.join("launched:", c.ID)
+			m.Key = r.Join("launched:", c.ID)
 			c.mark(m)
 		}
 		return
@@ -180,7 +180,7 @@ func (c *call) finish(r *entry, o outcome) {
 	}
 	m := r.Out.Add()
 	m.Session, m.Kind, m.Role = r.s.ID, msg.ToolResult, msg.RoleTool
-	m.Key, m.Content, m.Attachments = r.sc.join("result:", c.ID), o.text, o.files
+	m.Key, m.Content, m.Attachments = r.Join("result:", c.ID), o.text, o.files
 	c.mark(m)
 	c.On(m)
 	if c.Caused != "" {
@@ -192,7 +192,7 @@ func (c *call) finish(r *entry, o outcome) {
 		m.Time = c.Ended
 	}
 	if m.IsError = o.failed; o.failed {
-		m.Tool.ErrorType = cmp.Or(o.class, c.Error, claude.ErrorType(string(conversation.Cut(r.sc.plain(o.text), claude.MaxOpening))))
+		m.Tool.ErrorType = cmp.Or(o.class, c.Error, claude.ErrorType(string(conversation.Cut(r.Plain(o.text), claude.MaxOpening))))
 	}
 	if m.Complete = msg.Complete; o.bare {
 		m.Complete = msg.Summary
@@ -235,9 +235,9 @@ func (r *entry) permission() {
 	case c == nil:
 		m := r.status("", msg.Text{})
 		if request.Exists() {
-			m.Key = r.typ + ":" + r.sc.scalar(request)
+			m.Key = r.typ + ":" + r.Scalar(request)
 		}
-		m.SetAttr("tool", r.sc.scalar(tool))
+		m.SetAttr("tool", r.Scalar(tool))
 	case asked:
 		c.ask(r, request, jsonv.Value{})
 		field("input_params").MarkRead()
@@ -274,7 +274,7 @@ func (c *call) answer(r *entry, granted bool, at jsonv.Value) {
 
 func (c *call) wait(r *entry, signal msg.Signal, prefix string, at jsonv.Value) *msg.Message {
 	m := r.add(msg.Status, msg.NoRole)
-	m.Key = r.sc.join(prefix, c.ID)
+	m.Key = r.Join(prefix, c.ID)
 	c.mark(m)
 	c.Wait, m.Signal = signal, signal
 	r.time(at).Set(m)

@@ -43,7 +43,6 @@ package legion
 
 import (
 	_ "embed"
-	"sync"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -59,14 +58,11 @@ var leavesOut []byte
 // Limits of the state, beside those of package conversation.
 const (
 	maxSessions = 64   // of one stream; a file has one
-	maxNames    = 512  // strings that are repeated: models, tools
 	maxDir      = 1024 // bytes of a session's directory
-	maxScratch  = 1 << 20
 )
 
 // New returns the factory of this decoder.
 func New() decoder.Factory {
-	pool := &sync.Pool{New: func() any { return &scratch{names: make(map[string]string)} }}
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "legion",
@@ -79,7 +75,7 @@ func New() decoder.Factory {
 		LeavesOut: leavesOut,
 		State:     3,
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, scratch: pool, origin: originOf(r.Origin)}
+			return &stream{Current: r, state: s, origin: originOf(r.Origin)}
 		},
 	}.Factory()
 }
@@ -88,9 +84,8 @@ func New() decoder.Factory {
 type stream struct {
 	*record.Current
 	*state
-	scratch *sync.Pool
-	origin  origin
-	here    string // the session of the record
+	origin origin
+	here   string // the session of the record
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -100,14 +95,10 @@ type state struct {
 
 // Read decodes one record.
 func (d *stream) Read() {
-	sc := d.scratch.Get().(*scratch)
 	if d.Frame.Kind == frame.Body {
-		d.metadata(sc)
+		d.metadata()
 	} else {
-		d.read(sc)
-	}
-	if cap(sc.text) <= maxScratch { // else the record was an unusual one
-		d.scratch.Put(sc)
+		d.read()
 	}
 }
 

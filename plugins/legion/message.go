@@ -129,7 +129,7 @@ func (r *entry) blocks(list jsonv.Value, typ string) {
 func (r *entry) file(v jsonv.Value, typ string) {
 	a, ok := anthropic.File(v)
 	if !ok {
-		r.unknown(cmp.Or(typ, strings.Trim("block "+r.sc.scalar(v.Get("type")), " ")), v)
+		r.unknown(cmp.Or(typ, strings.Trim("block "+r.Scalar(v.Get("type")), " ")), v)
 		return
 	}
 	role := msg.RoleAssistant
@@ -172,14 +172,14 @@ func (r *entry) sdkMessage(before int) {
 // openResponse reads the model, the id and the usage of a response.
 func (r *entry) openResponse() {
 	r.wake()
-	if model := r.sc.name(r.fields.Get("model")); model != "" {
+	if model := r.Name(r.fields.Get("model")); model != "" {
 		r.lane.Model = model
 	}
 	r.response = r.responseOf(r.fields)
 	if usage := r.fields.Get("usage"); usage.Exists() {
 		part := r.response
 		if part == "" { // then each record is a response of its own
-			part = "@" + string(r.id) + string(r.written)
+			part = "@" + r.id + string(r.written)
 		}
 		r.lane.Tokens.count(part, anthropic.Usage(usage), r.At)
 	}
@@ -187,7 +187,7 @@ func (r *entry) openResponse() {
 
 // responseOf returns the id of the response of the model that a record with these members is a part of.
 func (r *entry) responseOf(v jsonv.Value) string {
-	return r.sc.str(read(jsonv.Or(v.Get("turn_id"), r.fields.Get("message_id"))))
+	return r.Str(read(jsonv.Or(v.Get("turn_id"), r.fields.Get("message_id"))))
 }
 
 // part adds a message that is a part of the record.
@@ -213,7 +213,7 @@ func (r *entry) say(text msg.Text) {
 	case fault.Exists(), r.lane.Model == "<synthetic>":
 		m := r.part(msg.Error, msg.RoleAssistant, "/error", text)
 		m.IsError, m.ResponseID = true, r.response
-		m.Tool.ErrorType = cmp.Or(r.sc.name(fault), "api_error")
+		m.Tool.ErrorType = cmp.Or(r.Name(fault), "api_error")
 	default:
 		r.lane.answer(r.part(msg.Assistant, msg.RoleAssistant, "/text", text), r.response)
 	}
@@ -237,7 +237,7 @@ func (r *entry) time(at jsonv.Value) conversation.Time { return conversation.Tim
 // input emits a text with the role user: a prompt, which begins a turn, a message of another
 // minion, which does too, or a text that the agent's own machinery put there.
 func (r *entry) input(text msg.Text) {
-	head, meta := r.sc.plain(text), r.root.Get("metadata")
+	head, meta := r.Plain(text), r.root.Get("metadata")
 	switch {
 	case bytes.HasPrefix(head, []byte("[Request interrupted by user")):
 		r.s.Top.Stop = interrupted
@@ -265,7 +265,7 @@ func (r *entry) input(text msg.Text) {
 	case prompt:
 		m.Signal = msg.RunStart
 		m.Agent = msg.Agent{Name: userName, Kind: msg.KindHuman}
-		r.sc.sender(m, meta.Get("comm"))
+		r.sender(m, meta.Get("comm"))
 	}
 }
 

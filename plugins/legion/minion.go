@@ -42,9 +42,9 @@ const sendComm = "mcp__legion__send_comm"
 const system = "legion"
 
 // delegate makes the message of a call a delegation, if it is one.
-func (sc *scratch) delegate(m *msg.Message, dir string, input jsonv.Value) bool {
+func (r *entry) delegate(m *msg.Message, dir string, input jsonv.Value) bool {
 	d, ok := delegations[m.Tool.Name]
-	to, task := sc.name(input.First(d.to...)), taskOf(input, d.task...)
+	to, task := r.Name(input.First(d.to...)), taskOf(input, d.task...)
 	switch comm := m.Tool.Name == sendComm; {
 	case !ok, comm && to == userName:
 		s, ok := spawn.Call(m.Tool.Name, dir, input)
@@ -53,7 +53,7 @@ func (sc *scratch) delegate(m *msg.Message, dir string, input jsonv.Value) bool 
 		}
 		return ok
 	case comm:
-		m.Delegation.CorrelationPrompt = spawn.Sent(system, string(withoutFooter(sc.plain(task))))
+		m.Delegation.CorrelationPrompt = spawn.Sent(system, string(withoutFooter(r.Plain(task))))
 	}
 	m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, to, task
 	m.Delegation.Async = d.async || input.Get("run_in_background").Bool()
@@ -119,22 +119,22 @@ func headline(text []byte) (h commHead, ok bool) {
 
 // sender records which minion wrote a message to another, and the name under which its call
 // is found.
-func (sc *scratch) sender(m *msg.Message, c jsonv.Value) {
-	h, headed := headline(sc.plain(m.Content))
+func (r *entry) sender(m *msg.Message, c jsonv.Value) {
+	h, headed := headline(r.Plain(m.Content))
 	if from := c.First("from_display_name", "from_name"); headed {
 		from.Equal(h.from)
 	} else {
-		h = commHead{from: sc.scalar(from)}
+		h = commHead{from: r.Scalar(from)}
 	}
-	h.kind = cmp.Or(sc.name(c.Get("comm_type")), h.kind)
+	h.kind = cmp.Or(r.Name(c.Get("comm_type")), h.kind)
 	switch h.from {
 	case userName, "":
 	case systemName:
 		m.Agent = msg.Agent{Name: systemName}
 	default:
-		m.Agent = msg.Agent{ID: sc.scalar(c.Get("from_minion_id")), Name: h.from, Kind: msg.KindAgent}
+		m.Agent = msg.Agent{ID: r.Scalar(c.Get("from_minion_id")), Name: h.from, Kind: msg.KindAgent}
 		if h.channel == "" {
-			m.Delegation.CorrelationPrompt = spawn.Sent(system, string(sentText(sc.plain(m.Content), headed)))
+			m.Delegation.CorrelationPrompt = spawn.Sent(system, string(sentText(r.Plain(m.Content), headed)))
 		}
 	}
 	m.SetAttr("comm_type", h.kind)
@@ -148,8 +148,8 @@ func (sc *scratch) sender(m *msg.Message, c jsonv.Value) {
 // are one message. The same text is in the sender's session as a delegation
 // and in the receiver's as a user message, and no id joins them.
 func (r *entry) comm(c jsonv.Value) {
-	get := func(keys ...string) string { return r.sc.scalar(c.First(keys...)) }
-	r.here = cmp.Or(r.sc.scalar(r.root.Get("legion_id")), r.origin.legion)
+	get := func(keys ...string) string { return r.Scalar(c.First(keys...)) }
+	r.here = cmp.Or(r.Scalar(r.root.Get("legion_id")), r.origin.legion)
 	r.s, r.lane = &session{ID: r.here}, &lane{}
 	r.At = r.time(c.Get("timestamp"))
 	m := r.add(msg.User, msg.RoleUser)
@@ -182,7 +182,7 @@ func (r *entry) comm(c jsonv.Value) {
 	m.SetAttr("comm_type", kind)
 	m.SetAttr("from", m.Agent.Name)
 	m.SetAttr("to", to)
-	conversation.AttrsAs(m, c, r.sc.scalar, "to_minion_id", "to_channel_id", "summary", "related_task_id")
+	conversation.AttrsAs(m, c, r.Scalar, "to_minion_id", "to_channel_id", "summary", "related_task_id")
 	if p := get("interrupt_priority"); p != "none" && p != "routine" {
 		m.SetAttr("interrupt_priority", p)
 	}
@@ -206,10 +206,10 @@ func (r *entry) commEvent() {
 // It is rewritten with every change of the session's state and holds tokens and
 // prompts; only who the minion is and since when is taken from it. The message belongs
 // to no run: it names the minion of the session.
-func (d *stream) metadata(sc *scratch) {
+func (d *stream) metadata() {
 	root := d.Root
 	root.MarkRead()
-	id, name := root.Get("session_id"), sc.scalar(root.Get("name"))
+	id, name := root.Get("session_id"), d.Scalar(root.Get("name"))
 	d.here = cmp.Or(string(id.Chars()), d.origin.session)
 	switch {
 	case !id.Is(jsonv.String):
@@ -218,6 +218,6 @@ func (d *stream) metadata(sc *scratch) {
 		d.At = conversation.TimeOf(root.Get("created_at"))
 		m := record.Hide(d.Add(msg.Status, "minion:"+d.here), "minion")
 		m.Agent.ID, m.Agent.Name = d.here, name
-		m.SetAttr("parent_minion_id", sc.scalar(root.Get("parent_overseer_id")))
+		m.SetAttr("parent_minion_id", d.Scalar(root.Get("parent_overseer_id")))
 	}
 }

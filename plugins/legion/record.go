@@ -14,7 +14,6 @@ import (
 // entry is one record on its way into messages, whichever generation wrote it.
 type entry struct {
 	*stream
-	sc     *scratch
 	root   jsonv.Value // without an envelope
 	stored bool        // by generation 2 or 3
 	typ    string      // in the words of generation 1
@@ -23,7 +22,7 @@ type entry struct {
 	fields  jsonv.Value
 	content jsonv.Value
 
-	id      []byte // its own; empty on older lines
+	id      string // its own; empty on older lines
 	written []byte // its time as it is written, for keys
 	s       *session
 	lane    *lane // the run that it belongs to
@@ -36,13 +35,13 @@ type entry struct {
 }
 
 // read decodes one object, in an envelope or not.
-func (d *stream) read(sc *scratch) {
-	r := entry{stream: d, sc: sc, root: d.Root}
+func (d *stream) read() {
+	r := entry{stream: d, root: d.Root}
 	var envelope jsonv.Value
 	if data := d.Root.Get("data"); data.Is(jsonv.Object) && d.Root.Get("type").Equal("message") {
 		envelope, r.root = d.Root, data
 	}
-	r.id = read(r.root.Get("message_id"))
+	r.id = r.Str(read(r.root.Get("message_id")))
 	at := r.root.Get("timestamp")
 	if r.written = at.Chars(); at.Is(jsonv.Number) {
 		r.written = at.Peek()
@@ -74,11 +73,12 @@ func (r *entry) decode() {
 	} else {
 		name, r.fields, r.content = r.root.Get("type"), r.root.Get("metadata"), r.root.Get("content")
 	}
-	typ, uuid := read(name), r.fields.Get("uuid")
-	if r.typ = types[string(typ)]; !r.stored {
-		r.typ = r.sc.intern(typ)
-	} else if len(r.id) == 0 {
-		r.id = uuid.Chars()
+	typ, uuid := r.Name(name), r.fields.Get("uuid")
+	if r.typ = typ; r.stored {
+		r.typ = types[typ]
+	}
+	if r.stored && r.id == "" {
+		r.id = r.Str(uuid.Chars())
 	}
 	known(uuid)
 	known(r.fields.Get("session_id"))
@@ -113,7 +113,7 @@ func (r *entry) decode() {
 		}
 		r.status("", text)
 	default:
-		r.unknown(string(typ), r.Root)
+		r.unknown(typ, r.Root)
 	}
 }
 
@@ -156,16 +156,14 @@ func (r *entry) add(k msg.Kind, role msg.Role) *msg.Message {
 // key names the part of the record with that text: after the record's id, or by
 // a hash of the record's facts. n counts the parts of one kind.
 func (r *entry) key(part string, n int, text msg.Text) string {
-	sc := r.sc
-	if len(r.id) > 0 {
-		sc.key = append(append(sc.key[:0], r.id...), part...)
-	} else {
-		sc.hash(r.typ, part, r.written, text)
-	}
+	suffix := ""
 	if n > 0 {
-		sc.key = strconv.AppendInt(append(sc.key, '/'), int64(n), 10)
+		suffix = "/" + strconv.Itoa(n)
 	}
-	return sc.str(sc.key)
+	if r.id != "" {
+		return r.Join(r.id, part, suffix)
+	}
+	return r.Join(string(r.Hash(text, r.typ+part, string(r.written))), suffix)
 }
 
 // unknown keeps the record, or a part of it, as it is.
@@ -201,8 +199,21 @@ func (r *entry) error() {
 	if r.typ == "warning" {
 		m.Kind, m.IsError = msg.System, false
 	}
-	if t := r.sc.name(r.fields.Get("error_type")); t != r.typ {
+	if t := r.Name(r.fields.Get("error_type")); t != r.typ {
 		m.Tool.ErrorType = t
 	}
-	m.SetAttr("error_code", r.sc.scalar(r.fields.Get("error_code")))
+	m.SetAttr("error_code", r.Scalar(r.fields.Get("error_code")))
+}
+
+// read returns the text of a string, which then counts as read; nil for any other kind.
+func read(v jsonv.Value) []byte {
+	known(v)
+	return v.Chars()
+}
+
+// known counts a string as read.
+func known(v jsonv.Value) {
+	if v.Is(jsonv.String) {
+		v.MarkRead()
+	}
 }

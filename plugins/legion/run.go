@@ -89,19 +89,19 @@ func (r *entry) result() {
 	if r.stored {
 		r.content = f.Get("result")
 	}
-	sub := r.sc.name(f.Get("subtype"))
+	sub := r.Name(f.Get("subtype"))
 	text, part := r.text(sub), ""
-	if len(r.id) == 0 { // distinguishes two results of one instant
-		part = "/" + r.sc.scalar(f.Get("duration_ms")) + "/" + r.sc.scalar(f.Get("num_turns"))
+	if r.id == "" { // distinguishes two results of one instant
+		part = "/" + r.Scalar(f.Get("duration_ms")) + "/" + r.Scalar(f.Get("num_turns"))
 	}
 	m := r.add(msg.Stop, msg.NoRole)
 	m.Key = r.key(part, 0, text)
 	if m.IsError = f.Get("is_error").Bool(); m.IsError || !s.Text.Is(text) {
 		m.Content = text
 	}
-	m.FinishReason = cmp.Or(r.sc.name(f.Get("stop_reason")), sub)
+	m.FinishReason = cmp.Or(r.Name(f.Get("stop_reason")), sub)
 	if m.IsError {
-		m.Tool.ErrorType = cmp.Or(s.Top.Stop, r.sc.name(f.Get("error_type")), sub)
+		m.Tool.ErrorType = cmp.Or(s.Top.Stop, r.Name(f.Get("error_type")), sub)
 		m.FinishReason = cmp.Or(s.Top.Stop, m.FinishReason)
 		if m.Content.IsZero() {
 			m.Content = f.Get("errors").Text()
@@ -110,7 +110,7 @@ func (r *entry) result() {
 	m.Attrs = make([]msg.Attr, 0, 10)
 	m.SetAttr("type", "result")
 	m.SetAttr("subtype", sub)
-	conversation.AttrsAs(m, f, r.sc.scalar, "duration_ms", "duration_api_ms", "num_turns", "total_cost_usd", "error_code", "api_error_status", "terminal_reason")
+	conversation.AttrsAs(m, f, r.Scalar, "duration_ms", "duration_api_ms", "num_turns", "total_cost_usd", "error_code", "api_error_status", "terminal_reason")
 	l.End(m)
 
 	key := m.Key

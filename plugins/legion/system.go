@@ -37,7 +37,7 @@ var notices = map[string]notice{
 func (r *entry) system() {
 	f := r.fields
 	inner := f.First("init_data", "data")
-	sub := r.sc.name(jsonv.Or(f.Get("subtype"), r.root.Get("subtype")))
+	sub := r.Name(jsonv.Or(f.Get("subtype"), r.root.Get("subtype")))
 	text := r.text(sub)
 	r.typ = "system/" + sub
 	if strings.HasPrefix(sub, "task_") {
@@ -47,14 +47,14 @@ func (r *entry) system() {
 	m := r.status(sub, text)
 	n, ok := notices[sub]
 	m.Hidden, m.Signal = n.hidden, n.signal
-	conversation.AttrsAs(m, inner, r.sc.scalar, n.attrs...)
+	conversation.AttrsAs(m, inner, r.Scalar, n.attrs...)
 	switch {
 	case sub == "interrupt_success":
 		m.Kind, m.IsError = msg.Stop, true
 		m.FinishReason, m.Tool.ErrorType = interrupted, interrupted
 	case sub == "session_failed":
 		m.Kind, m.IsError, m.FinishReason = msg.Error, true, "error"
-		m.Tool.ErrorType = r.sc.name(f.First("error_subtype", "error_type"))
+		m.Tool.ErrorType = r.Name(f.First("error_subtype", "error_type"))
 		if text.IsZero() {
 			m.Content = f.Get("error_details").Text()
 		}
@@ -124,9 +124,9 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 		text = f.First("summary", "description").Text()
 	}
 	m := r.status(sub, text)
-	m.SetAttr("task_id", r.sc.scalar(id))
-	m.SetAttr("status", r.sc.scalar(status))
-	m.SetAttr("last_tool", r.sc.scalar(f.Get("last_tool_name")))
+	m.SetAttr("task_id", r.Scalar(id))
+	m.SetAttr("status", r.Scalar(status))
+	m.SetAttr("last_tool", r.Scalar(f.Get("last_tool_name")))
 	r.place(m)
 	if c != nil {
 		c.mark(m)
