@@ -3,6 +3,7 @@ package legion
 import (
 	"bytes"
 	"cmp"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
@@ -46,10 +47,10 @@ func (c *call) mark(m *msg.Message) {
 func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call }
 
 // call returns the call with that id, which may precede the stream.
-func (r *entry) call(id []byte) *call {
-	c := r.s.Calls.Get(string(id))
+func (r *entry) call(id string) *call {
+	c := r.s.Calls.Get(id)
 	if c == nil {
-		c = &call{Call: conversation.Call{ID: string(id)}}
+		c = &call{Call: conversation.Call{ID: strings.Clone(id)}}
 		c.in(r.lane)
 		if _, evicted := r.s.Calls.Add(c); evicted != nil {
 			evicted.Child.emitTokens(r.Out, r.s, msg.Complete)
@@ -65,11 +66,11 @@ func (s *session) newest(fits func(*call) bool) *call {
 
 // issue emits a tool call, or the delegation that it is, with its first record.
 func (r *entry) issue(of, name, input, at jsonv.Value) *call {
-	id := read(of)
-	if len(id) == 0 {
+	id := r.StrOf(of)
+	if id == "" {
 		return nil
 	}
-	c := r.s.Calls.Get(string(id))
+	c := r.s.Calls.Get(id)
 	if c != nil && c.Name != "" { // repeated
 		name.Equal(c.Name)
 		input.MarkRead()
@@ -114,7 +115,7 @@ func (r *entry) toolCall() {
 	if c.Wait != msg.NoSignal {
 		f.Get("permission").MarkRead()
 	}
-	status := string(read(f.Get("status")))
+	status := r.StrOf(f.Get("status"))
 	class, ended := endings[status]
 	switch {
 	case ended, status == "running", status == "executing":
@@ -248,7 +249,7 @@ func (r *entry) permission() {
 		name = c.Name
 		id.Equal(c.ID)
 		tool.Equal(name)
-		known(request)
+		request.MarkRead()
 	}
 	field("content").Equal("Permission requested for tool: " + name)
 }
@@ -256,7 +257,7 @@ func (r *entry) permission() {
 // ask begins the wait of a call for a permission, and answer ends it.
 func (c *call) ask(r *entry, request, at jsonv.Value) {
 	if c.Wait == msg.NoSignal && c.Done == msg.Partial {
-		c.Request = string(read(request))
+		c.Request = strings.Clone(r.StrOf(request))
 		c.wait(r, msg.WaitStart, "wait:", at)
 	}
 }

@@ -42,7 +42,9 @@
 package legion
 
 import (
+	"cmp"
 	_ "embed"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -115,25 +117,17 @@ func (d *stream) Flush() {
 // session returns the session of a record: the one that it names, or else the last one, or
 // the one that the file is named after.
 func (d *stream) session(record, envelope jsonv.Value) *session {
-	id, last := read(record.Get("session_id")), len(d.Sessions)-1
-	if sent := read(envelope.Get("session_id")); len(id) == 0 {
-		id = sent
-	}
-	if len(id) == 0 && last >= 0 {
+	id, last := cmp.Or(d.StrOf(record.Get("session_id")), d.StrOf(envelope.Get("session_id"))), len(d.Sessions)-1
+	if id == "" && last >= 0 {
 		return d.Sessions[last]
 	}
-	if len(id) == 0 {
-		id = record.Path("metadata", "session_id").Chars()
-	}
-	if len(id) == 0 {
-		id = []byte(d.origin.session)
-	}
-	named := func(s *session) bool { return s.ID == string(id) }
+	id = cmp.Or(id, d.Str(record.Path("metadata", "session_id").Chars()), d.origin.session)
+	named := func(s *session) bool { return s.ID == id }
 	d.Sessions = bounded.Use(d.Sessions, maxSessions, named, func() *session {
 		if len(d.Sessions) == maxSessions { // the one that is evicted
 			d.Sessions[0].emitTokens(d.Out, msg.Complete)
 		}
-		return &session{ID: string(id)}
+		return &session{ID: strings.Clone(id)}
 	})
 	return d.Sessions[len(d.Sessions)-1]
 }

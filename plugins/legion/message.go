@@ -73,8 +73,8 @@ func (r *entry) piece() {
 			r.content.Equal("Using tool: " + c.Name)
 		}
 	default:
-		id := read(f.First("tool_use_id", "tool_id"))
-		if ok = len(id) > 0; ok {
+		id := r.StrOf(f.First("tool_use_id", "tool_id"))
+		if ok = id != ""; ok {
 			r.call(id).finish(r, outcomeOf(r.content, name == "tool_error" || f.Get("is_error").Bool(), jsonv.Value{}))
 		}
 	}
@@ -105,18 +105,14 @@ func (r *entry) blocks(list jsonv.Value, typ string) {
 		if typ != "" && !v.Is(jsonv.Object) {
 			continue
 		}
-		text, of, id, thought := v, v.Get("tool_use_id"), v.Get("id"), v.Get("thinking")
-		if v.Is(jsonv.Object) {
-			text = v.Get("text")
-		}
-		v.Get("signature").MarkRead()
-		switch {
+		switch of, id, text := v.Get("tool_use_id"), v.Get("id"), jsonv.Or(v.Get("text"), v); {
 		case len(of.Escaped()) > 0:
-			r.call(read(of)).finish(r, outcomeOf(v.Get("content"), v.Get("is_error").Bool(), v.Get("timestamp")))
+			r.call(r.StrOf(of)).finish(r, outcomeOf(v.Get("content"), v.Get("is_error").Bool(), v.Get("timestamp")))
 		case text.Is(jsonv.String):
 			r.say(text.Text())
-		case thought.Is(jsonv.String):
-			r.think(thought, jsonv.Value{})
+		case v.Get("thinking").Is(jsonv.String):
+			v.Get("signature").MarkRead()
+			r.think(v.Get("thinking"), jsonv.Value{})
 		case len(id.Escaped()) > 0 && (v.Get("name").Is(jsonv.String) || typ == "tool_use"):
 			r.issue(id, v.Get("name"), v.Get("input"), v.Get("timestamp"))
 		default:
@@ -172,9 +168,7 @@ func (r *entry) sdkMessage(before int) {
 // openResponse reads the model, the id and the usage of a response.
 func (r *entry) openResponse() {
 	r.wake()
-	if model := r.Name(r.fields.Get("model")); model != "" {
-		r.lane.Model = model
-	}
+	r.lane.Model = cmp.Or(r.Name(r.fields.Get("model")), r.lane.Model)
 	r.response = r.responseOf(r.fields)
 	if usage := r.fields.Get("usage"); usage.Exists() {
 		part := r.response
@@ -187,7 +181,7 @@ func (r *entry) openResponse() {
 
 // responseOf returns the id of the response of the model that a record with these members is a part of.
 func (r *entry) responseOf(v jsonv.Value) string {
-	return r.Str(read(jsonv.Or(v.Get("turn_id"), r.fields.Get("message_id"))))
+	return r.StrOf(jsonv.Or(v.Get("turn_id"), r.fields.Get("message_id")))
 }
 
 // part adds a message that is a part of the record.

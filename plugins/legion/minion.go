@@ -142,7 +142,7 @@ func (r *entry) sender(m *msg.Message, c jsonv.Value) {
 	m.SetAttr("channel", h.channel)
 }
 
-// comm decodes a record of comms.jsonl: a message of one minion to another, to a
+// comm decodes a record of comms.jsonl, or of the WebSocket: a message of one minion to another, to a
 // channel or to the user. The writer keeps up to three copies (the sender's, the
 // receiver's, the channel's); they have one id and belong to the legion, so they
 // are one message. The same text is in the sender's session as a delegation
@@ -186,17 +186,6 @@ func (r *entry) comm(c jsonv.Value) {
 	if p := get("interrupt_priority"); p != "none" && p != "routine" {
 		m.SetAttr("interrupt_priority", p)
 	}
-}
-
-// commEvent decodes a comm that the WebSocket sends.
-func (r *entry) commEvent() {
-	for _, c := range [...]jsonv.Value{r.root.Get("comm"), r.root.Get("data")} {
-		if c.Get("comm_id").Exists() {
-			r.comm(c)
-			return
-		}
-	}
-	r.unknown("comm", r.Root)
 }
 
 // metadata decodes state.json, which the writer keeps beside messages.jsonl:

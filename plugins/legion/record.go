@@ -41,14 +41,18 @@ func (d *stream) read() {
 	if data := d.Root.Get("data"); data.Is(jsonv.Object) && d.Root.Get("type").Equal("message") {
 		envelope, r.root = d.Root, data
 	}
-	r.id = r.Str(read(r.root.Get("message_id")))
+	r.id = r.StrOf(r.root.Get("message_id"))
 	at := r.root.Get("timestamp")
 	if r.written = at.Chars(); at.Is(jsonv.Number) {
 		r.written = at.Peek()
 	}
 	d.At = conversation.TimeOf(at).Or(conversation.TimeOf(envelope.Get("timestamp")))
-	if r.root.Get("comm_id").Exists() {
-		r.comm(r.root)
+	comm := r.root
+	if r.root.Get("type").Equal("comm") { // of the WebSocket
+		comm = r.root.First("comm", "data")
+	}
+	if comm.Get("comm_id").Exists() {
+		r.comm(comm)
 	} else {
 		r.s = d.session(r.root, envelope)
 		d.here = r.s.ID
@@ -73,15 +77,11 @@ func (r *entry) decode() {
 	} else {
 		name, r.fields, r.content = r.root.Get("type"), r.root.Get("metadata"), r.root.Get("content")
 	}
-	typ, uuid := r.Name(name), r.fields.Get("uuid")
+	typ, uuid := r.Name(name), r.StrOf(r.fields.Get("uuid"))
 	if r.typ = typ; r.stored {
-		r.typ = types[typ]
+		r.typ, r.id = types[typ], cmp.Or(r.id, uuid)
 	}
-	if r.stored && r.id == "" {
-		r.id = r.Str(uuid.Chars())
-	}
-	known(uuid)
-	known(r.fields.Get("session_id"))
+	r.fields.Skip("session_id")
 	r.enter(jsonv.Or(r.fields.Get("parent_tool_use_id"), r.root.Get("parent_tool_use_id")))
 
 	switch r.typ {
@@ -101,8 +101,6 @@ func (r *entry) decode() {
 		r.result()
 	case "error", "exception", "warning":
 		r.error()
-	case "comm":
-		r.commEvent()
 	case "ping", "pong":
 		r.status("", msg.Text{})
 	case "state_change", "status_update", "processing", "session_start", "session_end", "channel_created",
@@ -203,17 +201,4 @@ func (r *entry) error() {
 		m.Tool.ErrorType = t
 	}
 	m.SetAttr("error_code", r.Scalar(r.fields.Get("error_code")))
-}
-
-// read returns the text of a string, which then counts as read; nil for any other kind.
-func read(v jsonv.Value) []byte {
-	known(v)
-	return v.Chars()
-}
-
-// known counts a string as read.
-func known(v jsonv.Value) {
-	if v.Is(jsonv.String) {
-		v.MarkRead()
-	}
 }

@@ -50,7 +50,7 @@ func (l *lane) answer(m *msg.Message, response string) {
 // enter finds the run of the record: that of the sub-agent which the call caused, or the turn for no call.
 func (r *entry) enter(call jsonv.Value) {
 	r.lane = &r.s.Top
-	if id := read(call); len(id) > 0 {
+	if id := r.StrOf(call); id != "" {
 		c := r.call(id)
 		if c.Child == nil {
 			c.Child = &lane{Run: conversation.Run{ID: c.ID, Child: true, Parent: c.Run, Call: c.ID, Link: msg.ByNativeID}, Agent: c.To}
@@ -174,7 +174,7 @@ func (l *lane) emitTokens(out *decoder.Output, s *session, c msg.Completeness) {
 // usage makes the message the tokens of the run.
 func (l *lane) usage(m *msg.Message, key string, t msg.Tokens) {
 	m.Kind, m.Hidden, m.Key, m.Usage = msg.Usage, true, "usage:"+key, t
-	m.Model, m.Provider = l.Model, anthropic.Provider("", l.Model)
+	l.answer(m, "")
 }
 
 // origin is the part of a stream's name that has a meaning.

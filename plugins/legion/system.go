@@ -1,6 +1,7 @@
 package legion
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -92,19 +93,17 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	id, of, status := f.Get("task_id"), f.Get("tool_use_id"), jsonv.Or(f.Get("status"), f.Path("patch", "status"))
 	c := r.s.Calls.Get(string(of.Chars()))
 	if c != nil {
-		known(of)
+		of.Equal(c.ID)
 	} else if id.Exists() {
 		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
 	}
 	if c != nil && c.Delegates {
 		if c.Task == "" {
-			c.Task = string(read(id))
+			c.Task = strings.Clone(r.StrOf(id))
 		}
-		if to := inner.Get("subagent_type"); c.To == "" {
-			c.To = string(to.Chars())
-		} else {
-			to.Equal(c.To)
-		}
+		to := inner.Get("subagent_type")
+		c.To = cmp.Or(c.To, string(to.Chars()))
+		to.Equal(c.To)
 	}
 	if c != nil && c.Launched && c.Done == msg.Partial {
 		o := outcome{class: claude.TaskError(string(status.Chars()))}

@@ -63,6 +63,14 @@ func (m *Memory) Str(b []byte) string {
 	return m.chunk.String()[from:]
 }
 
+// StrOf returns a copy of a string's text, which then counts as read; "" for any other kind.
+func (m *Memory) StrOf(v jsonv.Value) string {
+	if v.Is(jsonv.String) {
+		v.MarkRead()
+	}
+	return m.Str(v.Chars())
+}
+
 // Join returns the parts as one string.
 func (m *Memory) Join(parts ...string) string {
 	m.key = m.key[:0]

@@ -57,6 +57,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestScalars: a string, a number and a boolean are text; an id is a string alone.
 func TestScalars(t *testing.T) {
 	var doc jsonv.Doc
 	var m Memory
@@ -66,6 +67,12 @@ func TestScalars(t *testing.T) {
 		}
 		if got := m.Scalar(doc.Root()); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+		if !doc.Root().Is(jsonv.String) {
+			want = ""
+		}
+		if got := m.StrOf(doc.Root()); got != want {
+			t.Errorf("%s is the id %q, want %q", in, got, want)
 		}
 	}
 }
