@@ -47,13 +47,13 @@ func (c *call) mark(m *msg.Message) {
 func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call }
 
 // call returns the call with that id, which may precede the stream.
-func (r *entry) call(id string) *call {
-	c := r.s.Calls.Get(id)
+func (s *session) call(r *entry, id string) *call {
+	c := s.Calls.Get(id)
 	if c == nil {
 		c = &call{Call: conversation.Call{ID: strings.Clone(id)}}
 		c.in(r.lane)
-		if _, evicted := r.s.Calls.Add(c); evicted != nil {
-			evicted.Child.emitTokens(r.Out, r.s, msg.Complete)
+		if _, evicted := s.Calls.Add(c); evicted != nil {
+			evicted.Child.emitTokens(r.Out, s, msg.Complete)
 		}
 	}
 	return c
@@ -76,8 +76,8 @@ func (r *entry) issue(of, name, input, at jsonv.Value) *call {
 		input.MarkRead()
 		return c
 	}
-	r.wake()
-	c = r.call(id)
+	r.s.wake(r)
+	c = r.s.call(r, id)
 	c.Name = cmp.Or(r.Name(name), "unknown")
 	c.in(r.lane)
 	m := r.add(msg.ToolCall, msg.RoleAssistant)
@@ -85,7 +85,7 @@ func (r *entry) issue(of, name, input, at jsonv.Value) *call {
 	c.On(m)
 	r.lane.answer(m, r.response)
 	r.time(at).Set(m)
-	if c.Delegates = r.delegate(m, r.s.Dir, input); c.Delegates {
+	if c.Delegates = delegate(r.Memory, m, r.s.Dir, input); c.Delegates {
 		c.To = m.Delegation.To
 		if c.Child != nil { // its messages precede the call
 			c.Child.Agent, c.Child.Parent = c.To, c.Run

@@ -59,7 +59,7 @@ func (r *entry) piece() {
 	switch name {
 	case "thinking":
 		r.typ = "assistant"
-		r.wake()
+		r.s.wake(r)
 		r.think(r.content, jsonv.Value{})
 		if again := f.Get("thinking_content"); r.thoughts == 0 {
 			r.think(again, jsonv.Value{})
@@ -75,7 +75,7 @@ func (r *entry) piece() {
 	default:
 		id := r.StrOf(f.First("tool_use_id", "tool_id"))
 		if ok = id != ""; ok {
-			r.call(id).finish(r, outcomeOf(r.content, name == "tool_error" || f.Get("is_error").Bool(), jsonv.Value{}))
+			r.s.call(r, id).finish(r, outcomeOf(r.content, name == "tool_error" || f.Get("is_error").Bool(), jsonv.Value{}))
 		}
 	}
 	if !ok {
@@ -107,7 +107,7 @@ func (r *entry) blocks(list jsonv.Value, typ string) {
 		}
 		switch of, id, text := v.Get("tool_use_id"), v.Get("id"), jsonv.Or(v.Get("text"), v); {
 		case len(of.Escaped()) > 0:
-			r.call(r.StrOf(of)).finish(r, outcomeOf(v.Get("content"), v.Get("is_error").Bool(), v.Get("timestamp")))
+			r.s.call(r, r.StrOf(of)).finish(r, outcomeOf(v.Get("content"), v.Get("is_error").Bool(), v.Get("timestamp")))
 		case text.Is(jsonv.String):
 			r.say(text.Text())
 		case v.Get("thinking").Is(jsonv.String):
@@ -167,7 +167,7 @@ func (r *entry) sdkMessage(before int) {
 
 // openResponse reads the model, the id and the usage of a response.
 func (r *entry) openResponse() {
-	r.wake()
+	r.s.wake(r)
 	r.lane.Model = cmp.Or(r.Name(r.fields.Get("model")), r.lane.Model)
 	r.response = r.responseOf(r.fields)
 	if usage := r.fields.Get("usage"); usage.Exists() {
@@ -259,7 +259,7 @@ func (r *entry) input(text msg.Text) {
 	case prompt:
 		m.Signal = msg.RunStart
 		m.Agent = msg.Agent{Name: userName, Kind: msg.KindHuman}
-		r.sender(m, meta.Get("comm"))
+		sender(r.Memory, m, meta.Get("comm"))
 	}
 }
 

@@ -42,9 +42,9 @@ const sendComm = "mcp__legion__send_comm"
 const system = "legion"
 
 // delegate makes the message of a call a delegation, if it is one.
-func (r *entry) delegate(m *msg.Message, dir string, input jsonv.Value) bool {
+func delegate(mem *record.Memory, m *msg.Message, dir string, input jsonv.Value) bool {
 	d, ok := delegations[m.Tool.Name]
-	to, task := r.Name(input.First(d.to...)), taskOf(input, d.task...)
+	to, task := mem.Name(input.First(d.to...)), taskOf(input, d.task...)
 	switch comm := m.Tool.Name == sendComm; {
 	case !ok, comm && to == userName:
 		s, ok := spawn.Call(m.Tool.Name, dir, input)
@@ -53,7 +53,7 @@ func (r *entry) delegate(m *msg.Message, dir string, input jsonv.Value) bool {
 		}
 		return ok
 	case comm:
-		m.Delegation.CorrelationPrompt = spawn.Sent(system, string(withoutFooter(r.Plain(task))))
+		m.Delegation.CorrelationPrompt = spawn.Sent(system, string(withoutFooter(mem.Plain(task))))
 	}
 	m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, to, task
 	m.Delegation.Async = d.async || input.Get("run_in_background").Bool()
@@ -119,22 +119,22 @@ func headline(text []byte) (h commHead, ok bool) {
 
 // sender records which minion wrote a message to another, and the name under which its call
 // is found.
-func (r *entry) sender(m *msg.Message, c jsonv.Value) {
-	h, headed := headline(r.Plain(m.Content))
+func sender(mem *record.Memory, m *msg.Message, c jsonv.Value) {
+	h, headed := headline(mem.Plain(m.Content))
 	if from := c.First("from_display_name", "from_name"); headed {
 		from.Equal(h.from)
 	} else {
-		h = commHead{from: r.Scalar(from)}
+		h = commHead{from: mem.Scalar(from)}
 	}
-	h.kind = cmp.Or(r.Name(c.Get("comm_type")), h.kind)
+	h.kind = cmp.Or(mem.Name(c.Get("comm_type")), h.kind)
 	switch h.from {
 	case userName, "":
 	case systemName:
 		m.Agent = msg.Agent{Name: systemName}
 	default:
-		m.Agent = msg.Agent{ID: r.Scalar(c.Get("from_minion_id")), Name: h.from, Kind: msg.KindAgent}
+		m.Agent = msg.Agent{ID: mem.Scalar(c.Get("from_minion_id")), Name: h.from, Kind: msg.KindAgent}
 		if h.channel == "" {
-			m.Delegation.CorrelationPrompt = spawn.Sent(system, string(sentText(r.Plain(m.Content), headed)))
+			m.Delegation.CorrelationPrompt = spawn.Sent(system, string(sentText(mem.Plain(m.Content), headed)))
 		}
 	}
 	m.SetAttr("comm_type", h.kind)

@@ -51,7 +51,7 @@ func (l *lane) answer(m *msg.Message, response string) {
 func (r *entry) enter(call jsonv.Value) {
 	r.lane = &r.s.Top
 	if id := r.StrOf(call); id != "" {
-		c := r.call(id)
+		c := r.s.call(r, id)
 		if c.Child == nil {
 			c.Child = &lane{Run: conversation.Run{ID: c.ID, Child: true, Parent: c.Run, Call: c.ID, Link: msg.ByNativeID}, Agent: c.To}
 		}
@@ -72,15 +72,15 @@ func (s *session) begin(out *decoder.Output, run string) {
 
 // wake begins a turn with a record of the agent unless one is active: the notification of a
 // background task causes a turn without a prompt.
-func (r *entry) wake() {
-	if r.lane != &r.s.Top || r.lane.Active() {
+func (s *session) wake(r *entry) {
+	if r.lane != &s.Top || s.Top.Active() {
 		return
 	}
 	var text msg.Text
 	if len(r.written) == 0 {
 		text = msg.Raw(r.root.Raw())
 	}
-	r.s.begin(r.Out, "turn:"+r.key("", 0, text))
+	s.begin(r.Out, "turn:"+r.key("", 0, text))
 }
 
 // result decodes the line that ends a turn. Its text repeats the last text of the turn.

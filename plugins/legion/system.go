@@ -74,15 +74,15 @@ func (r *entry) system() {
 	if strings.HasPrefix(sub, "interrupt") {
 		r.s.Top.Stop = interrupted
 	}
-	r.place(m)
+	r.s.place(r.lane, m)
 }
 
 // place ends the run with a notice that does, and takes one between two turns out of it.
-func (r *entry) place(m *msg.Message) {
+func (s *session) place(l *lane, m *msg.Message) {
 	switch {
 	case m.Kind == msg.Stop, m.Kind == msg.Error:
-		r.lane.End(m)
-	case r.lane == &r.s.Top && !r.lane.Active():
+		l.End(m)
+	case l == &s.Top && !l.Active():
 		m.Run = ""
 	}
 }
@@ -126,7 +126,7 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	m.SetAttr("task_id", r.Scalar(id))
 	m.SetAttr("status", r.Scalar(status))
 	m.SetAttr("last_tool", r.Scalar(f.Get("last_tool_name")))
-	r.place(m)
+	r.s.place(r.lane, m)
 	if c != nil {
 		c.mark(m)
 	}
