@@ -249,7 +249,7 @@ func (r *entry) permission() {
 		name = c.Name
 		id.Equal(c.ID)
 		tool.Equal(name)
-		request.MarkRead()
+		r.StrOf(request) // joins the question to its answer, and counts as read
 	}
 	field("content").Equal("Permission requested for tool: " + name)
 }
