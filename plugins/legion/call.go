@@ -216,7 +216,7 @@ func (c *call) finish(r *entry, o outcome) {
 func (r *entry) permission() {
 	field := func(keys ...string) (found jsonv.Value) {
 		for _, key := range keys {
-			found = jsonv.Or(found, r.fields.Get(key), r.root.Get(key), r.root.Get("data").Get(key), r.root.Get("content").Get(key))
+			found = jsonv.Or(found, r.fields.Get(key), r.root.Get(key), r.head.data.Get(key), r.head.content.Get(key))
 		}
 		return found
 	}

@@ -116,12 +116,12 @@ func (d *stream) Flush() {
 
 // session returns the session of a record: the one that it names, or else the last one, or
 // the one that the file is named after.
-func (d *stream) session(record, envelope jsonv.Value) *session {
-	id, last := cmp.Or(d.StrOf(record.Get("session_id")), d.StrOf(envelope.Get("session_id"))), len(d.Sessions)-1
+func (d *stream) session(h *head, envelope jsonv.Value) *session {
+	id, last := cmp.Or(d.StrOf(h.session), d.StrOf(envelope)), len(d.Sessions)-1
 	if id == "" && last >= 0 {
 		return d.Sessions[last]
 	}
-	id = cmp.Or(id, d.Str(record.Path("metadata", "session_id").Chars()), d.origin.session)
+	id = cmp.Or(id, d.Str(h.metadata.Get("session_id").Chars()), d.origin.session)
 	named := func(s *session) bool { return s.ID == id }
 	d.Sessions = bounded.Use(d.Sessions, maxSessions, named, func() *session {
 		if len(d.Sessions) == maxSessions { // the one that is evicted

@@ -17,10 +17,10 @@ import (
 func (r *entry) assistant() {
 	r.openResponse()
 	before := len(r.Out.Messages)
-	for v := range r.fields.Get("thinking_blocks").Elems() {
+	for v := range r.msg.thoughts.Elems() {
 		r.think(v.Get("content"), v.Get("timestamp"))
 	}
-	all := r.fields.Get("thinking_content")
+	all := r.msg.thought
 	if r.thoughts == 0 { // else it is the same again
 		r.think(all, jsonv.Value{})
 	}
@@ -34,10 +34,10 @@ func (r *entry) assistant() {
 // is no prompt, and neither is one of generation 2 while a turn is active: the agent's own
 // machinery put it there.
 func (r *entry) user() {
-	before, result := len(r.Out.Messages), r.fields.Get("tool_use_result")
+	before, result := len(r.Out.Messages), r.msg.toolResult
 	r.launched = result.Get("isAsync").Bool() || result.Get("status").Equal("async_launched")
 	result.MarkRead()
-	r.prompt = !hasResult(r.fields.Get("tool_results")) && !hasResult(r.content) && !(r.stored && r.s.Top.Active())
+	r.prompt = !hasResult(r.msg.toolResults) && !hasResult(r.content) && !(r.stored && r.s.Top.Active())
 	r.lists()
 	r.said()
 	r.sdkMessage(before)
@@ -94,8 +94,8 @@ func (r *entry) said() {
 
 // lists emits what the writer of generation 1 took out of the content.
 func (r *entry) lists() {
-	r.blocks(r.fields.Get("tool_uses"), "tool_use")
-	r.blocks(r.fields.Get("tool_results"), "tool_result")
+	r.blocks(r.msg.toolUses, "tool_use")
+	r.blocks(r.msg.toolResults, "tool_result")
 }
 
 // blocks emits the content blocks of a message. Most have no type: their members distinguish
@@ -140,7 +140,7 @@ func (r *entry) file(v jsonv.Value, typ string) {
 // that no message was added since before. It is the agent's own message as JSON, or as Python
 // prints it; any other text is left alone.
 func (r *entry) sdkMessage(before int) {
-	raw := r.fields.Get("raw_sdk_message")
+	raw := r.msg.sdk
 	if len(r.Out.Messages) > before {
 		raw.MarkRead()
 		return
@@ -168,9 +168,9 @@ func (r *entry) sdkMessage(before int) {
 // openResponse reads the model, the id and the usage of a response.
 func (r *entry) openResponse() {
 	r.s.wake(r)
-	r.lane.Model = cmp.Or(r.Name(r.fields.Get("model")), r.lane.Model)
+	r.lane.Model = cmp.Or(r.Name(r.msg.model), r.lane.Model)
 	r.response = r.responseOf(r.fields)
-	if usage := r.fields.Get("usage"); usage.Exists() {
+	if usage := r.msg.usage; usage.Exists() {
 		part := r.response
 		if part == "" { // then each record is a response of its own
 			part = "@" + r.id + string(r.written)
@@ -181,7 +181,7 @@ func (r *entry) openResponse() {
 
 // responseOf returns the id of the response of the model that a record with these members is a part of.
 func (r *entry) responseOf(v jsonv.Value) string {
-	return r.StrOf(jsonv.Or(v.Get("turn_id"), r.fields.Get("message_id")))
+	return r.StrOf(jsonv.Or(v.Get("turn_id"), r.msg.id))
 }
 
 // part adds a message that is a part of the record.
@@ -198,7 +198,7 @@ func (r *entry) part(k msg.Kind, role msg.Role, name string, text msg.Text) *msg
 
 // say emits a text of the message: input, or what the model said, or the error in its place.
 func (r *entry) say(text msg.Text) {
-	switch fault := r.fields.Get("error"); {
+	switch fault := r.msg.fault; {
 	case text.IsZero():
 		return
 	case r.typ == "user":
@@ -231,7 +231,7 @@ func (r *entry) time(at jsonv.Value) conversation.Time { return conversation.Tim
 // input emits a text with the role user: a prompt, which begins a turn, a message of another
 // minion, which does too, or a text that the agent's own machinery put there.
 func (r *entry) input(text msg.Text) {
-	head, meta := r.Plain(text), r.root.Get("metadata")
+	head, meta := r.Plain(text), r.head.metadata
 	switch {
 	case bytes.HasPrefix(head, []byte("[Request interrupted by user")):
 		r.s.Top.Stop = interrupted

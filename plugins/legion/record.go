@@ -11,15 +11,44 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
+// head has the members that any record may have.
+type head struct {
+	kind, stored, id, session, timestamp, content, metadata, data, parent, comm jsonv.Value
+}
+
+var headNames = jsonv.NamesOf("type", "_type", "message_id", "session_id", "timestamp", "content", "metadata", "data", "parent_tool_use_id", "comm_id")
+
+func headOf(v jsonv.Value) (h head) {
+	headNames.Read(v, &h.kind, &h.stored, &h.id, &h.session, &h.timestamp, &h.content, &h.metadata, &h.data, &h.parent, &h.comm)
+	return h
+}
+
+// message has the members of a message of either side, of metadata or data. It is read in one pass, as most of a
+// decoder's work is looking for members that are not there.
+type message struct {
+	model, id, turn, parent, uuid, usage, fault, content, session jsonv.Value
+	toolUses, toolResults, thoughts, thought, toolResult, sdk     jsonv.Value
+}
+
+var messageNames = jsonv.NamesOf("model", "message_id", "turn_id", "parent_tool_use_id", "uuid", "usage", "error", "content", "session_id",
+	"tool_uses", "tool_results", "thinking_blocks", "thinking_content", "tool_use_result", "raw_sdk_message")
+
+func (a *message) read(v jsonv.Value) {
+	messageNames.Read(v, &a.model, &a.id, &a.turn, &a.parent, &a.uuid, &a.usage, &a.fault, &a.content, &a.session,
+		&a.toolUses, &a.toolResults, &a.thoughts, &a.thought, &a.toolResult, &a.sdk)
+}
+
 // entry is one record on its way into messages, whichever generation wrote it.
 type entry struct {
 	*stream
 	root   jsonv.Value // without an envelope
+	head   head        // of root
 	stored bool        // by generation 2 or 3
 	typ    string      // in the words of generation 1
 	// fields are the members that depend on the type: metadata of generation 1, data of the
 	// others.
 	fields  jsonv.Value
+	msg     message // of fields
 	content jsonv.Value
 
 	id      string // its own; empty on older lines
@@ -36,25 +65,26 @@ type entry struct {
 
 // read decodes one object, in an envelope or not.
 func (d *stream) read() {
-	r := entry{stream: d, root: d.Root}
-	var envelope jsonv.Value
-	if data := d.Root.Get("data"); data.Is(jsonv.Object) && d.Root.Get("type").Equal("message") {
-		envelope, r.root = d.Root, data
+	r := entry{stream: d, root: d.Root, head: headOf(d.Root)}
+	var envelope head
+	if r.head.data.Is(jsonv.Object) && r.head.kind.Equal("message") {
+		envelope, r.root = r.head, r.head.data
+		r.head = headOf(r.root)
 	}
-	r.id = r.StrOf(r.root.Get("message_id"))
-	at := r.root.Get("timestamp")
-	if r.written = at.Chars(); at.Is(jsonv.Number) {
-		r.written = at.Peek()
+	r.id = r.StrOf(r.head.id)
+	if r.written = r.head.timestamp.Chars(); r.head.timestamp.Is(jsonv.Number) {
+		r.written = r.head.timestamp.Peek()
 	}
-	d.At = conversation.TimeOf(at).Or(conversation.TimeOf(envelope.Get("timestamp")))
+	d.At = conversation.TimeOf(r.head.timestamp).Or(conversation.TimeOf(envelope.timestamp))
 	comm := r.root
-	if r.root.Get("type").Equal("comm") { // of the WebSocket
+	if r.head.kind.Equal("comm") { // of the WebSocket
 		comm = r.root.First("comm", "data")
+		r.head.comm = comm.Get("comm_id")
 	}
-	if comm.Get("comm_id").Exists() {
+	if r.head.comm.Exists() {
 		r.comm(comm)
 	} else {
-		r.s = d.session(r.root, envelope)
+		r.s = d.session(&r.head, envelope.session)
 		d.here = r.s.ID
 		r.decode()
 	}
@@ -70,19 +100,21 @@ var types = map[string]string{
 
 // decode decodes a record of a session, by its type.
 func (r *entry) decode() {
-	name := r.root.Get("_type")
+	name := r.head.stored
 	if r.stored = name.Is(jsonv.String); r.stored {
-		r.fields = r.root.Get("data")
-		r.content = r.fields.Get("content")
+		r.fields = r.head.data
 	} else {
-		name, r.fields, r.content = r.root.Get("type"), r.root.Get("metadata"), r.root.Get("content")
+		name, r.fields, r.content = r.head.kind, r.head.metadata, r.head.content
 	}
-	typ, uuid := r.Name(name), r.StrOf(r.fields.Get("uuid"))
+	if r.msg.read(r.fields); r.stored {
+		r.content = r.msg.content
+	}
+	typ, uuid := r.Name(name), r.StrOf(r.msg.uuid)
 	if r.typ = typ; r.stored {
 		r.typ, r.id = types[typ], cmp.Or(r.id, uuid)
 	}
-	r.fields.Skip("session_id")
-	r.enter(jsonv.Or(r.fields.Get("parent_tool_use_id"), r.root.Get("parent_tool_use_id")))
+	r.msg.session.MarkRead()
+	r.enter(jsonv.Or(r.msg.parent, r.head.parent))
 
 	switch r.typ {
 	case "assistant":
@@ -107,7 +139,7 @@ func (r *entry) decode() {
 		"project_updated", "sessions_list", "connection_established", "interrupt_response":
 		text := r.content.Text()
 		if text.IsZero() {
-			text = r.root.Get("data").Text()
+			text = r.head.data.Text()
 		}
 		r.status("", text)
 	default:
@@ -125,7 +157,7 @@ func (r *entry) text(sub string) msg.Text {
 		b, begins := bytes.CutPrefix(b, []byte("Tool results: "))
 		n, ends := bytes.CutSuffix(b, []byte(" results"))
 		phrase = begins && ends && len(n) > 0 && len(bytes.Trim(n, "0123456789")) == 0 &&
-			(r.fields.Get("has_tool_results").Bool() || hasResult(r.fields.Get("tool_results")))
+			(r.fields.Get("has_tool_results").Bool() || hasResult(r.msg.toolResults))
 	case "result":
 		b, begins := bytes.CutPrefix(b, []byte("Conversation "))
 		phrase = begins && string(b) == sub
