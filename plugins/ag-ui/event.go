@@ -16,7 +16,7 @@ import (
 
 // Read decodes an event by its type, or a request, which has none.
 func (d *stream) Read() {
-	d.typ, d.At = ident.Of(d.Root.Get("type")), conversation.TimeOf(d.Root.Get("timestamp"))
+	d.typ, d.At = d.Name(d.Root.Get("type")), conversation.TimeOf(d.Root.Get("timestamp"))
 	if d.typ == "" && d.Root.Get("messages").Is(jsonv.Array) {
 		d.request()
 		return

@@ -3,18 +3,21 @@ package legion
 import (
 	"bytes"
 	"cmp"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-// call is a tool call of which a record may follow.
+// call is a tool call of which a record may follow. It has a name once its message was emitted; else
+// only a result or a sub-agent named it.
 type call struct {
 	conversation.Call
-	Issued bool   `json:",omitempty"` // its message was emitted; else only a result or a sub-agent named it
 	To     string `json:",omitempty"` // of a delegation
 	Run    string `json:",omitempty"`
 	Parent string `json:",omitempty"` // run
@@ -43,63 +46,46 @@ func (c *call) mark(m *msg.Message) {
 // in records the run that made the call.
 func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call }
 
-// add adds a call of which this is the first record.
-func (s *session) add(r *entry, id string) *call {
-	c := &call{Call: conversation.Call{ID: id}, Run: s.Top.ID}
-	_, evicted := s.Calls.Add(c)
-	s.drop(r, evicted)
-	return c
-}
-
 // call returns the call with that id, which may precede the stream.
-func (s *session) call(r *entry, id []byte) *call {
-	c := s.Calls.Get(string(id))
+func (s *session) call(r *entry, id string) *call {
+	c := s.Calls.Get(id)
 	if c == nil {
-		c = s.add(r, string(id))
+		c = &call{Call: conversation.Call{ID: strings.Clone(id)}}
 		c.in(r.lane)
+		if _, evicted := s.Calls.Add(c); evicted != nil {
+			evicted.Child.emitTokens(r.Out, s, msg.Complete)
+		}
 	}
 	return c
-}
-
-// drop emits the tokens of a call that the table has dropped, if any.
-func (s *session) drop(r *entry, c *call) {
-	if c != nil {
-		c.Child.settle(r.Out, s)
-	}
 }
 
 // newest returns the open call that was issued last of those that fit.
 func (s *session) newest(fits func(*call) bool) *call {
-	return s.Calls.Newest(func(c *call) bool { return c.Issued && c.Done == msg.Partial && fits(c) })
+	return s.Calls.Newest(func(c *call) bool { return c.Name != "" && c.Done == msg.Partial && fits(c) })
 }
 
 // issue emits a tool call, or the delegation that it is, with its first record.
-func (r *entry) issue(b *block) *call {
-	id := read(b.id)
-	if len(id) == 0 {
+func (r *entry) issue(of, name, input, at jsonv.Value) *call {
+	id := r.StrOf(of)
+	if id == "" {
 		return nil
 	}
-	c := r.s.Calls.Get(string(id))
-	if c != nil && c.Issued { // repeated
-		b.name.Equal(c.Name)
-		b.input.MarkRead()
+	c := r.s.Calls.Get(id)
+	if c != nil && c.Name != "" { // repeated
+		name.Equal(c.Name)
+		input.MarkRead()
 		return c
 	}
-	r.wake()
-	key := "call:" + string(id) // the id in it is remembered
-	if c == nil {
-		c = r.s.add(r, key[len("call:"):])
-	}
-	m := r.add(msg.ToolCall, msg.RoleAssistant)
-	m.Key, m.Tool.CallID = key, key[len("call:"):]
-	m.Tool.Name = cmp.Or(r.sc.name(b.name), "unknown")
-	m.Tool.Server = conversation.ToolServer(m.Tool.Name)
-	m.Tool.Arguments = b.input.JSON()
-	r.lane.answer(m, r.response)
-	r.at.or(b.timestamp).Set(m)
-	c.Issued, c.Name = true, m.Tool.Name
+	r.s.wake(r)
+	c = r.s.call(r, id)
+	c.Name = cmp.Or(r.Name(name), "unknown")
 	c.in(r.lane)
-	if c.Delegates = r.sc.delegate(m, r.s.Dir, b.input); c.Delegates {
+	m := r.add(msg.ToolCall, msg.RoleAssistant)
+	m.Key, m.Tool.Arguments = r.Join("call:", c.ID), input.JSON()
+	c.On(m)
+	r.lane.answer(m, r.response)
+	r.time(at).Set(m)
+	if c.Delegates = delegate(r.Memory, m, r.s.Dir, input); c.Delegates {
 		c.To = m.Delegation.To
 		if c.Child != nil { // its messages precede the call
 			c.Child.Agent, c.Child.Parent = c.To, c.Run
@@ -114,43 +100,39 @@ func (r *entry) issue(b *block) *call {
 //	pending ─ awaiting_permission ─ running ─ completed | failed
 //	                              ╲ denied      interrupted
 func (r *entry) toolCall() {
-	data := r.fields
-	response := r.msg.turn
-	if !r.head.stored.Is(jsonv.String) { // flat; there message_id is the record's own id
-		data = r.root
-		response = data.Get("turn_id")
-	} else if !response.Exists() {
-		response = r.msg.id
+	f := r.fields
+	if !r.stored {
+		f = r.root
 	}
-	r.response = r.lane.responseID(response)
-	c := r.issue(&block{id: data.Get("tool_use_id"), name: data.Get("name"), input: data.Get("input"), timestamp: data.Get("created_at")})
+	r.response = r.responseOf(f)
+	c := r.issue(f.Get("tool_use_id"), f.Get("name"), f.Get("input"), f.Get("created_at"))
 	if c == nil {
-		r.unknown("tool_call", r.Frame.Data)
+		r.unknown("tool_call", r.Root)
 		return
 	}
-	cause := data.Get("_triggering_message")
+	cause := f.Get("_triggering_message")
 	cause.MarkRead()
 	if c.Wait != msg.NoSignal {
-		data.Get("permission").MarkRead()
+		f.Get("permission").MarkRead()
 	}
-	status := string(read(data.Get("status")))
+	status := r.StrOf(f.Get("status"))
 	class, ended := endings[status]
 	switch {
 	case ended, status == "running", status == "executing":
-		granted := !data.Get("permission_granted").Is(jsonv.False) && status != "denied"
-		c.answer(r, granted, data.First("permission_response_at", "started_at", "completed_at"))
+		granted := !f.Get("permission_granted").Is(jsonv.False) && status != "denied"
+		c.answer(r, granted, f.First("permission_response_at", "started_at", "completed_at"))
 	case status == "awaiting_permission", status == "permission_required":
 		c.ask(r, cause.Get("data").First("request_id"), cause.Get("timestamp"))
 	case status != "pending":
-		r.unknown("tool_call "+status, r.Frame.Data)
+		r.unknown("tool_call "+status, r.Root)
 	}
 	if ended {
-		o := outcome{at: conversation.TimeOf(data.Get("completed_at")), errorType: class}
-		o.text, o.files = anthropic.Content(data.First("result", "error"))
+		said := f.First("result", "error")
 		if class != "" {
-			o.text, o.files = anthropic.Content(data.First("error", "result"))
+			said = f.First("error", "result")
 		}
-		o.bare = o.text.IsZero() && len(o.files) == 0
+		o := outcomeOf(said, class != "", f.Get("completed_at"))
+		o.class, o.bare = class, o.text.IsZero() && len(o.files) == 0
 		c.finish(r, o)
 	}
 }
@@ -162,80 +144,64 @@ var endings = map[string]string{
 
 const interrupted = "interrupted"
 
-// toolResult decodes a record of generation 1 that is nothing but a result.
-func (r *entry) toolResult() {
-	id := read(r.fields.First("tool_use_id", "tool_id"))
-	if len(id) == 0 {
-		r.unknown(r.typ, r.Frame.Data)
-		return
-	}
-	b := block{content: r.content, isError: r.fields.Get("is_error")}
-	o := b.outcome(false)
-	o.failed = o.failed || r.typ == "tool_error"
-	r.s.call(r, id).finish(r, o)
-}
-
 // outcome is how a call ended.
 type outcome struct {
-	text      msg.Text
-	files     []msg.Attachment
-	failed    bool
-	errorType string // by the protocol
-	bare      bool   // only the end is known; a record with the text may follow
-	launched  bool   // it only reports that a sub-agent works in the background now
-	at        conversation.Time
+	text   msg.Text
+	files  []msg.Attachment
+	failed bool
+	class  string // of the failure, by the protocol
+	bare   bool   // only the end is known; a record with the text may follow
+	at     conversation.Time
 }
 
-func (b *block) outcome(launched bool) outcome {
-	o := outcome{failed: b.isError.Bool(), launched: launched, at: conversation.TimeOf(b.timestamp)}
-	o.text, o.files = anthropic.Content(b.content)
+func outcomeOf(content jsonv.Value, failed bool, at jsonv.Value) outcome {
+	o := outcome{failed: failed, at: conversation.TimeOf(at)}
+	o.text, o.files = anthropic.Content(content)
 	return o
 }
 
 // finish emits a call's result once: the first with a text, or one without until then.
 func (c *call) finish(r *entry, o outcome) {
-	failed := o.failed || o.errorType != ""
 	switch {
-	case c.Delegates && !failed && (o.launched || bytes.HasPrefix(opening(o.text), []byte("Async agent launched"))):
+	case c.Delegates && !o.failed && (r.launched || bytes.HasPrefix(r.Plain(o.text), []byte("Async agent launched"))):
 		if !c.Launched && c.Done == msg.Partial {
 			c.Launched = true
 			m := r.status("launched", o.text)
-			m.Key = "launched:" + c.ID
+			m.Key = r.Join("launched:", c.ID)
 			c.mark(m)
 		}
 		return
 	case c.Done == msg.Complete || c.Done == msg.Summary && o.bare:
 		return
 	case c.Done == msg.Partial:
-		c.Child.settle(r.Out, r.s)
-		r.s.drop(r, r.s.Calls.End(c))
+		c.Child.emitTokens(r.Out, r.s, msg.Complete)
+		if dropped := r.s.Calls.End(c); dropped != nil {
+			dropped.Child.emitTokens(r.Out, r.s, msg.Complete)
+		}
 	}
 	m := r.Out.Add()
 	m.Session, m.Kind, m.Role = r.s.ID, msg.ToolResult, msg.RoleTool
-	r.sc.key = append(append(r.sc.key[:0], "result:"...), c.ID...)
-	m.Key = r.sc.str(r.sc.key)
+	m.Key, m.Content, m.Attachments = r.Join("result:", c.ID), o.text, o.files
 	c.mark(m)
-	m.Tool.Server = conversation.ToolServer(c.Name)
+	c.On(m)
 	if c.Caused != "" {
 		m.Delegation.Link = msg.ByNativeID
 	}
-	m.Content, m.Attachments = o.text, o.files
-	o.at.Or(r.at.Time).Set(m)
+	o.at.Or(r.At).Set(m)
 	if c.Done == msg.Summary { // the end that was recorded before counts
-		failed, o.errorType = failed || c.Error != "", cmp.Or(c.Error, o.errorType)
+		o.failed, o.class = o.failed || c.Error != "", cmp.Or(c.Error, o.class)
 		m.Time = c.Ended
 	}
-	if m.IsError = failed; failed {
-		m.Tool.ErrorType = cmp.Or(o.errorType, c.Error, errorType(o.text))
+	if m.IsError = o.failed; o.failed {
+		m.Tool.ErrorType = cmp.Or(o.class, c.Error, claude.ErrorType(string(conversation.Cut(r.Plain(o.text), claude.MaxOpening))))
 	}
 	if m.Complete = msg.Complete; o.bare {
 		m.Complete = msg.Summary
 	}
 	if c.Delegates {
-		m.Kind = msg.DelegationResult
-		m.Delegation.To = c.To
+		m.Kind, m.Delegation.To = msg.DelegationResult, c.To
 		if c.Child != nil {
-			m.Delegation.ChildRun, m.Delegation.Link = c.Child.ID, msg.ByNativeID
+			conversation.Causes(m, c.Child.ID)
 		}
 		if c.To == spawn.Codex {
 			raw, _ := o.text.Alias()
@@ -245,32 +211,12 @@ func (c *call) finish(r *entry, o outcome) {
 	c.Done, c.Ended, c.Error = m.Complete, m.Time, m.Tool.ErrorType
 }
 
-// errorType returns the class of a failure that the protocol only calls an error.
-func errorType(text msg.Text) string {
-	head := opening(text)
-	for _, known := range [...]struct{ begin, class string }{
-		{"User denied permission", "denied"},
-		{"The user doesn't want to", "denied"},
-		{"[Request interrupted", interrupted},
-		{"<tool_use_error>InputValidationError", "validation"},
-	} {
-		if bytes.HasPrefix(head, []byte(known.begin)) {
-			return known.class
-		}
-	}
-	return "tool_error"
-}
-
 // permission decodes a request for a permission, or its answer. Older ones name
 // neither the call nor, in the answer, the request.
 func (r *entry) permission() {
 	field := func(keys ...string) (found jsonv.Value) {
 		for _, key := range keys {
-			for _, v := range [...]jsonv.Value{r.fields, r.root, r.head.data, r.head.content} {
-				if x := v.Get(key); x.Exists() {
-					return x
-				}
-			}
+			found = jsonv.Or(found, r.fields.Get(key), r.root.Get(key), r.head.data.Get(key), r.head.content.Get(key))
 		}
 		return found
 	}
@@ -285,32 +231,33 @@ func (r *entry) permission() {
 			return c.Wait == msg.WaitStart && (!request.Exists() || request.Equal(c.Request))
 		})
 	}
-	phrase := "Permission requested for tool: "
-	if c == nil {
+	name := tool.PeekStr()
+	switch {
+	case c == nil:
 		m := r.status("", msg.Text{})
 		if request.Exists() {
-			m.Key = r.typ + ":" + r.sc.scalar(request)
+			m.Key = r.typ + ":" + r.Scalar(request)
 		}
-		m.SetAttr("tool", r.sc.scalar(tool))
-		field("content").Equal(phrase + tool.PeekStr())
-		return
-	}
-	if asked {
-		c.ask(r, request, r.head.timestamp)
+		m.SetAttr("tool", r.Scalar(tool))
+	case asked:
+		c.ask(r, request, jsonv.Value{})
 		field("input_params").MarkRead()
-	} else {
-		c.answer(r, field("decision", "behavior").Equal("allow"), r.head.timestamp)
+	default:
+		c.answer(r, field("decision", "behavior").Equal("allow"), jsonv.Value{})
 	}
-	id.Equal(c.ID)
-	tool.Equal(c.Name)
-	known(request)
-	field("content").Equal(phrase + c.Name)
+	if c != nil {
+		name = c.Name
+		id.Equal(c.ID)
+		tool.Equal(name)
+		r.StrOf(request) // joins the question to its answer, and counts as read
+	}
+	field("content").Equal("Permission requested for tool: " + name)
 }
 
 // ask begins the wait of a call for a permission, and answer ends it.
 func (c *call) ask(r *entry, request, at jsonv.Value) {
 	if c.Wait == msg.NoSignal && c.Done == msg.Partial {
-		c.Request = string(read(request))
+		c.Request = strings.Clone(r.StrOf(request))
 		c.wait(r, msg.WaitStart, "wait:", at)
 	}
 }
@@ -328,10 +275,9 @@ func (c *call) answer(r *entry, granted bool, at jsonv.Value) {
 
 func (c *call) wait(r *entry, signal msg.Signal, prefix string, at jsonv.Value) *msg.Message {
 	m := r.add(msg.Status, msg.NoRole)
-	m.Key = prefix + c.ID
+	m.Key = r.Join(prefix, c.ID)
 	c.mark(m)
-	c.Wait, m.Signal, m.Hidden = signal, signal, true
-	r.at.or(at).Set(m)
-	m.SetAttr("type", "permission")
-	return m
+	c.Wait, m.Signal = signal, signal
+	r.time(at).Set(m)
+	return record.Hide(m, "permission")
 }

@@ -42,15 +42,14 @@
 package legion
 
 import (
-	"bytes"
-	"crypto/sha256"
+	"cmp"
 	_ "embed"
-	"slices"
-	"sync"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -61,18 +60,15 @@ var leavesOut []byte
 // Limits of the state, beside those of package conversation.
 const (
 	maxSessions = 64   // of one stream; a file has one
-	maxNames    = 512  // strings that are repeated: models, tools
 	maxDir      = 1024 // bytes of a session's directory
-	maxScratch  = 1 << 20
 )
 
 // New returns the factory of this decoder.
 func New() decoder.Factory {
-	pool := &sync.Pool{New: func() any { return &scratch{hash: sha256.New(), names: make(map[string]string)} }}
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "legion",
-			Revision:      5,
+			Revision:      6,
 			Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
 			Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
 			MetadataFiles: []string{"state.json"},
@@ -81,7 +77,7 @@ func New() decoder.Factory {
 		LeavesOut: leavesOut,
 		State:     3,
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, scratch: pool, origin: originOf(r.Origin)}
+			return &stream{Current: r, state: s, origin: originOf(r.Origin)}
 		},
 	}.Factory()
 }
@@ -90,9 +86,8 @@ func New() decoder.Factory {
 type stream struct {
 	*record.Current
 	*state
-	scratch *sync.Pool
-	origin  origin
-	here    string // the session of the record
+	origin origin
+	here   string // the session of the record
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -100,22 +95,13 @@ type state struct {
 	Sessions []*session `json:",omitempty"` // least recently used first
 }
 
-// Begin passes over a blank line.
-func (d *stream) Begin() (record bool) {
-	b := d.Frame.Data
-	return bytes.HasPrefix(b, []byte("{")) || len(bytes.TrimSpace(b)) > 0
-}
-
 // Read decodes one record.
 func (d *stream) Read() {
-	sc := d.scratch.Get().(*scratch)
-	defer d.scratch.Put(sc)
 	if d.Frame.Kind == frame.Body {
-		d.metadata(sc)
+		d.metadata()
 	} else {
-		d.read(sc)
+		d.read()
 	}
-	sc.trim()
 }
 
 // In returns the session of the record.
@@ -131,41 +117,17 @@ func (d *stream) Flush() {
 // session returns the session of a record: the one that it names, or else the last one, or
 // the one that the file is named after.
 func (d *stream) session(h *head, envelope jsonv.Value) *session {
-	id, i := read(h.session), len(d.Sessions)-1
-	if sent := read(envelope); len(id) == 0 {
-		id = sent
+	id, last := cmp.Or(d.StrOf(h.session), d.StrOf(envelope)), len(d.Sessions)-1
+	if id == "" && last >= 0 {
+		return d.Sessions[last]
 	}
-	if len(id) > 0 || i < 0 {
-		if len(id) == 0 {
-			id = h.metadata.Get("session_id").Chars()
+	id = cmp.Or(id, d.Str(h.metadata.Get("session_id").Chars()), d.origin.session)
+	named := func(s *session) bool { return s.ID == id }
+	d.Sessions = bounded.Use(d.Sessions, maxSessions, named, func() *session {
+		if len(d.Sessions) == maxSessions { // the one that is evicted
+			d.Sessions[0].emitTokens(d.Out, msg.Complete)
 		}
-		if len(id) == 0 {
-			id = []byte(d.origin.session)
-		}
-		i = slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == string(id) })
-	}
-	if i >= 0 {
-		s := d.Sessions[i]
-		d.Sessions = append(slices.Delete(d.Sessions, i, i+1), s)
-		return s
-	}
-	s := &session{ID: string(id)}
-	if d.Sessions = append(d.Sessions, s); len(d.Sessions) > maxSessions {
-		d.Sessions[0].emitTokens(d.Out, msg.Complete)
-		d.Sessions = slices.Delete(d.Sessions, 0, 1)
-	}
-	return s
-}
-
-// read returns the text of a string, which then counts as read; nil for any other kind.
-func read(v jsonv.Value) []byte {
-	known(v)
-	return v.Chars()
-}
-
-// known counts a string as read.
-func known(v jsonv.Value) {
-	if v.Is(jsonv.String) {
-		v.MarkRead()
-	}
+		return &session{ID: strings.Clone(id)}
+	})
+	return d.Sessions[len(d.Sessions)-1]
 }

@@ -1,28 +1,30 @@
 package legion
 
 import (
+	"bytes"
+	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// head has the members that any record may have. It is read in one pass, as most of a
-// decoder's work is looking for members that are not there.
+// head has the members that any record may have.
 type head struct {
-	typ, stored, id, session, timestamp, content, metadata, data, parent, comm jsonv.Value
+	kind, stored, id, session, timestamp, content, metadata, data, parent, comm jsonv.Value
 }
 
 var headNames = jsonv.NamesOf("type", "_type", "message_id", "session_id", "timestamp", "content", "metadata", "data", "parent_tool_use_id", "comm_id")
 
 func headOf(v jsonv.Value) (h head) {
-	headNames.Read(v, &h.typ, &h.stored, &h.id, &h.session, &h.timestamp, &h.content, &h.metadata, &h.data, &h.parent, &h.comm)
+	headNames.Read(v, &h.kind, &h.stored, &h.id, &h.session, &h.timestamp, &h.content, &h.metadata, &h.data, &h.parent, &h.comm)
 	return h
 }
 
-// message has the members of a message of either side: of metadata in generation 1, of data
-// in generation 2.
+// message has the members of a message of either side, of metadata or data. It is read in one pass, as most of a
+// decoder's work is looking for members that are not there.
 type message struct {
 	model, id, turn, parent, uuid, usage, fault, content, session jsonv.Value
 	toolUses, toolResults, thoughts, thought, toolResult, sdk     jsonv.Value
@@ -36,40 +38,23 @@ func (a *message) read(v jsonv.Value) {
 		&a.toolUses, &a.toolResults, &a.thoughts, &a.thought, &a.toolResult, &a.sdk)
 }
 
-// stamp is a time and its text in the record.
-type stamp struct {
-	conversation.Time
-	raw []byte // as written, for keys
-}
-
-func stampOf(v jsonv.Value) (t stamp) {
-	if t.raw = v.Chars(); v.Is(jsonv.Number) {
-		t.raw = v.Peek()
-	}
-	t.Time = conversation.TimeOf(v)
-	return t
-}
-
-// or returns the time of a part, which may have one of its own.
-func (t stamp) or(at jsonv.Value) conversation.Time { return conversation.TimeOf(at).Or(t.Time) }
-
-// entry is one record on its way into messages.
+// entry is one record on its way into messages, whichever generation wrote it.
 type entry struct {
 	*stream
-	sc   *scratch
-	root jsonv.Value // without an envelope
-	head head        // of root
-	msg  message     // of fields
+	root   jsonv.Value // without an envelope
+	head   head        // of root
+	stored bool        // by generation 2 or 3
+	typ    string      // in the words of generation 1
 	// fields are the members that depend on the type: metadata of generation 1, data of the
 	// others.
 	fields  jsonv.Value
+	msg     message // of fields
 	content jsonv.Value
 
-	typ  string // in the words of generation 1
-	id   []byte // its own id; empty on older lines
-	at   stamp
-	s    *session
-	lane *lane // the run that it belongs to
+	id      string // its own; empty on older lines
+	written []byte // its time as it is written, for keys
+	s       *session
+	lane    *lane // the run that it belongs to
 
 	response string // of the model, that the record is a part of
 	prompt   bool   // its first text may be a prompt
@@ -79,24 +64,30 @@ type entry struct {
 }
 
 // read decodes one object, in an envelope or not.
-func (d *stream) read(sc *scratch) {
-	r := entry{stream: d, sc: sc, root: d.Root, head: headOf(d.Root)}
+func (d *stream) read() {
+	r := entry{stream: d, root: d.Root, head: headOf(d.Root)}
 	var envelope head
-	if r.head.data.Is(jsonv.Object) && r.head.typ.Equal("message") {
+	if r.head.data.Is(jsonv.Object) && r.head.kind.Equal("message") {
 		envelope, r.root = r.head, r.head.data
 		r.head = headOf(r.root)
 	}
-	r.id = read(r.head.id)
-	r.at = stampOf(r.head.timestamp)
-	r.at.Time = r.at.Or(stampOf(envelope.timestamp).Time) // raw is kept: the file's line has no envelope
+	r.id = r.StrOf(r.head.id)
+	if r.written = r.head.timestamp.Chars(); r.head.timestamp.Is(jsonv.Number) {
+		r.written = r.head.timestamp.Peek()
+	}
+	d.At = conversation.TimeOf(r.head.timestamp).Or(conversation.TimeOf(envelope.timestamp))
+	comm := r.root
+	if r.head.kind.Equal("comm") { // of the WebSocket
+		comm = r.root.First("comm", "data")
+		r.head.comm = comm.Get("comm_id")
+	}
 	if r.head.comm.Exists() {
-		r.comm(r.root)
+		r.comm(comm)
 	} else {
 		r.s = d.session(&r.head, envelope.session)
-		r.lane = &r.s.Top
+		d.here = r.s.ID
 		r.decode()
 	}
-	d.here = r.s.ID
 }
 
 // types has the records of the later generations in the words of generation 1.
@@ -109,51 +100,39 @@ var types = map[string]string{
 
 // decode decodes a record of a session, by its type.
 func (r *entry) decode() {
-	name, stored := r.head.typ, r.head.stored.Is(jsonv.String)
-	if r.fields = r.head.metadata; stored {
-		name, r.fields = r.head.stored, r.head.data
+	name := r.head.stored
+	if r.stored = name.Is(jsonv.String); r.stored {
+		r.fields = r.head.data
+	} else {
+		name, r.fields, r.content = r.head.kind, r.head.metadata, r.head.content
 	}
-	r.msg.read(r.fields)
-	if r.content = r.head.content; stored {
+	if r.msg.read(r.fields); r.stored {
 		r.content = r.msg.content
 	}
-	if !stored && !r.msg.parent.Exists() {
-		r.msg.parent = r.head.parent
+	typ, uuid := r.Name(name), r.StrOf(r.msg.uuid)
+	if r.typ = typ; r.stored {
+		r.typ, r.id = types[typ], cmp.Or(r.id, uuid)
 	}
-	if stored && len(r.id) == 0 {
-		r.id = r.msg.uuid.Chars()
-	}
-	known(r.msg.uuid)
-	known(r.msg.session)
-	r.lane = r.laneOf(r.msg.parent)
+	r.msg.session.MarkRead()
+	r.enter(jsonv.Or(r.msg.parent, r.head.parent))
 
-	typ := read(name)
-	if stored {
-		r.typ = types[string(typ)]
-	} else {
-		r.typ = r.sc.intern(typ)
-	}
 	switch r.typ {
 	case "assistant":
 		r.assistant()
 	case "user":
 		r.user()
+	case "thinking", "tool_use", "tool_result", "tool_error":
+		r.piece()
+	case "tool_call":
+		r.toolCall()
+	case "permission_request", "permission_response":
+		r.permission()
 	case "system":
 		r.system()
 	case "result":
 		r.result()
-	case "tool_call":
-		r.toolCall()
-	case "thinking", "tool_use":
-		r.piece()
-	case "tool_result", "tool_error":
-		r.toolResult()
-	case "permission_request", "permission_response":
-		r.permission()
 	case "error", "exception", "warning":
 		r.error()
-	case "comm":
-		r.commEvent()
 	case "ping", "pong":
 		r.status("", msg.Text{})
 	case "state_change", "status_update", "processing", "session_start", "session_end", "channel_created",
@@ -164,8 +143,33 @@ func (r *entry) decode() {
 		}
 		r.status("", text)
 	default:
-		r.unknown(string(typ), r.Frame.Data)
+		r.unknown(typ, r.Root)
 	}
+}
+
+// text returns the text of the record, unless it is a phrase that the writer puts where there is none.
+func (r *entry) text(sub string) msg.Text {
+	text, phrase := r.content.Text(), false
+	switch b := r.content.Escaped(); r.typ {
+	case "assistant":
+		phrase = string(b) == "Assistant response"
+	case "user": // "Tool results: 2 results"
+		b, begins := bytes.CutPrefix(b, []byte("Tool results: "))
+		n, ends := bytes.CutSuffix(b, []byte(" results"))
+		phrase = begins && ends && len(n) > 0 && len(bytes.Trim(n, "0123456789")) == 0 &&
+			(r.fields.Get("has_tool_results").Bool() || hasResult(r.msg.toolResults))
+	case "result":
+		b, begins := bytes.CutPrefix(b, []byte("Conversation "))
+		phrase = begins && string(b) == sub
+	case "system": // "System message", "System init: <id>"
+		b, begins := bytes.CutPrefix(b, []byte("System "))
+		id, named := bytes.CutPrefix(b, []byte(sub+": "))
+		phrase = begins && (string(b) == "message" || named && bytes.IndexByte(id, ' ') < 0)
+	}
+	if phrase {
+		return msg.Text{}
+	}
+	return text
 }
 
 // add adds a message of the record's run.
@@ -173,7 +177,7 @@ func (r *entry) add(k msg.Kind, role msg.Role) *msg.Message {
 	m := r.Out.Add()
 	m.Session = r.s.ID
 	m.Kind, m.Role = k, role
-	r.at.Set(m)
+	r.At.Set(m)
 	m.Complete = msg.Complete
 	r.lane.mark(m)
 	return m
@@ -182,48 +186,33 @@ func (r *entry) add(k msg.Kind, role msg.Role) *msg.Message {
 // key names the part of the record with that text: after the record's id, or by
 // a hash of the record's facts. n counts the parts of one kind.
 func (r *entry) key(part string, n int, text msg.Text) string {
-	sc := r.sc
-	if len(r.id) > 0 {
-		sc.key = append(append(sc.key[:0], r.id...), part...)
-	} else {
-		sc.key = append(sc.key[:0], sc.hashKey(r.typ, part, r.at.raw, text)...)
-	}
+	suffix := ""
 	if n > 0 {
-		sc.key = strconv.AppendInt(append(sc.key, '/'), int64(n), 10)
+		suffix = "/" + strconv.Itoa(n)
 	}
-	return sc.str(sc.key)
+	if r.id != "" {
+		return r.Join(r.id, part, suffix)
+	}
+	return r.Join(string(r.Hash(text, r.typ+part, string(r.written))), suffix)
 }
 
 // unknown keeps the record, or a part of it, as it is.
-func (r *entry) unknown(typ string, raw []byte) {
-	if typ == "" {
-		typ = "untyped"
+func (r *entry) unknown(typ string, v jsonv.Value) {
+	m := r.Unknown(cmp.Or(typ, "untyped"), v)
+	if v != r.Root { // a part may come again in another record
+		m.Key = "unknown:" + msg.HashKey(string(v.Peek()), string(r.written))
 	}
-	m := r.Out.Unknown(typ, raw)
-	m.Session, m.Key = r.s.ID, "unknown:"+msg.HashKey(string(raw))
-	if len(raw) < len(r.Frame.Data) { // a part may come again in another record
-		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.at.raw))
-	} else {
-		r.Root.MarkRead()
-	}
-	r.at.Set(m)
 	r.lane.mark(m)
 }
 
-// about adds a message about the run or the session itself.
-func (r *entry) about(k msg.Kind, role msg.Role, typ, sub string, text msg.Text) *msg.Message {
-	m := r.add(k, role)
-	m.Key, m.Content = r.key("", 0, text), text
+// status adds a hidden message about the run or the session itself.
+func (r *entry) status(sub string, text msg.Text) *msg.Message {
+	m := r.add(msg.Status, msg.NoRole)
+	m.Key, m.Content, m.Hidden = r.key("", 0, text), text, true
 	m.Attrs = make([]msg.Attr, 0, 6)
+	typ, _, _ := strings.Cut(r.typ, "/")
 	m.SetAttr("type", typ)
 	m.SetAttr("subtype", sub)
-	return m
-}
-
-// status adds a hidden one.
-func (r *entry) status(sub string, text msg.Text) *msg.Message {
-	m := r.about(msg.Status, msg.NoRole, r.typ, sub, text)
-	m.Hidden = true
 	return m
 }
 
@@ -235,14 +224,13 @@ func (r *entry) error() {
 	} else {
 		again.Equal(r.content.PeekStr())
 	}
-	kind := msg.Error
+	m := r.status("", text)
+	m.Kind, m.Role, m.Hidden, m.IsError = msg.Error, msg.RoleSystem, false, true
 	if r.typ == "warning" {
-		kind = msg.System
+		m.Kind, m.IsError = msg.System, false
 	}
-	m := r.about(kind, msg.RoleSystem, r.typ, "", text)
-	m.IsError = kind == msg.Error
-	if t := r.sc.name(r.fields.Get("error_type")); t != r.typ {
+	if t := r.Name(r.fields.Get("error_type")); t != r.typ {
 		m.Tool.ErrorType = t
 	}
-	m.SetAttr("error_code", r.sc.scalar(r.fields.Get("error_code")))
+	m.SetAttr("error_code", r.Scalar(r.fields.Get("error_code")))
 }

@@ -1,14 +1,15 @@
 package legion
 
 import (
+	"cmp"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -46,12 +47,85 @@ func (l *lane) answer(m *msg.Message, response string) {
 	m.Model, m.Provider, m.ResponseID = l.Model, anthropic.Provider("", l.Model), response
 }
 
-// responseID returns the id of a response; most records of one follow each other.
-func (l *lane) responseID(v jsonv.Value) string {
-	if b := read(v); string(b) != l.Tokens.Response {
-		return string(b)
+// enter finds the run of the record: that of the sub-agent which the call caused, or the turn for no call.
+func (r *entry) enter(call jsonv.Value) {
+	r.lane = &r.s.Top
+	if id := r.StrOf(call); id != "" {
+		c := r.s.call(r, id)
+		if c.Child == nil {
+			c.Child = &lane{Run: conversation.Run{ID: c.ID, Child: true, Parent: c.Run, Call: c.ID, Link: msg.ByNativeID}, Agent: c.To}
+		}
+		r.lane = c.Child
 	}
-	return l.Tokens.Response
+}
+
+// begin begins a turn.
+func (s *session) begin(out *decoder.Output, run string) {
+	if run == s.Top.ID && s.Top.Active() {
+		return // the same prompt again
+	}
+	s.Top.emitTokens(out, s, msg.Complete)
+	s.Top = lane{Run: conversation.Run{ID: strings.Clone(run)}}
+	s.Text.Set(msg.Text{})
+	s.Stop = ""
+}
+
+// wake begins a turn with a record of the agent unless one is active: the notification of a
+// background task causes a turn without a prompt.
+func (s *session) wake(r *entry) {
+	if r.lane != &s.Top || s.Top.Active() {
+		return
+	}
+	var text msg.Text
+	if len(r.written) == 0 {
+		text = msg.Raw(r.root.Raw())
+	}
+	s.begin(r.Out, "turn:"+r.key("", 0, text))
+}
+
+// result decodes the line that ends a turn. Its text repeats the last text of the turn.
+func (r *entry) result() {
+	s, l, f := r.s, r.lane, r.fields
+	if r.stored {
+		r.content = f.Get("result")
+	}
+	sub := r.Name(f.Get("subtype"))
+	text, part := r.text(sub), ""
+	if r.id == "" { // distinguishes two results of one instant
+		part = "/" + r.Scalar(f.Get("duration_ms")) + "/" + r.Scalar(f.Get("num_turns"))
+	}
+	m := r.add(msg.Stop, msg.NoRole)
+	m.Key = r.key(part, 0, text)
+	if m.IsError = f.Get("is_error").Bool(); m.IsError || !s.Text.Is(text) {
+		m.Content = text
+	}
+	m.FinishReason = cmp.Or(r.Name(f.Get("stop_reason")), sub)
+	if m.IsError {
+		m.Tool.ErrorType = cmp.Or(s.Top.Stop, r.Name(f.Get("error_type")), sub)
+		m.FinishReason = cmp.Or(s.Top.Stop, m.FinishReason)
+		if m.Content.IsZero() {
+			m.Content = f.Get("errors").Text()
+		}
+	}
+	m.Attrs = make([]msg.Attr, 0, 10)
+	m.SetAttr("type", "result")
+	m.SetAttr("subtype", sub)
+	conversation.AttrsAs(m, f, r.Scalar, "duration_ms", "duration_api_ms", "num_turns", "total_cost_usd", "error_code", "api_error_status", "terminal_reason")
+	l.End(m)
+
+	key := m.Key
+	s.Stop = cmp.Or(s.Stop, strings.Clone(key))
+	used := anthropic.Usage(f.Get("usage")).Tokens(msg.Provider)
+	if used.IsZero() {
+		used = l.Tokens.total()
+	}
+	if l.Tokens = (tokens{}); used.IsZero() {
+		return
+	}
+	if s.Stop == key && l.ID != "" { // a second result of the turn has tokens of its own
+		key = l.ID
+	}
+	l.usage(r.add(msg.Usage, msg.NoRole), key, used)
 }
 
 // tokens adds up the usage of a run's responses. Each part of a response repeats its usage,
@@ -66,7 +140,7 @@ type tokens struct {
 func (t *tokens) count(response string, c conversation.Counts, at conversation.Time) {
 	if response != t.Response {
 		t.Sum, t.Last = t.Sum.Add(t.Last), conversation.Counts{}
-		t.Response = response
+		t.Response = strings.Clone(response)
 	}
 	t.Last, t.At = t.Last.Max(c), at
 }
@@ -77,85 +151,30 @@ func (t *tokens) total() msg.Tokens { return t.Sum.Add(t.Last).Tokens(msg.Transc
 func (s *session) emitTokens(out *decoder.Output, c msg.Completeness) {
 	s.Top.emitTokens(out, s, c)
 	for call := range s.Calls.All() {
-		if call.Child != nil {
-			call.Child.emitTokens(out, s, c)
-		}
+		call.Child.emitTokens(out, s, c)
 	}
 }
 
 // emitTokens emits the tokens of a run without a result line, if there are any. Tokens of a
 // sub-agent after its end have a key of their own.
-func (l *lane) emitTokens(out *decoder.Output, s *session, c msg.Completeness) (emitted bool) {
-	u, key := l.Tokens.total(), l.ID
-	if u.IsZero() {
-		return false
+func (l *lane) emitTokens(out *decoder.Output, s *session, c msg.Completeness) {
+	if l == nil || l.Tokens.total().IsZero() {
+		return
 	}
-	if l.Emitted > 0 {
-		key += "/" + strconv.Itoa(l.Emitted)
-	}
-	m := out.Add()
+	m, n := out.Add(), l.Emitted
 	m.Session, m.Complete = s.ID, c
 	l.Tokens.At.Set(m)
 	l.mark(m)
-	l.usage(m, key, u)
-	return true
+	l.usage(m, conversation.Ordinal(l.ID, &n), l.Tokens.total())
+	if c == msg.Complete {
+		l.Emitted, l.Tokens = n, tokens{}
+	}
 }
 
 // usage makes the message the tokens of the run.
 func (l *lane) usage(m *msg.Message, key string, t msg.Tokens) {
 	m.Kind, m.Hidden, m.Key, m.Usage = msg.Usage, true, "usage:"+key, t
-	m.Model, m.Provider = l.Model, anthropic.Provider("", l.Model)
-}
-
-// settle emits them as complete. A call without a sub-agent has none.
-func (l *lane) settle(out *decoder.Output, s *session) {
-	if l == nil {
-		return
-	}
-	if l.emitTokens(out, s, msg.Complete) {
-		l.Emitted++
-	}
-	l.Tokens = tokens{}
-}
-
-// laneOf returns the run of the sub-agent that the call caused; the turn for no call.
-func (r *entry) laneOf(parent jsonv.Value) *lane {
-	id := read(parent)
-	if len(id) == 0 {
-		return &r.s.Top
-	}
-	c := r.s.Calls.Get(string(id))
-	if c == nil {
-		c = r.s.add(r, string(id))
-	}
-	if c.Child == nil {
-		c.Child = &lane{Run: conversation.Run{ID: c.ID, Child: true, Parent: c.Run, Call: c.ID, Link: msg.ByNativeID}, Agent: c.To}
-	}
-	return c.Child
-}
-
-// begin begins a turn.
-func (s *session) begin(out *decoder.Output, run string) {
-	if run == s.Top.ID && s.Top.Active() {
-		return // the same prompt again
-	}
-	s.Top.settle(out, s)
-	s.Top = lane{Run: conversation.Run{ID: strings.Clone(run)}}
-	s.Text.Set(msg.Text{})
-	s.Stop = ""
-}
-
-// wake begins a turn with a record of the agent unless one is active: the notification of a
-// background task causes a turn without a prompt.
-func (r *entry) wake() {
-	if r.lane != &r.s.Top || r.lane.Active() {
-		return
-	}
-	var text msg.Text
-	if len(r.at.raw) == 0 {
-		text = msg.Raw(r.root.Raw())
-	}
-	r.s.begin(r.Out, "turn:"+r.key("", 0, text))
+	l.answer(m, "")
 }
 
 // origin is the part of a stream's name that has a meaning.
@@ -167,19 +186,16 @@ type origin struct {
 // originOf takes apart sessions/<id>/messages.jsonl and
 // legions/<id>/minions/<id>/comms.jsonl; any other file is named after itself.
 func originOf(s string) (o origin) {
-	s, _, _ = strings.Cut(strings.ReplaceAll(s, `\`, "/"), "?")
+	s, _, _ = strings.Cut("/"+strings.ReplaceAll(s, `\`, "/"), "?")
 	dir, base := path.Split(path.Clean(s))
 	o.session = strings.TrimSuffix(strings.TrimSuffix(base, ".gz"), ".jsonl")
 	if strings.HasPrefix(base, "messages.") || strings.HasPrefix(base, "comms.") {
 		o.session = path.Base(dir)
 	}
 	switch o.session {
-	case "", ".", "/", "-":
+	case "", "/", "-":
 		o.session = "legion"
 	}
-	_, legion, _ := strings.Cut("/"+s, "/legions/")
-	if o.legion, _, _ = strings.Cut(legion, "/"); o.legion == "" {
-		o.legion = o.session
-	}
+	o.legion = cmp.Or(ident.Below(s, "/legions/"), o.session)
 	return o
 }

@@ -1,26 +1,28 @@
 package legion
 
 import (
-	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // notice is how a system record of a subtype is shown: the signal that it is, and attributes,
-// each with the members that have it.
+// as conversation.AttrsAs has them.
 type notice struct {
 	hidden bool
 	signal msg.Signal
-	attrs  [][]string
+	attrs  []string
 }
 
 var (
-	launch = notice{true, msg.NoSignal, [][]string{{"model"}, {"cwd"}, {"permission_mode", "permissionMode"}, {"version", "claude_code_version"}}}
-	retry  = notice{true, msg.Retry, [][]string{{"attempt", "attempt", "attemptNumber"}}}
-	change = notice{true, msg.NoSignal, [][]string{{"status"}, {"permission_mode", "permissionMode"}}}
-	hook   = notice{true, msg.NoSignal, [][]string{{"hook", "hook_name", "hookName"}, {"hook_event", "hook_event", "hookEvent"}, {"outcome"}, {"exit_code", "exit_code", "exitCode"}}}
+	launch = notice{true, msg.NoSignal, []string{"model", "cwd", "permission_mode=permissionMode", "version=claude_code_version"}}
+	retry  = notice{true, msg.Retry, []string{"attempt=attempt|attemptNumber"}}
+	change = notice{true, msg.NoSignal, []string{"status", "permission_mode=permissionMode"}}
+	hook   = notice{true, msg.NoSignal, []string{"hook=hook_name|hookName", "hook_event=hook_event|hookEvent", "outcome", "exit_code=exit_code|exitCode"}}
 )
 
 var notices = map[string]notice{
@@ -36,30 +38,24 @@ var notices = map[string]notice{
 func (r *entry) system() {
 	f := r.fields
 	inner := f.First("init_data", "data")
-	sub := r.sc.name(f.Get("subtype"))
-	if sub == "" {
-		sub = r.sc.name(r.root.Get("subtype"))
-	}
-	text := r.content.Text()
-	if placeholder(r.content.Escaped(), sub) {
-		text = msg.Text{}
-	}
+	sub := r.Name(jsonv.Or(f.Get("subtype"), r.root.Get("subtype")))
+	text := r.text(sub)
 	r.typ = "system/" + sub
 	if strings.HasPrefix(sub, "task_") {
 		r.task(sub, inner, text)
 		return
 	}
-	m := r.about(msg.Status, msg.NoRole, "system", sub, text)
+	m := r.status(sub, text)
 	n, ok := notices[sub]
 	m.Hidden, m.Signal = n.hidden, n.signal
-	r.sc.attrs(m, inner, n.attrs)
+	conversation.AttrsAs(m, inner, r.Scalar, n.attrs...)
 	switch {
 	case sub == "interrupt_success":
 		m.Kind, m.IsError = msg.Stop, true
 		m.FinishReason, m.Tool.ErrorType = interrupted, interrupted
 	case sub == "session_failed":
 		m.Kind, m.IsError, m.FinishReason = msg.Error, true, "error"
-		m.Tool.ErrorType = r.sc.name(f.First("error_subtype", "error_type"))
+		m.Tool.ErrorType = r.Name(f.First("error_subtype", "error_type"))
 		if text.IsZero() {
 			m.Content = f.Get("error_details").Text()
 		}
@@ -81,7 +77,7 @@ func (r *entry) system() {
 	r.s.place(r.lane, m)
 }
 
-// place ends the run with a message that does, and takes one between two turns out of it.
+// place ends the run with a notice that does, and takes one between two turns out of it.
 func (s *session) place(l *lane, m *msg.Message) {
 	switch {
 	case m.Kind == msg.Stop, m.Kind == msg.Error:
@@ -91,47 +87,29 @@ func (s *session) place(l *lane, m *msg.Message) {
 	}
 }
 
-// placeholder reports whether the text only fills in for a missing one: "System init: <id>",
-// "System message".
-func placeholder(text []byte, sub string) bool {
-	rest, ok := bytes.CutPrefix(text, []byte("System "))
-	if ok && string(rest) == "message" {
-		return true
-	}
-	id, named := bytes.CutPrefix(rest, []byte(sub+": "))
-	return ok && named && bytes.IndexByte(id, ' ') < 0
-}
-
 // task decodes a notice about a sub-agent: it started, works, has an answer.
 func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	f := r.fields
 	id, of, status := f.Get("task_id"), f.Get("tool_use_id"), jsonv.Or(f.Get("status"), f.Path("patch", "status"))
 	c := r.s.Calls.Get(string(of.Chars()))
 	if c != nil {
-		known(of)
+		of.Equal(c.ID)
 	} else if id.Exists() {
 		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
 	}
 	if c != nil && c.Delegates {
 		if c.Task == "" {
-			c.Task = string(read(id))
+			c.Task = strings.Clone(r.StrOf(id))
 		}
-		if to := inner.Get("subagent_type"); c.To == "" {
-			c.To = string(to.Chars())
-		} else {
-			to.Equal(c.To)
-		}
+		to := inner.Get("subagent_type")
+		c.To = cmp.Or(c.To, string(to.Chars()))
+		to.Equal(c.To)
 	}
 	if c != nil && c.Launched && c.Done == msg.Partial {
-		o := outcome{}
-		switch state := string(status.Chars()); {
-		case state == "killed", state == "stopped", state == "cancelled":
-			o.errorType = "cancelled"
-		case state != "completed":
-			o.errorType = "tool_error"
-		}
+		o := outcome{class: claude.TaskError(string(status.Chars()))}
+		o.failed = o.class != ""
 		// A notification of the end of a cancelled one may never come.
-		o.bare = sub == "task_updated" && o.errorType == "cancelled"
+		o.bare = sub == "task_updated" && o.class == "cancelled"
 		if sub == "task_notification" {
 			o.text = f.Get("summary").Text()
 		}
@@ -144,11 +122,10 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	if text.IsZero() {
 		text = f.First("summary", "description").Text()
 	}
-	m := r.about(msg.Status, msg.NoRole, "system", sub, text)
-	m.Hidden = true
-	m.SetAttr("task_id", r.sc.scalar(id))
-	m.SetAttr("status", r.sc.scalar(status))
-	m.SetAttr("last_tool", r.sc.scalar(f.Get("last_tool_name")))
+	m := r.status(sub, text)
+	m.SetAttr("task_id", r.Scalar(id))
+	m.SetAttr("status", r.Scalar(status))
+	m.SetAttr("last_tool", r.Scalar(f.Get("last_tool_name")))
 	r.s.place(r.lane, m)
 	if c != nil {
 		c.mark(m)

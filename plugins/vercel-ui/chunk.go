@@ -16,7 +16,7 @@ import (
 
 // chunk decodes one chunk.
 func (d *stream) chunk(v jsonv.Value) {
-	d.typ = ident.Of(v.Get("type"))
+	d.typ = d.Name(v.Get("type"))
 	id := ident.Of(v.Get("id"))
 	group, action, _ := strings.Cut(d.typ, "-")
 	kind := msg.Assistant

@@ -47,7 +47,7 @@ var may = map[string][]string{
 	"core/sdk/mcp":             {"core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/media":           {"core/msg", "core/sdk/ident", "core/sdk/jsonv"},
 	"core/sdk/pyrepr":          {"core/sdk/jsonv"},
-	"core/sdk/record":          {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/jsonv", "core/sdk/snapshot", "core/sdk/unknown"},
+	"core/sdk/record":          {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/snapshot", "core/sdk/unknown"},
 	"core/sdk/snapshot":        {},
 	"core/sdk/when":            {"core/msg", "core/sdk/jsonv"},
 	"core/sdk/unknown":         {"core/msg", "core/decoder", "core/sdk/jsonv"},

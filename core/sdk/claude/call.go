@@ -193,15 +193,21 @@ func (ln *Line) Notified(c *Call, status string) *msg.Message {
 	m := ln.About(c, c.ID, msg.DelegationResult, "result:"+c.ID)
 	m.Role = msg.RoleTool
 	m.Delegation = msg.Delegate{To: c.To, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: true}
-	m.IsError = status != "completed"
-	switch status {
-	case "failed":
-		m.Tool.ErrorType = "tool_error"
-	case "killed", "stopped":
-		m.Tool.ErrorType = "cancelled"
-	}
+	m.Tool.ErrorType = TaskError(status)
+	m.IsError = m.Tool.ErrorType != ""
 	m.SetAttr("task_status", status)
 	return m
+}
+
+// TaskError returns the class of the failure of a background task that ended with that status.
+func TaskError(status string) string {
+	switch status {
+	case "completed":
+		return ""
+	case "killed", "stopped", "cancelled":
+		return "cancelled"
+	}
+	return "tool_error"
 }
 
 // Ended reports whether a background task with that status has ended.

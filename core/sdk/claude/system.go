@@ -3,6 +3,7 @@ package claude
 import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -23,9 +24,7 @@ func Compacted(ln *Line, subtype string) {
 	m.Content = ln.Root.Get("content").Text()
 	meta := ln.Root.First("compact_metadata", "compactMetadata", "microcompactMetadata")
 	m.SetAttr("trigger", ident.Of(meta.Get("trigger")))
-	m.SetAttr("pre_tokens", anthropic.Number(meta.First("pre_tokens", "preTokens")))
-	m.SetAttr("post_tokens", anthropic.Number(meta.First("post_tokens", "postTokens")))
-	m.SetAttr("duration_ms", anthropic.Number(meta.First("duration_ms", "durationMs")))
+	conversation.AttrsAs(m, meta, anthropic.Number, "pre_tokens=pre_tokens|preTokens", "post_tokens=post_tokens|postTokens", "duration_ms=duration_ms|durationMs")
 }
 
 // Retried decodes a record of the subtype api_error or api_retry: a request to the model
@@ -49,7 +48,5 @@ func Retried(ln *Line, subtype string) {
 	m.SetAttr("request_id", ident.Of(fault.Get("requestID")))
 	m.SetAttr("error_type", ident.Of(fault.Path("error", "error", "type")))
 	m.SetAttr("status_code", anthropic.Number(status))
-	m.SetAttr("attempt", anthropic.Number(ln.Root.First("attempt", "retryAttempt")))
-	m.SetAttr("max_attempts", anthropic.Number(ln.Root.First("max_retries", "maxRetries")))
-	m.SetAttr("wait_ms", anthropic.Number(ln.Root.First("retry_delay_ms", "retryInMs")))
+	conversation.AttrsAs(m, ln.Root, anthropic.Number, "attempt=attempt|retryAttempt", "max_attempts=max_retries|maxRetries", "wait_ms=retry_delay_ms|retryInMs")
 }

@@ -314,15 +314,19 @@ func outcome(m *msg.Message, b, extra jsonv.Value) {
 	}
 	m.Tool.ErrorType = "interrupted"
 	if !interrupted {
-		m.Tool.ErrorType = errorType(head(b.Get("content")))
+		m.Tool.ErrorType = ErrorType(head(b.Get("content")))
 	}
 }
 
-// errorType returns the class of a tool's error.
-func errorType(s string) string {
+// MaxOpening is how many bytes of a result class its error.
+const MaxOpening = 240
+
+// ErrorType returns the class of a tool's error, by the beginning of its result.
+func ErrorType(s string) string {
 	s = strings.TrimPrefix(s, "<tool_use_error>")
 	for _, known := range [...]struct{ part, class string }{
 		{"The user doesn't want to", "denied"},
+		{"User denied permission", "denied"}, // in Claude Code WebUI
 		{"Permission prompt was aborted", "denied"},
 		{"Permission to use", "denied"},
 		{"Claude requested permissions", "denied"},
@@ -342,7 +346,6 @@ func errorType(s string) string {
 
 // head returns the beginning of a result, without a copy of the rest.
 func head(content jsonv.Value) string {
-	const most = 240
 	raw := Opening(content).Escaped()
-	return msg.Quoted(raw[:min(len(raw), most)]).String()
+	return msg.Quoted(raw[:min(len(raw), MaxOpening)]).String()
 }

@@ -27,15 +27,25 @@ func Attrs(m *msg.Message, v jsonv.Value, names ...string) { AttrsAs(m, v, Excer
 
 // AttrsAs makes members of an object attributes of a message, in this order and as that function reads them: ident.Of,
 // jsonv.Value.Digits, ShortJSON. An attribute has the name of its member, or the one before an equals sign:
-// "exit_code=exitCode".
+// "exit_code=exitCode". Of several members, with bars between them, the first that is there counts: "exit_code=exit_code|exitCode".
 func AttrsAs(m *msg.Message, v jsonv.Value, as func(jsonv.Value) string, names ...string) {
 	for _, name := range names {
 		member := name
 		if i := strings.IndexByte(name, '='); i >= 0 {
 			name, member = name[:i], name[i+1:]
 		}
-		m.SetAttr(name, as(v.Get(member)))
+		m.SetAttr(name, as(firstOf(v, member)))
 	}
+}
+
+// firstOf returns the first of the members, with bars between them, that is there.
+func firstOf(v jsonv.Value, members string) (found jsonv.Value) {
+	for more := true; more && !found.Exists(); {
+		var member string
+		member, members, more = strings.Cut(members, "|")
+		found = v.Get(member)
+	}
+	return found
 }
 
 // ShortJSON is JSON as an attribute; nothing, and not read, when it is long.

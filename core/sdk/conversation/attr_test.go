@@ -54,15 +54,16 @@ func TestFirstPhraseIsTheClass(t *testing.T) {
 	}
 }
 
-// TestAttributesAreNamed: an attribute has the name of its member unless it has one of its own, and none without a value.
+// TestAttributesAreNamed: an attribute has the name of its member unless it has one of its own, and none without a value. Of several
+// members the first that is there counts.
 func TestAttributesAreNamed(t *testing.T) {
 	var doc jsonv.Doc
 	if err := doc.Parse([]byte(`{"exitCode":3,"lines":7,"text":"no number"}`)); err != nil {
 		t.Fatal(err)
 	}
 	var m msg.Message
-	AttrsAs(&m, doc.Root(), jsonv.Value.Digits, "exit_code=exitCode", "lines", "text", "none")
-	if want := []msg.Attr{{Key: "exit_code", Value: "3"}, {Key: "lines", Value: "7"}}; !slices.Equal(m.Attrs, want) {
+	AttrsAs(&m, doc.Root(), jsonv.Value.Digits, "exit_code=exitCode", "lines", "text", "none", "code=code|exitCode|lines", "no=a|b")
+	if want := []msg.Attr{{Key: "exit_code", Value: "3"}, {Key: "lines", Value: "7"}, {Key: "code", Value: "3"}}; !slices.Equal(m.Attrs, want) {
 		t.Errorf("%v, want %v", m.Attrs, want)
 	}
 }

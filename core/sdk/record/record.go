@@ -27,7 +27,7 @@
 //   - A frame whose documents the Reader finds itself (Wrapped) has one problem at most, and the fields of
 //     each document are kept as if it were a frame (TestWrapped).
 //   - The parsed document is shared by the streams of a factory, most of which are silent: it lasts as long
-//     as its frame (TestDocumentsAreShared).
+//     as its frame (TestDocumentsAreShared), and so does the memory that strings of messages are made in (TestMemory).
 package record
 
 import (
@@ -108,12 +108,13 @@ type Current struct {
 	Root   jsonv.Value
 	At     conversation.Time // that of its messages: the reader sets it
 	Out    *decoder.Output
+	*Memory
 
 	reader Reader
 	rest   *unknown.Keeper
 	doc    *jsonv.Doc // of Root; nil before a document of the frame
-	docs   *sync.Pool
-	first  int // index of its first message
+	shared *sync.Pool // of Memory
+	first  int        // index of its first message
 }
 
 // Parse parses the next document of a frame, after it has kept the fields of the one before it, which may have
@@ -134,10 +135,10 @@ func (r *Current) ParseFirst(data []byte) (root jsonv.Value, rest []byte, err er
 
 func (r *Current) next() *jsonv.Doc {
 	if r.doc == nil {
-		r.doc = r.docs.Get().(*jsonv.Doc)
-		return r.doc
+		r.doc = &r.Memory.doc
+	} else {
+		r.Keep()
 	}
-	r.Keep()
 	return r.doc
 }
 
@@ -150,13 +151,13 @@ func (r *Current) Keep() {
 
 // end keeps the fields of the last document, unless the frame is a problem.
 func (r *Current) end(problems int) {
-	if r.doc != nil {
-		if len(r.Out.Problems) == problems {
-			r.Keep()
-		}
-		r.docs.Put(r.doc)
+	if r.doc != nil && len(r.Out.Problems) == problems {
+		r.Keep()
 	}
-	r.doc, r.Root, r.Frame, r.Out = nil, jsonv.Value{}, nil, nil // they are others' again
+	if r.idle() {
+		r.shared.Put(r.Memory)
+	}
+	r.Memory, r.doc, r.Root, r.Frame, r.Out = nil, nil, jsonv.Value{}, nil, nil // they are others' again
 }
 
 // In is that of a reader without its own: the session is named by the stream.
@@ -175,7 +176,7 @@ func (r *Current) Add(kind msg.Kind, key string) *msg.Message {
 // facts that distinguish equal ones.
 func (r *Current) Unknown(typ string, v jsonv.Value, facts ...string) *msg.Message {
 	m := r.Out.Unknown(cmp.Or(typ, "none"), v.Raw())
-	m.Key = "unknown:" + msg.HashKey(append(facts, string(v.Peek()))...)
+	m.Key = "unknown:" + string(r.Hash(msg.Raw(v.Peek()), facts...))
 	r.own(m)
 	r.At.Set(m)
 	return m
@@ -207,13 +208,13 @@ func Signal(m *msg.Message, s msg.Signal) {
 // Factory makes decoders of the format.
 func (f Format[S]) Factory() decoder.Factory {
 	f.Info.Version = cmp.Or(f.Info.Version, "1.0.0")
-	return &factory[S]{f, unknown.NewKeeper(f.LeavesOut), sync.Pool{New: func() any { return new(jsonv.Doc) }}}
+	return &factory[S]{f, unknown.NewKeeper(f.LeavesOut), sync.Pool{New: func() any { return new(Memory) }}}
 }
 
 type factory[S any] struct {
 	format Format[S]
 	rest   *unknown.Keeper
-	docs   sync.Pool
+	shared sync.Pool
 }
 
 // Info implements decoder.Factory.
@@ -222,7 +223,7 @@ func (f *factory[S]) Info() decoder.Info { return f.format.Info }
 // New implements decoder.Factory.
 func (f *factory[S]) New(s decoder.Stream) (decoder.Decoder, error) {
 	d := &stream[S]{format: &f.format}
-	d.Origin, d.rest, d.docs = strings.ToValidUTF8(s.Origin, "\uFFFD"), f.rest, &f.docs // a path need not be text, but an id must be
+	d.Origin, d.rest, d.shared = strings.ToValidUTF8(s.Origin, "\uFFFD"), f.rest, &f.shared // a path need not be text, but an id must be
 	d.Source = s.Source
 	d.reader = f.format.Open(&d.Current, &d.state)
 	if c, ok := d.reader.(Configurer); !ok {
@@ -276,6 +277,7 @@ func (d *stream[S]) record(f *frame.Frame, out *decoder.Output) {
 
 func (d *stream[S]) begin(f *frame.Frame, out *decoder.Output) {
 	d.Frame, d.Out, d.At, d.first = f, out, conversation.Time{}, len(out.Messages)
+	d.Memory = d.shared.Get().(*Memory)
 }
 
 // Flush implements decoder.Decoder.
@@ -283,7 +285,7 @@ func (d *stream[S]) Flush(out *decoder.Output) error {
 	if d.flusher != nil {
 		d.begin(nil, out)
 		d.flusher.Flush()
-		d.Out = nil
+		d.end(0)
 	}
 	return nil
 }
