@@ -112,5 +112,5 @@ func Counts(id string) bool {
 
 // Is reports whether v is the id s. It counts as read if it is.
 func Is(v jsonv.Value, s string) bool {
-	return v.Equal(s) || len(v.Peek()) > Max && Of(v) == s
+	return v.Equal(s) || len(v.Peek()) > Max && Peek(v) == s && Of(v) == s
 }

@@ -46,6 +46,19 @@ func TestIDs(t *testing.T) {
 	}
 }
 
+// TestIsNot: an id that is another one does not count as read, however long it is.
+func TestIsNot(t *testing.T) {
+	for _, in := range []string{`"another than that one"`, `"` + strings.Repeat("x", Max) + `"`} {
+		var doc jsonv.Doc
+		if err := doc.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
+		}
+		if Is(doc.Root(), "the one") || len(doc.Unread(16, func([]string) bool { return false })) == 0 {
+			t.Errorf("%.20s counts as read", in)
+		}
+	}
+}
+
 func TestFirst(t *testing.T) {
 	var doc jsonv.Doc
 	if err := doc.Parse([]byte(`[null,"",7,"the first of them","the second of them"]`)); err != nil {
