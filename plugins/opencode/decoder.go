@@ -41,7 +41,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   8,
+			Revision:   9,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
@@ -59,8 +59,9 @@ func New() decoder.Factory {
 const (
 	maxSessions = 64
 	maxMessages = 256
-	maxWaits    = 64
 	maxSeen     = 4096
+	maxHeld     = 16       // prompts that wait
+	maxQueued   = 64 << 10 // bytes of one
 )
 
 // stream decodes one stream, which may have several sessions.
@@ -79,7 +80,7 @@ type state struct {
 	Messages []*message                      `json:",omitempty"` // oldest first
 	Parts    conversation.Deltas             `json:",omitzero"`  // texts that are not complete; the key is their message
 	Calls    conversation.Calls[*call]       `json:",omitzero"`
-	Waits    []wait                          `json:",omitempty"`
+	Waits    conversation.Waits              `json:",omitempty"`
 	Seen     bounded.Set[string]             `json:",omitzero"` // keys of complete messages
 }
 
@@ -116,8 +117,8 @@ type call struct {
 	Input                   conversation.Sum `json:",omitempty"` // of them
 }
 
-// wait is a question to a person that has no answer.
-type wait struct{ ID, Run, Call string }
+// held is a prompt that waits until the run before it is over.
+type held struct{ ID, Text string }
 
 // Read decodes one event, one record or one document.
 func (d *stream) Read() {

@@ -43,16 +43,14 @@ func (d *stream) part(v jsonv.Value) bool {
 			return true
 		}
 	case "tool":
-		if over := (calls{d}).inPart(rec, id, v); !over {
+		state := v.Get("state")
+		if !(calls{d}).tool(rec, id, v.Get("callID"), v.Get("tool"), jsonv.Word(state.Get("status"), "pending", "running", "completed", "error"), state) {
 			return true
 		}
 	case "step-start", "snapshot", "agent":
 		conversation.Attrs(d.beside(rec, id, typ, msg.NoSignal), v, "snapshot", "name")
 	case "step-finish":
-		m := d.tokens(rec, counts(v.Get("tokens"), false), msg.Complete, ident.Of(v.Get("reason")))
-		m.SetAttr("part_id", id)
-		m.SetAttr("cost", v.Get("cost").Digits())
-		conversation.Attrs(m, v, "snapshot")
+		d.tokens(rec, counts(v.Get("tokens"), false), v, msg.Complete, ident.Of(v.Get("reason"))).SetAttr("part_id", id)
 		if !d.single && (d.row.Exists() || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
@@ -114,8 +112,11 @@ func (d *stream) prompt(rec *message, id string) *msg.Message {
 	return m
 }
 
-// piece appends to a text of the model, which it begins if need be.
+// piece appends to a text of the model that is not complete. It begins the text if need be.
 func (d *state) piece(rec *message, kind msg.Kind, id string, text jsonv.Value) {
+	if text.MarkRead(); d.Seen.Has(id) {
+		return
+	}
 	if p := d.Parts.Piece(id, kind, text.Text(), conversation.MaxBytes); p != nil {
 		p.Key = rec.ID
 	}
@@ -124,7 +125,7 @@ func (d *state) piece(rec *message, kind msg.Kind, id string, text jsonv.Value) 
 // said adds a text of the model that is complete. One without characters is hidden by its provider.
 func (d *stream) said(rec *message, kind msg.Kind, id string, text jsonv.Value) {
 	d.Parts.Drop(d.Parts.Part(id))
-	if d.Seen.Add(id, maxSeen); len(text.Escaped()) > 0 {
+	if text.MarkRead(); d.Seen.Add(id, maxSeen) && len(text.Escaped()) > 0 {
 		rec.Response.Said(d.partOf(rec, kind, id), text.Text())
 	}
 }
@@ -160,38 +161,30 @@ func unique(message string, id jsonv.Value) string {
 // calls decodes the tool calls of responses.
 type calls struct{ *stream }
 
-// inPart decodes a call in a part, and reports whether it is over.
-func (d calls) inPart(rec *message, id string, v jsonv.Value) (over bool) {
-	state, c := v.Get("state"), d.call(rec, cmp.Or(unique(rec.ID, v.Get("callID")), id), v.Get("tool"))
-	d.At = conversation.TimeOf(state.Path("time", "start")).Or(d.At)
-	return d.tool(rec, c, id, jsonv.Word(state.Get("status"), "pending", "running", "completed", "error"), state)
-}
-
-// states are those of a part, by the actions that lead to them.
+// states are those of a call in a part, by the actions of the newer family that lead to them.
 var states = map[string]string{
 	"input.started": "pending", "input.ended": "pending", "called": "running", "progress": "running", "success": "completed", "failed": "error",
 }
 
-// inEvent decodes a call in an event of the newer family: its arguments as they are written, its beginning, and its end.
-func (d calls) inEvent(rec *message, action string, e jsonv.Value) {
-	id := unique(rec.ID, e.First("callID", "id"))
-	if id == "" {
-		d.unknown("tool."+action, d.Root)
-		return
-	}
-	c := d.call(rec, id, e.First("tool", "name"))
-	if state := states[action]; state != "" {
-		d.tool(rec, c, "", state, e)
-	} else {
-		e.Get("delta").MarkRead() // the end has it
-	}
-}
-
 // tool decodes the state of a call, which a part has, or an event of the newer family that has no part: pending while its
 // arguments are written, running, completed or error, with which it is over.
-func (d calls) tool(rec *message, c *call, part, state string, v jsonv.Value) (over bool) {
-	extra := v.First("metadata", "structured")
+func (d calls) tool(rec *message, part string, id, name jsonv.Value, state string, v jsonv.Value) (over bool) {
+	rec.Tools = true
+	own := cmp.Or(unique(rec.ID, id), part)
+	c := d.Calls.Get(own)
+	if c == nil {
+		c = &call{Message: rec.ID}
+		c.ID, c.Name = own, cmp.Or(ident.Of(name), "unknown")
+		if protocolID, ok := strings.CutPrefix(own, rec.ID+"/"); ok {
+			c.ProtocolID = protocolID
+		}
+		c.Task = c.Name == "task" || c.Name == "subagent"
+		d.Calls.Add(c)
+	}
+	name.Equal(c.Name)
+	d.At = conversation.TimeOf(v.Path("time", "start")).Or(d.At)
 	d.called(rec, c, part, state == "pending", v.Get("input"), v.First("raw", "text"))
+	extra := v.First("metadata", "structured")
 	if c.Task || part != "" {
 		d.link(rec, c, ident.Of(extra.First("sessionId", "sessionID")))
 	}
@@ -203,23 +196,6 @@ func (d calls) tool(rec *message, c *call, part, state string, v jsonv.Value) (o
 		v.Skip("title", "content") // the end has them
 	}
 	return over
-}
-
-// call returns the call of that id, which it adds if need be.
-func (d calls) call(rec *message, id string, tool jsonv.Value) *call {
-	rec.Tools = true
-	c := d.Calls.Get(id)
-	if c == nil {
-		c = &call{Message: rec.ID}
-		c.ID, c.Name = id, cmp.Or(ident.Of(tool), "unknown")
-		if protocolID, ok := strings.CutPrefix(id, rec.ID+"/"); ok {
-			c.ProtocolID = protocolID
-		}
-		c.Task = c.Name == "task" || c.Name == "subagent"
-		d.Calls.Add(c)
-	}
-	tool.Equal(c.Name)
-	return c
 }
 
 // called adds a call, unless its arguments are known. While they are written, they may be the beginning of JSON.
@@ -298,7 +274,7 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 	text, typ := jsonv.Or(fault.Get("message"), fault), fault.Get("type")
 	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), "tool_error"
 	switch {
-	case typ.Equal(aborted), v.Path("metadata", "interrupted").Bool(), text.Equal("Tool execution aborted"):
+	case typ.Equal("aborted"), v.Path("metadata", "interrupted").Bool(), text.Equal("Tool execution aborted"):
 		m.Tool.ErrorType = "interrupted"
 	case typ.HasPrefix("permission."), slices.ContainsFunc(denials, text.HasPrefix):
 		m.Tool.ErrorType = "denied"
@@ -313,9 +289,9 @@ func file(v jsonv.Value) msg.Attachment {
 	return a
 }
 
-// tokens emits the tokens of a response, or of a step of it; those of a response yield to those
-// of its step.
-func (d *stream) tokens(rec *message, c conversation.Counts, complete msg.Completeness, reason string) *msg.Message {
+// tokens emits the tokens of a response, or of a step of it, whose record has its cost too; those of a response yield to those of
+// its step.
+func (d *stream) tokens(rec *message, c conversation.Counts, v jsonv.Value, complete msg.Completeness, reason string) *msg.Message {
 	r, n := rec.Response, rec.Steps
 	r.ID = conversation.Ordinal(rec.ID, &n)
 	r.Run, r.At, r.Stop = rec.Run, d.At, reason
@@ -324,6 +300,8 @@ func (d *stream) tokens(rec *message, c conversation.Counts, complete msg.Comple
 	m.Session, m.Agent.Kind, m.Agent.Name, m.ResponseID = d.find(rec.Session).Root, msg.KindAgent, rec.Agent, rec.ID
 	if complete == msg.Complete {
 		rec.Steps = n
+		m.SetAttr("cost", v.Get("cost").Digits())
+		conversation.Attrs(m, v, "snapshot")
 	}
 	return m
 }
