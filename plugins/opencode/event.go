@@ -208,7 +208,7 @@ func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
 func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 	answer, tool := p.First("requestID", "permissionID"), jsonv.Or(p.First("tool", "source"), p) // the last of an early version
-	w := conversation.Wait{ID: ident.First(answer, p.Get("id")), Run: s.Run.Going(), Call: unique(ident.Of(tool.Get("messageID")), tool.Get("callID"))}
+	w := conversation.Wait{ID: ident.First(answer, p.Get("id")), Run: s.Run.Going(), Call: ident.Within(ident.Of(tool.Get("messageID")), ident.Of(tool.Get("callID")))}
 	key := "wait:" + w.ID
 	if answer.Exists() {
 		key = "waited:" + w.ID

@@ -148,16 +148,6 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 	m.Hidden, m.Content = true, text.Text()
 }
 
-// unique returns the id of a call as one that is unique in the session: some providers number
-// the calls of each response.
-func unique(message string, id jsonv.Value) string {
-	s := ident.Of(id)
-	if strings.Contains(s, ":") {
-		return message + "/" + s
-	}
-	return ident.Within(message, s)
-}
-
 // calls decodes the tool calls of responses.
 type calls struct{ *stream }
 
@@ -170,7 +160,7 @@ var states = map[string]string{
 // arguments are written, running, completed or error, with which it is over.
 func (d calls) tool(rec *message, part string, id, name jsonv.Value, state string, v jsonv.Value) (over bool) {
 	rec.Tools = true
-	own := cmp.Or(unique(rec.ID, id), part)
+	own := cmp.Or(ident.Within(rec.ID, ident.Of(id)), part) // some providers number the calls of each response
 	c := d.Calls.Get(own)
 	if c == nil {
 		c = &call{Message: rec.ID}

@@ -95,10 +95,9 @@ func OfFile(path, end string) string {
 // short is the length of an id below which it seems to count something.
 const short = 12
 
-// Within returns an id as one that is unique outside of its scope: a short one, which may count the calls of a run, with
-// the scope before it.
+// Within returns an id as one that is unique outside of its scope: one that counts in it, with the scope before it.
 func Within(scope, id string) string {
-	if id != "" && len(id) < short {
+	if Counts(id) {
 		return scope + "/" + id
 	}
 	return id

@@ -98,3 +98,14 @@ func TestBelow(t *testing.T) {
 		}
 	}
 }
+
+// TestWithin: an id that counts has its scope before it, and a provider's own has not.
+func TestWithin(t *testing.T) {
+	for id, want := range map[string]string{
+		"": "", "call_0": "r/call_0", "functions.search:1": "r/functions.search:1", "call_LOd3dMxgYxmNLWZVWXra9xWQ": "call_LOd3dMxgYxmNLWZVWXra9xWQ",
+	} {
+		if got := Within("r", id); got != want {
+			t.Errorf("%q: %q, want %q", id, got, want)
+		}
+	}
+}
