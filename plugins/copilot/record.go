@@ -97,8 +97,7 @@ func (d *stream) record() bool {
 	case "hook.start", "hook.end":
 		m := d.status(d.id)
 		m.Content = v.Get("output").Text()
-		conversation.Attrs(m, v, "hookInvocationId", "hookType")
-		conversation.Attrs(m, v.Get("error"), "message", "source")
+		conversation.Attrs(m, v, "hookInvocationId", "hookType", "error.message", "error.source")
 	case "assistant.reasoning":
 		d.thought()
 	case "assistant.message_start", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta",
@@ -401,9 +400,7 @@ func (d *stream) call(id string, name, v jsonv.Value) *msg.Message {
 	if c := d.Calls.Get(id); c != nil {
 		name.Equal(c.Name)
 		v.Get("mcpServerName").Equal(c.Server)
-		if c.Input == conversation.SumOf(input.Peek()) {
-			input.MarkRead()
-		}
+		c.Input.Repeats(input)
 		return nil
 	}
 	c := d.known(id, cmp.Or(ident.Of(name), "unknown"))
@@ -477,8 +474,7 @@ func (d *stream) result() {
 			m.Tool.ErrorType = "timeout"
 		}
 	}
-	conversation.Attrs(m, v.Get("error"), "code")
-	conversation.Attrs(m, v, "model")
+	conversation.Attrs(m, v, "error.code", "model")
 	if interaction := v.Get("interactionId"); !ident.Is(interaction, c.Run) {
 		m.SetAttr("interactionId", ident.Of(interaction))
 	}

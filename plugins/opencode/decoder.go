@@ -123,7 +123,20 @@ type held struct{ ID, Text string }
 // Read decodes one event, one record or one document.
 func (d *stream) Read() {
 	d.cur, d.single, d.row = nil, d.Frame.Kind == frame.Body, d.Root.Get("row")
-	if !d.record(d.Root) {
+	v, known := jsonv.Or(d.Root.Get("payload"), d.Root), true // the former of all directories
+	d.At = conversation.TimeOf(v.Get("timestamp"))
+	switch typ := v.Get("type"); {
+	case typ.Equal("sync"):
+		v.MarkRead() // a copy
+	case v.First("properties", "data").Is(jsonv.Object):
+		known = d.event(ident.Of(typ), v)
+	case typ.Equal("error") && v.Get("sessionID").Exists():
+		d.failed(d.find(ident.Of(v.Get("sessionID"))), v.Get("error"))
+	default:
+		v.Get("sessionID").Equal(ident.Peek(v.Path("part", "sessionID")))
+		known = d.entity(v)
+	}
+	if !known {
 		d.unknown(ident.Peek(d.Root.Get("type")), d.Root)
 	}
 }
@@ -148,24 +161,6 @@ func (d *stream) Flush() {
 			s.Run = run // it has not begun by this
 		}
 	}
-}
-
-// record decodes a record by its shape; false if it has none that is known.
-func (d *stream) record(v jsonv.Value) bool {
-	v = jsonv.Or(v.Get("payload"), v) // of all directories
-	d.At = conversation.TimeOf(v.Get("timestamp"))
-	switch typ := v.Get("type"); {
-	case typ.Equal("sync"):
-		v.MarkRead() // a copy
-	case v.First("properties", "data").Is(jsonv.Object):
-		return d.event(ident.Of(typ), v)
-	case typ.Equal("error") && v.Get("sessionID").Exists():
-		d.failed(d.find(ident.Of(v.Get("sessionID"))), v.Get("error"))
-	default:
-		v.Get("sessionID").Equal(ident.Peek(v.Path("part", "sessionID")))
-		return d.entity(v)
-	}
-	return true
 }
 
 // entity decodes a session, a message or a part, as each form has it:

@@ -91,9 +91,8 @@ func (d *stream) session(v jsonv.Value) {
 	}
 	m.SetAttr("session_id", s.ID)
 	m.SetAttr("parent_id", parent)
-	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID", "projectID=project_id", "workspaceID=workspace_id")
-	conversation.Attrs(m, v.Get("share"), "url")
-	conversation.Attrs(m, v.Get("model"), "id", "providerID")
+	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID", "projectID=project_id", "workspaceID=workspace_id",
+		"share.url", "model.id", "model.providerID")
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))
 }
 
@@ -140,9 +139,7 @@ func (d *stream) message(v jsonv.Value) *message {
 		m = d.begin(rec, parent, v.Get("modelID"), v.Get("providerID"))
 	}
 	m.Content = v.Get("system").Text()
-	conversation.Attrs(m, v, "agent", "mode", "variant")
-	conversation.Attrs(m, v.Get("path"), "cwd", "root")
-	conversation.Attrs(m, v.Get("model"), "modelID", "providerID", "variant")
+	conversation.Attrs(m, v, "agent", "mode", "variant", "path.cwd", "path.root", "model.modelID", "model.providerID", "model.variant")
 	m.SetAttr("tools", conversation.ShortJSON(v.Get("tools")))
 	return rec
 }
@@ -201,7 +198,7 @@ func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
 		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, reason
 	}
 	m.SetAttr("statusCode", v.Path("data", "statusCode").Digits())
-	conversation.Attrs(m, v.Get("data"), "providerID", "responseBody")
+	conversation.Attrs(m, v, "data.providerID", "data.responseBody")
 	return reason
 }
 
@@ -294,10 +291,7 @@ func (d steps) admitted(s *session, name, event string, e jsonv.Value) {
 	default:
 		bounded.Take(&s.Held, func(h held) bool { return h.ID == id })
 		m := d.prompt(d.begins(s, id, id, !queued), id)
-		m.Content = text.Text()
-		for f := range prompt.Get("files").Elems() {
-			m.Attachments = append(m.Attachments, file(f))
-		}
+		m.Content, m.Attachments = text.Text(), content(prompt.Get("files")).Files
 	}
 }
 
@@ -324,8 +318,7 @@ func (d steps) step(s *session, group, action, event string, e jsonv.Value) {
 	case group == "step" && action == "started":
 		rec.Agent = ident.Of(e.Get("agent"))
 		m := d.begin(rec, s.User, e.Path("model", "id"), e.Path("model", "providerID"))
-		conversation.Attrs(m, e, "agent", "snapshot")
-		conversation.Attrs(m, e.Get("model"), "variant")
+		conversation.Attrs(m, e, "agent", "snapshot", "model.variant")
 	case group == "step" && (action == "ended" || action == "failed"):
 		finish := ident.Of(e.Get("finish"))
 		if t := e.Get("tokens"); t.Is(jsonv.Object) && d.Seen.Add("end:"+event, maxSeen) {

@@ -55,7 +55,7 @@ func (d *stream) part(v jsonv.Value) bool {
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
 	case "file":
-		d.prompt(rec, id).Attachments = []msg.Attachment{file(v)}
+		d.prompt(rec, id).Attachments = content(v).Files
 	case "subtask":
 		m := d.prompt(rec, id)
 		m.Content = v.Get("prompt").Text()
@@ -71,7 +71,7 @@ func (d *stream) part(v jsonv.Value) bool {
 	case "retry":
 		m := d.beside(rec, id, typ, msg.Retry)
 		m.Content = v.Path("error", "data", "message").Text()
-		conversation.Attrs(m, v.Get("error"), "name")
+		conversation.Attrs(m, v, "error.name")
 		m.SetAttr("attempt", v.Get("attempt").Digits())
 	default:
 		return false
@@ -175,8 +175,8 @@ func (d calls) tool(rec *message, part string, id, name jsonv.Value, state strin
 	d.At = conversation.TimeOf(v.Path("time", "start")).Or(d.At)
 	d.called(rec, c, part, state == "pending", v.Get("input"), v.First("raw", "text"))
 	extra := v.First("metadata", "structured")
-	if c.Task || part != "" {
-		d.link(rec, c, ident.Of(extra.First("sessionId", "sessionID")))
+	if child := ident.Of(extra.First("sessionId", "sessionID")); child != "" && c.Child == "" && (c.Task || part != "") {
+		d.link(rec, c, child)
 	}
 	if over = state == "completed" || state == "error"; over {
 		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
@@ -190,14 +190,11 @@ func (d calls) tool(rec *message, part string, id, name jsonv.Value, state strin
 
 // called adds a call, unless its arguments are known. While they are written, they may be the beginning of JSON.
 func (d calls) called(rec *message, c *call, part string, writing bool, input, written jsonv.Value) {
-	sum := conversation.SumOf(input.Peek())
 	if c.Complete {
-		if c.Input == sum {
-			input.MarkRead()
-		}
+		c.Input.Repeats(input)
 		return
 	}
-	if c.Complete, c.Input = !writing, sum; c.Task {
+	if c.Complete, c.Input = !writing, conversation.SumOf(input.Peek()); c.Task {
 		c.To, c.Async = ident.Of(input.First("subagent_type", "agent")), input.Get("background").Bool()
 	}
 	m := d.partOf(rec, msg.ToolCall, "call:"+c.ID)
@@ -213,11 +210,8 @@ func (d calls) called(rec *message, c *call, part string, writing bool, input, w
 	rec.Response.Last = m.Key
 }
 
-// link emits the session in which the agent of a call works, once it is known.
+// link emits the session in which the agent of a call works.
 func (d calls) link(rec *message, c *call, child string) {
-	if child == "" || c.Child != "" {
-		return
-	}
 	c.Child = child
 	parent := d.find(rec.Session)
 	conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
@@ -243,19 +237,9 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 		d.Calls.End(c)
 		m = c.Result(d.partOf(rec, msg.ToolResult, "result:"+c.ID))
 	}
-	if m.Content = v.Get("output").Text(); v.Get("content").Exists() {
-		var has conversation.Content
-		for b := range v.Get("content").Elems() {
-			if b.Get("text").Is(jsonv.String) {
-				has.Add(b.Get("text").Text())
-			} else if b.Get("uri").Is(jsonv.String) {
-				has.Attach(file(b))
-			}
-		}
-		has.Fill(m)
-	}
-	for a := range v.Get("attachments").Elems() {
-		m.Attachments = append(m.Attachments, file(a))
+	content(v.First("content", "attachments")).Fill(m)
+	if output := v.Get("output"); output.Exists() {
+		m.Content = output.Text()
 	}
 	conversation.Attrs(m, v, "title")
 	if !fault.Exists() && !v.Get("status").Equal("error") {
@@ -272,11 +256,19 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 	conversation.Attrs(m, fault, "type")
 }
 
-// file decodes a file: {url | uri | data, mime, filename | name}.
-func file(v jsonv.Value) msg.Attachment {
-	a := media.Of(v.Get("data"), v.First("url", "uri"), ident.Of(v.Get("mime")))
-	a.Name = ident.First(v.Get("filename"), v.Get("name"))
-	return a
+// content reads a list of texts and files, or one of them: {text} | {url | uri | data, mime, filename | name}.
+func content(v jsonv.Value) (has conversation.Content) {
+	for b := range jsonv.Each(v) {
+		data, url := b.Get("data"), b.First("url", "uri")
+		if text := b.Get("text"); text.Is(jsonv.String) {
+			has.Add(text.Text())
+		} else if data.Exists() || url.Exists() {
+			f := media.Of(data, url, ident.Of(b.Get("mime")))
+			f.Name = ident.First(b.Get("filename"), b.Get("name"))
+			has.Attach(f)
+		}
+	}
+	return has
 }
 
 // tokens emits the tokens of a response, or of a step of it, whose record has its cost too; those of a response yield to those of
