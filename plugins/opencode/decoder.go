@@ -60,8 +60,8 @@ const (
 	maxSessions = 64
 	maxMessages = 256
 	maxSeen     = 4096
-	maxHeld     = 16       // prompts that wait
-	maxQueued   = 64 << 10 // bytes of one
+
+	maxHeld, maxQueued = 16, 64 << 10 // prompts that wait, and bytes of one
 )
 
 // stream decodes one stream, which may have several sessions.
@@ -104,7 +104,6 @@ type message struct {
 	Summary     bool   `json:",omitempty"` // it compacts the context
 	Tools       bool   `json:",omitempty"` // it has calls
 	Done        bool   `json:",omitempty"` // no part will change
-	Ended       bool   `json:",omitempty"` // its end was decoded
 	Response    conversation.Response
 	Steps       int `json:",omitempty"`
 }

@@ -58,8 +58,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	case "permission.asked", "permission.updated", "permission.replied", "question.asked", "question.replied", "question.rejected":
 		d.asked(s, typ, p)
 	case "todo.updated":
-		m := d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek())))
-		m.Content = p.Get("todos").JSON()
+		d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek()))).Content = p.Get("todos").JSON()
 	default:
 		switch group, _, _ := strings.Cut(typ, "."); {
 		case strings.HasPrefix(typ, "session.next."), group == "session" && v.Path("data", "sessionID").Exists():
@@ -115,7 +114,7 @@ func (d *stream) message(v jsonv.Value) *message {
 	switch {
 	case rec == nil:
 		rec = d.remember(message{ID: id, Session: s.ID, User: v.Get("role").Equal("user")})
-	case rec.Ended:
+	case d.Seen.Has("end:" + id):
 		v.MarkRead()
 		return nil
 	}
@@ -151,7 +150,7 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 	if rec == nil || rec.User || !rec.Done && !fault.Exists() {
 		return
 	}
-	rec.Ended = true
+	d.Seen.Add("end:"+rec.ID, maxSeen)
 	d.At = conversation.TimeOf(v.Path("time", "completed")).Or(d.At)
 	finish := v.Get("finish").PeekStr()
 	if c := counts(v.Get("tokens"), false); rec.Steps == 0 && c != (conversation.Counts{}) {
@@ -222,10 +221,8 @@ func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 	m := d.status(s, w.Run, key, typ)
 	m.Signal, m.Tool.CallID = w.Signal(answer.Exists()), w.Call
 	m.Content = p.First("questions", "title", "answers").Text()
-	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message")
-	m.SetAttr("always", conversation.ShortJSON(p.Get("always")))
-	m.SetAttr("patterns", conversation.ShortJSON(p.First("patterns", "pattern", "resources")))
-	conversation.Attrs(m, tool, "messageID")
+	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message", "tool.messageID", "source.messageID", "messageID")
+	conversation.AttrsAs(m, p, conversation.ShortJSON, "always", "patterns", "patterns=pattern", "patterns=resources")
 }
 
 // steps decodes the events of the newer family.
@@ -257,7 +254,7 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		}
 	case group == "execution" && action != "started": // it ends
 		d.failed(s, e.Get("error"))
-		d.stop(s, cmp.Or(reasons[action], "stop"))
+		d.stop(s, cmp.Or(map[string]string{"failed": "error", "interrupted": "interrupted"}[action], "stop"))
 	case name == "retried", name == "retry.scheduled":
 		m := d.status(s, s.Run.Going(), "retry:"+id, "retry")
 		m.Content, m.ResponseID, m.Signal = e.Path("error", "message").Text(), cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), msg.Retry
@@ -271,9 +268,6 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		}
 	}
 }
-
-// reasons are those of the end of a run, by how the work on a prompt ends.
-var reasons = map[string]string{"failed": "error", "interrupted": "interrupted"}
 
 // admitted decodes a prompt. One that is queued behind a run which goes on begins its own run later.
 func (d steps) admitted(s *session, name, event string, e jsonv.Value) {

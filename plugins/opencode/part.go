@@ -15,6 +15,9 @@ import (
 // kinds are those of the texts of the model.
 var kinds = map[string]msg.Kind{"text": msg.Assistant, "reasoning": msg.Reasoning}
 
+// signals are those of the parts that have one.
+var signals = map[string]msg.Signal{"compaction": msg.Compaction, "retry": msg.Retry}
+
 // part decodes a part of a message; false if its type is not known.
 func (d *stream) part(v jsonv.Value) bool {
 	id, typ := d.id(v, "id", "id"), ident.Of(v.Get("type"))
@@ -47,18 +50,19 @@ func (d *stream) part(v jsonv.Value) bool {
 		if !(calls{d}).tool(rec, id, v.Get("callID"), v.Get("tool"), jsonv.Word(state.Get("status"), "pending", "running", "completed", "error"), state) {
 			return true
 		}
-	case "step-start", "snapshot", "agent":
-		conversation.Attrs(d.beside(rec, id, typ, msg.NoSignal), v, "snapshot", "name")
+	case "step-start", "snapshot", "agent", "compaction", "retry":
+		m := d.beside(rec, id, typ, signals[typ])
+		m.Content = v.Path("error", "data", "message").Text()
+		m.SetAttr("attempt", v.Get("attempt").Digits())
+		conversation.Attrs(m, v, "snapshot", "name", "tail_start_id", "error.name")
 	case "step-finish":
 		d.tokens(rec, counts(v.Get("tokens"), false), v, msg.Complete, ident.Of(v.Get("reason"))).SetAttr("part_id", id)
 		if !d.single && (d.row.Exists() || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
-	case "file":
-		d.prompt(rec, id).Attachments = content(v).Files
-	case "subtask":
+	case "file", "subtask":
 		m := d.prompt(rec, id)
-		m.Content = v.Get("prompt").Text()
+		m.Content, m.Attachments = v.Get("prompt").Text(), content(v).Files
 		conversation.Attrs(m, v, "description", "agent", "command")
 	case "patch":
 		m := d.partOf(rec, msg.File, id)
@@ -66,13 +70,6 @@ func (d *stream) part(v jsonv.Value) bool {
 			m.Attachments = append(m.Attachments, media.File(f.Str()))
 		}
 		conversation.Attrs(m, v, "hash")
-	case "compaction":
-		conversation.Attrs(d.beside(rec, id, typ, msg.Compaction), v, "tail_start_id")
-	case "retry":
-		m := d.beside(rec, id, typ, msg.Retry)
-		m.Content = v.Path("error", "data", "message").Text()
-		conversation.Attrs(m, v, "error.name")
-		m.SetAttr("attempt", v.Get("attempt").Digits())
 	default:
 		return false
 	}
@@ -164,10 +161,7 @@ func (d calls) tool(rec *message, part string, id, name jsonv.Value, state strin
 	c := d.Calls.Get(own)
 	if c == nil {
 		c = &call{Message: rec.ID}
-		c.ID, c.Name = own, cmp.Or(ident.Of(name), "unknown")
-		if protocolID, ok := strings.CutPrefix(own, rec.ID+"/"); ok {
-			c.ProtocolID = protocolID
-		}
+		c.ID, c.Name, c.ProtocolID = own, cmp.Or(ident.Of(name), "unknown"), ident.Own(rec.ID, own)
 		c.Task = c.Name == "task" || c.Name == "subagent"
 		d.Calls.Add(c)
 	}
@@ -176,7 +170,12 @@ func (d calls) tool(rec *message, part string, id, name jsonv.Value, state strin
 	d.called(rec, c, part, state == "pending", v.Get("input"), v.First("raw", "text"))
 	extra := v.First("metadata", "structured")
 	if child := ident.Of(extra.First("sessionId", "sessionID")); child != "" && c.Child == "" && (c.Task || part != "") {
-		d.link(rec, c, child)
+		c.Child = child
+		conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
+		s := d.find(child)
+		d.Sessions.Delegate(&s.Session, rec.Session)
+		s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
+		d.find(rec.Session)
 	}
 	if over = state == "completed" || state == "error"; over {
 		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
@@ -208,17 +207,6 @@ func (d calls) called(rec *message, c *call, part string, writing bool, input, w
 		}
 	}
 	rec.Response.Last = m.Key
-}
-
-// link emits the session in which the agent of a call works.
-func (d calls) link(rec *message, c *call, child string) {
-	c.Child = child
-	parent := d.find(rec.Session)
-	conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
-	s := d.find(child)
-	d.Sessions.Delegate(&s.Session, parent.ID)
-	s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
-	d.cur = parent
 }
 
 // denials are the beginnings of the errors of calls that a person, or a rule of a person, did not allow.
@@ -259,12 +247,11 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 // content reads a list of texts and files, or one of them: {text} | {url | uri | data, mime, filename | name}.
 func content(v jsonv.Value) (has conversation.Content) {
 	for b := range jsonv.Each(v) {
-		data, url := b.Get("data"), b.First("url", "uri")
+		f := media.Of(b.Get("data"), b.First("url", "uri"), ident.Of(b.Get("mime")))
+		f.Name = ident.First(b.Get("filename"), b.Get("name"))
 		if text := b.Get("text"); text.Is(jsonv.String) {
 			has.Add(text.Text())
-		} else if data.Exists() || url.Exists() {
-			f := media.Of(data, url, ident.Of(b.Get("mime")))
-			f.Name = ident.First(b.Get("filename"), b.Get("name"))
+		} else if f != (msg.Attachment{}) {
 			has.Attach(f)
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -136,10 +135,7 @@ func (d *stream) unique(id string) string { return ident.Within(d.Run.ID, id) }
 
 // about writes the id of a call into a message, and the protocol's if that is another.
 func (d *stream) about(m *msg.Message, unique string) {
-	m.Tool.CallID = unique
-	if id, ok := strings.CutPrefix(unique, d.Run.ID+"/"); ok {
-		m.Tool.ProtocolID = id
-	}
+	m.Tool.CallID, m.Tool.ProtocolID = unique, ident.Own(d.Run.ID, unique)
 }
 
 // begin begins a run, unless one is active. A stream that names none is named by the first id

@@ -103,6 +103,14 @@ func Within(scope, id string) string {
 	return id
 }
 
+// Own is the protocol's id of which Within made one that has the scope before it; empty if it is as it was.
+func Own(scope, id string) string {
+	if own, cut := strings.CutPrefix(id, scope+"/"); cut {
+		return own
+	}
+	return ""
+}
+
 // Counts reports whether an id seems to count the calls of a run (call_0, functions.search:1), so that another
 // run has the same. Providers' own ids are longer.
 func Counts(id string) bool {

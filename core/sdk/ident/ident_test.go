@@ -107,5 +107,8 @@ func TestWithin(t *testing.T) {
 		if got := Within("r", id); got != want {
 			t.Errorf("%q: %q, want %q", id, got, want)
 		}
+		if own := Own("r", want); own != "" && own != id || own == "" && want != id {
+			t.Errorf("%q: its own is %q", want, own)
+		}
 	}
 }
