@@ -28,7 +28,7 @@ func (d *chat) head(v jsonv.Value) {
 	case !d.Run.Child:
 		d.Session = id
 	}
-	d.by("gemini-cli")
+	d.Agent = cmp.Or(d.Agent, agentOf("gemini-cli"))
 	at := conversation.TimeOf(v.Get("startTime"))
 	if project := v.Get("projectHash"); project.Is(jsonv.String) {
 		project.MarkRead()
@@ -66,7 +66,7 @@ func (d *chat) message(v jsonv.Value) {
 	if id == "" {
 		id = "message:" + msg.HashKey(string(typ.Peek()), string(v.Get("timestamp").Peek()), string(v.Get("content").Peek()))
 	}
-	d.by("gemini-cli")
+	d.Agent = cmp.Or(d.Agent, agentOf("gemini-cli"))
 	switch {
 	case typ.Equal("user"):
 		d.user(id, v, at)

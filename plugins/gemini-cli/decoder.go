@@ -213,10 +213,8 @@ func (d *chat) end(key string, at conversation.Time, reason string) {
 	d.Run.Finish(d.add(msg.Stop, key, at), reason, false)
 }
 
-// by makes the messages those of a program's agent, unless they are a sub-agent's.
-func (d *chat) by(program string) {
-	d.Agent = cmp.Or(d.Agent, msg.Agent{Name: program, Kind: msg.KindAgent})
-}
+// agentOf is the agent of a program, which all messages are of unless they are a sub-agent's.
+func agentOf(program string) msg.Agent { return msg.Agent{Name: program, Kind: msg.KindAgent} }
 
 // child makes the file that of a sub-agent.
 func (d *chat) child(id, name string) {

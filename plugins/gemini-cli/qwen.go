@@ -32,7 +32,7 @@ func (d *chat) record(v jsonv.Value) {
 		ident.Is(v.Get("agentId"), d.Agent.ID)
 		ident.Is(v.Get("agentName"), d.Agent.Name)
 	}
-	d.by("qwen-code")
+	d.Agent = cmp.Or(d.Agent, agentOf("qwen-code"))
 	parts := v.Path("message", "parts")
 	switch {
 	case id == "" || !typ.In("user", "assistant", "tool_result", "system"):
@@ -91,10 +91,15 @@ func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) 
 		case c.Is(jsonv.Object):
 			d.toolCall(r, c, ident.Of(c.Get("id")))
 			calls++
-		case text.Is(jsonv.String) && p.Get("thought").Bool():
-			d.says(r, msg.Reasoning, conversation.Ordinal(id+"/thinking", &r.Thoughts), text)
 		case text.Is(jsonv.String):
-			d.says(r, msg.Assistant, conversation.Ordinal(id, &r.Texts), text)
+			kind, key, n := msg.Assistant, id, &r.Texts
+			if p.Get("thought").Bool() {
+				kind, key, n = msg.Reasoning, id+"/thinking", &r.Thoughts
+			}
+			key = conversation.Ordinal(key, n)
+			if t := text.Text(); !t.IsZero() {
+				r.Said(d.add(kind, key, at), t)
+			}
 		default:
 			m := d.add(msg.Assistant, conversation.Ordinal(id, &r.Texts), at)
 			if f, ok := gemini.File(p); ok {
@@ -111,12 +116,6 @@ func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) 
 	}
 	if calls == 0 && !d.Run.Child {
 		d.end("end:"+id, at, "stop")
-	}
-}
-
-func (d *chat) says(r *conversation.Response, kind msg.Kind, key string, text jsonv.Value) {
-	if t := text.Text(); !t.IsZero() {
-		r.Said(d.add(kind, key, r.At), t)
 	}
 }
 

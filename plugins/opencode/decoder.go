@@ -57,10 +57,9 @@ func New() decoder.Factory {
 }
 
 const (
-	maxSessions = 64
-	maxMessages = 256
-	maxSeen     = 4096
-
+	maxSessions        = 64
+	maxMessages        = 256
+	maxSeen            = 4096
 	maxHeld, maxQueued = 16, 64 << 10 // prompts that wait, and bytes of one
 )
 
@@ -104,6 +103,7 @@ type message struct {
 	Summary     bool   `json:",omitempty"` // it compacts the context
 	Tools       bool   `json:",omitempty"` // it has calls
 	Done        bool   `json:",omitempty"` // no part will change
+	Ended       bool   `json:",omitempty"` // its end was decoded
 	Response    conversation.Response
 	Steps       int `json:",omitempty"`
 }

@@ -114,7 +114,7 @@ func (d *stream) message(v jsonv.Value) *message {
 	switch {
 	case rec == nil:
 		rec = d.remember(message{ID: id, Session: s.ID, User: v.Get("role").Equal("user")})
-	case d.Seen.Has("end:" + id):
+	case rec.Ended:
 		v.MarkRead()
 		return nil
 	}
@@ -150,7 +150,7 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 	if rec == nil || rec.User || !rec.Done && !fault.Exists() {
 		return
 	}
-	d.Seen.Add("end:"+rec.ID, maxSeen)
+	rec.Ended = true
 	d.At = conversation.TimeOf(v.Path("time", "completed")).Or(d.At)
 	finish := v.Get("finish").PeekStr()
 	if c := counts(v.Get("tokens"), false); rec.Steps == 0 && c != (conversation.Counts{}) {
@@ -219,8 +219,7 @@ func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 		return
 	}
 	m := d.status(s, w.Run, key, typ)
-	m.Signal, m.Tool.CallID = w.Signal(answer.Exists()), w.Call
-	m.Content = p.First("questions", "title", "answers").Text()
+	m.Signal, m.Tool.CallID, m.Content = w.Signal(answer.Exists()), w.Call, p.First("questions", "title", "answers").Text()
 	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message", "tool.messageID", "source.messageID", "messageID")
 	conversation.AttrsAs(m, p, conversation.ShortJSON, "always", "patterns", "patterns=pattern", "patterns=resources")
 }

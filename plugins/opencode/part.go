@@ -87,8 +87,7 @@ func (d *stream) messageOf(v jsonv.Value, typ string) *message {
 		return rec
 	}
 	s := d.find(d.id(v, "sessionID", "session_id"))
-	rec := message{ID: id, Session: s.ID}
-	rec.User = typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)
+	rec := message{ID: id, Session: s.ID, User: typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)}
 	if !rec.User && !d.single { // a file of the storage has no run
 		s.Last = id
 		if rec.Run = s.Run.Going(); rec.Run == "" {
