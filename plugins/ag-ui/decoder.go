@@ -14,8 +14,8 @@
 //     conversation, with new ids of messages, and of calls, each time.
 //   - LangGraph leaves out the arguments that came with the name of a call, which are in
 //     rawEvent, and the last pieces of a text, which are in the snapshot.
-//   - Some adapters number their calls and messages from 1 in each run: short ids are
-//     unique in a run only.
+//   - Some adapters number their calls and messages from 1 in each run, and some providers the
+//     calls of a tool: such ids are unique in a run only.
 package agui
 
 import (
@@ -40,7 +40,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "ag-ui",
-			Revision:   5,
+			Revision:   6,
 			Summary:    "AG-UI events between an agent and a user interface.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
 		},
@@ -57,9 +57,10 @@ type stream struct {
 	*record.Current
 	*state
 
-	typ string
-	ids map[string]string        // of the list of messages that is decoded: its id of a call, and the run's
-	had map[conversation.Sum]int // and how many equal calls it has had
+	typ  string
+	asks string                   // the run whose calls the results of a request are of
+	ids  map[string]string        // of the list of messages that is decoded: its id of a call, and the run's
+	had  map[conversation.Sum]int // and how many equal calls it has had
 }
 
 // asked is a call of the run.

@@ -257,7 +257,7 @@ func (d *stream) result(id string, content jsonv.Value, messageID string) {
 		return
 	}
 	d.finish(d.Parts.Part("TOOL_CALL:" + id))
-	call := d.unique(id)
+	call := ident.Within(cmp.Or(d.asks, d.Run.ID), id)
 	if !d.Seen.Add("result:"+call, maxSeen) {
 		content.MarkRead()
 		return

@@ -29,8 +29,10 @@ func kindOf(role jsonv.Value) msg.Kind {
 // request decodes the request of a run, RunAgentInput: its prompt, or the results of tools that
 // the user interface executed. The messages before them are of earlier runs.
 func (d *stream) request() {
+	d.asks = cmp.Or(d.Run.ID, d.id("parentRunId", "parent_run_id"))
 	d.start()
 	d.messages(d.Root.Get("messages"), msg.Complete, "assistant", false)
+	d.asks = ""
 	m := d.status("request:" + d.Run.ID)
 	m.SetAttr("parent_run_id", d.id("parentRunId", "parent_run_id"))
 	if resume := d.Root.Get("resume"); resume.Exists() {

@@ -65,7 +65,6 @@ func sessionOf(path string) string {
 const (
 	maxLanes  = 64
 	maxModels = 64
-	maxWaits  = 64
 	maxSeen   = 4096
 )
 
@@ -85,7 +84,7 @@ type state struct {
 	Client  msg.Client                `json:",omitzero"`
 	Lanes   []*lane                   `json:",omitempty"` // the one used last at the end
 	Calls   conversation.Calls[*call] `json:",omitzero"`
-	Waits   []wait                    `json:",omitempty"`
+	Waits   conversation.Waits        `json:",omitempty"`
 	Seen    bounded.Set[string]       `json:",omitzero"`  // records
 	Counted []counted                 `json:",omitempty"` // the tokens of usage messages
 	Totals  conversation.Counts       `json:",omitzero"`  // of all models, that the program told last
@@ -118,9 +117,6 @@ type call struct {
 	Run   string           `json:",omitempty"`
 	Input conversation.Sum `json:",omitempty"`
 }
-
-// wait is a question to a person that has no answer.
-type wait struct{ ID, Run, Call string }
 
 // counted are the tokens of a model that usage messages have.
 type counted struct {

@@ -97,8 +97,7 @@ func (d *stream) record() bool {
 	case "hook.start", "hook.end":
 		m := d.status(d.id)
 		m.Content = v.Get("output").Text()
-		conversation.Attrs(m, v, "hookInvocationId", "hookType")
-		conversation.Attrs(m, v.Get("error"), "message", "source")
+		conversation.Attrs(m, v, "hookInvocationId", "hookType", "error.message", "error.source")
 	case "assistant.reasoning":
 		d.thought()
 	case "assistant.message_start", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta",
@@ -401,9 +400,7 @@ func (d *stream) call(id string, name, v jsonv.Value) *msg.Message {
 	if c := d.Calls.Get(id); c != nil {
 		name.Equal(c.Name)
 		v.Get("mcpServerName").Equal(c.Server)
-		if c.Input == conversation.SumOf(input.Peek()) {
-			input.MarkRead()
-		}
+		c.Input.Repeats(input)
 		return nil
 	}
 	c := d.known(id, cmp.Or(ident.Of(name), "unknown"))
@@ -477,8 +474,7 @@ func (d *stream) result() {
 			m.Tool.ErrorType = "timeout"
 		}
 	}
-	conversation.Attrs(m, v.Get("error"), "code")
-	conversation.Attrs(m, v, "model")
+	conversation.Attrs(m, v, "error.code", "model")
 	if interaction := v.Get("interactionId"); !ident.Is(interaction, c.Run) {
 		m.SetAttr("interactionId", ident.Of(interaction))
 	}
@@ -551,30 +547,21 @@ func (d *stream) finished() {
 
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
 func (d *stream) asked(group, rest string) {
-	v, id := d.data, ident.Of(d.data.Get("requestId"))
-	w, request, s := wait{ID: id, Run: d.lane.Run.ID}, v.Get("permissionRequest"), msg.WaitStart
-	if v.Get("resolvedByHook").Bool() {
-		s = msg.NoSignal
-	}
-	if rest == "completed" {
-		s = msg.NoSignal
-		if i := slices.IndexFunc(d.Waits, func(w wait) bool { return w.ID == id }); i >= 0 {
-			w, s = d.Waits[i], msg.WaitEnd
-			d.Waits = slices.Delete(d.Waits, i, i+1)
+	v, id, ends := d.data, ident.Of(d.data.Get("requestId")), rest == "completed"
+	w, request, waits := conversation.Wait{ID: id, Run: d.lane.Run.ID}, v.Get("permissionRequest"), !v.Get("resolvedByHook").Bool()
+	if ends {
+		before, asked := d.Waits.Answer(id)
+		if waits = asked; asked {
+			w = before
 		}
 		w.Call = cmp.Or(w.Call, ident.Peek(v.Get("toolCallId")))
-	} else {
-		w.Call = ident.First(request.Get("toolCallId"), v.Get("toolCallId"))
-		if s != msg.NoSignal {
-			d.Waits = bounded.Push(d.Waits, w, maxWaits)
-		}
+	} else if w.Call = ident.First(request.Get("toolCallId"), v.Get("toolCallId")); waits {
+		d.Waits.Ask(w)
 	}
 	m := d.status(d.id)
-	if w.Call == "" && s != msg.NoSignal { // the run waits
-		s -= msg.WaitStart - msg.RunPause
+	if m.Tool.CallID, m.Run = w.Call, cmp.Or(m.Run, w.Run); waits {
+		signal(m, w.Signal(ends))
 	}
-	m.Tool.CallID, m.Run = w.Call, cmp.Or(m.Run, w.Run)
-	signal(m, s)
 	m.Content = v.First("question", "message", "summary", "answer", "feedback").Text()
 	if request.Exists() {
 		m.Content = request.JSON()

@@ -2,6 +2,7 @@ package geminicli
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -22,14 +23,12 @@ func (d *chat) head(v jsonv.Value) {
 	switch {
 	case id == "":
 	case sub:
-		d.Session = cmp.Or(d.file.parent, id)
+		d.Session = cmp.Or(folder(d.Origin), id)
 		d.child(id, "")
 	case !d.Run.Child:
 		d.Session = id
 	}
-	if d.Agent == (msg.Agent{}) {
-		d.Agent = msg.Agent{Name: "gemini-cli", Kind: msg.KindAgent}
-	}
+	d.Agent = cmp.Or(d.Agent, agentOf("gemini-cli"))
 	at := conversation.TimeOf(v.Get("startTime"))
 	if project := v.Get("projectHash"); project.Is(jsonv.String) {
 		project.MarkRead()
@@ -39,13 +38,11 @@ func (d *chat) head(v jsonv.Value) {
 	}
 	for _, name := range [...]string{"summary", "memoryScratchpad", "directories"} {
 		if part := v.Get(name); part.Exists() {
+			part.MarkRead()
 			if m := d.status(name+":"+msg.HashKey(id, string(part.Peek())), name, at); m != nil {
-				m.Content = part.Text()
-				if name == "summary" && !sub {
+				if m.Content = part.Text(); name == "summary" && !sub {
 					m.Title = conversation.Excerpt(part)
 				}
-			} else {
-				part.MarkRead()
 			}
 		}
 	}
@@ -69,9 +66,7 @@ func (d *chat) message(v jsonv.Value) {
 	if id == "" {
 		id = "message:" + msg.HashKey(string(typ.Peek()), string(v.Get("timestamp").Peek()), string(v.Get("content").Peek()))
 	}
-	if d.Agent == (msg.Agent{}) {
-		d.Agent = msg.Agent{Name: "gemini-cli", Kind: msg.KindAgent}
-	}
+	d.Agent = cmp.Or(d.Agent, agentOf("gemini-cli"))
 	switch {
 	case typ.Equal("user"):
 		d.user(id, v, at)
@@ -93,42 +88,39 @@ func (d *chat) message(v jsonv.Value) {
 	}
 }
 
+// contexts are the beginnings of user messages that the CLI adds.
+var contexts = []string{"<session_context>", "<hook_context>", "<state_snapshot>"}
+
 // user decodes a prompt, and the context that the CLI adds to it. Results in the model's history are user
 // messages too.
 func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
-	content := v.Get("content")
+	content, typed := v.Get("content"), v.Get("displayContent")
 	d.results(content, jsonv.Value{}, at)
-	typed := v.Get("displayContent")
 	if !d.isNew(id) {
-		content.MarkRead()
-		typed.MarkRead()
+		v.Skip("content", "displayContent")
 		return
 	}
-	text, files := gemini.Content(v.First("displayContent", "content"))
+	whole, files := gemini.Content(content)
+	text := whole
 	if typed.Exists() {
-		_, files = gemini.Content(content)
+		text, _ = gemini.Content(typed)
 	}
 	if text.IsZero() && len(files) == 0 {
 		return
 	}
 	words := strings.TrimSpace(text.String())
-	added := strings.HasPrefix(words, "<session_context>") || strings.HasPrefix(words, "<hook_context>") || strings.HasPrefix(words, "<state_snapshot>")
+	added := slices.ContainsFunc(contexts, func(tag string) bool { return strings.HasPrefix(words, tag) })
 	if strings.HasPrefix(words, "/") || strings.HasPrefix(words, "?") { // a command, for the CLI alone
-		m := d.Out.Add()
-		d.fill(m, msg.User, id, at)
+		m := d.beside(msg.User, id, at)
 		m.Run, m.Role, m.Agent, m.Content = "", msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, text
 		return
 	}
 	if !added {
 		d.begin(id)
 	}
-	m := d.add(msg.User, id, at)
-	m.Content, m.Attachments, m.Hidden = text, files, added
-	d.prompt(m)
-	if beside, _ := gemini.Content(content); typed.Exists() && beside.String() != text.String() {
-		m := d.add(msg.User, "context:"+id, at)
-		m.Content, m.Hidden = beside, true
-		d.prompt(m)
+	d.prompt(id, at, text, files).Hidden = added
+	if typed.Exists() && whole.String() != text.String() {
+		d.prompt("context:"+id, at, whole, nil).Hidden = true
 	}
 }
 
@@ -191,14 +183,9 @@ func (d *chat) toolCall(r *conversation.Response, v jsonv.Value, id string) {
 		return
 	}
 	if d.isNew("call:" + id) {
-		m := d.add(msg.ToolCall, "call:"+id, r.At)
-		m.ParentKey = r.Last
+		m := d.called(r, id, name, args, agent)
 		m.SetAttr("display_name", ident.Of(v.Get("displayName")))
 		m.SetAttr("description", conversation.Excerpt(v.Get("description")))
-		r.Mark(m)
-		c := made(id, name)
-		c.on(m, args, agent)
-		d.Calls.Add(c)
 	} else {
 		v.Skip("args", "displayName", "description")
 	}
@@ -208,64 +195,84 @@ func (d *chat) toolCall(r *conversation.Response, v jsonv.Value, id string) {
 	}
 }
 
+// called adds a call: a delegation, if it hands work to a sub-agent, whose id may be known.
+func (d *chat) called(r *conversation.Response, id, name string, args jsonv.Value, agent string) *msg.Message {
+	c := made(id, name)
+	switch name {
+	case "invoke_agent", "delegate_to_agent", "agent", "task":
+		c.To = ident.Of(args.First("agent_name", "subagent_type", "agent"))
+	}
+	c.Task, c.To = agent != "" || c.To != "", cmp.Or(c.To, name)
+	d.Calls.Add(c)
+	m := d.add(msg.ToolCall, "call:"+id, r.At)
+	m.Role, m.ParentKey = msg.RoleAssistant, r.Last
+	r.Mark(m)
+	c.Called(m, args.JSON(), args.First("prompt", "objective", "task", "query"))
+	conversation.Causes(m, agent)
+	return m
+}
+
 // ended decodes the result in the record of a call.
 func (d *chat) ended(id, name, agent string, v jsonv.Value, at conversation.Time) {
 	result := v.Get("result")
-	if !d.isNew("result:" + id) {
-		result.MarkRead()
-		return
-	}
 	var own jsonv.Value
 	for p := range result.Elems() {
 		fr := p.Get("functionResponse")
 		if fr.Exists() && (ident.Is(fr.Get("id"), id) || !fr.Get("id").Exists()) { // the others are of other calls
 			own = fr
-			fr.Get("name").Equal(name)
 		}
 	}
-	m := d.resultOf(id, name, at)
-	text, files, failed := gemini.Result(own)
-	beside, more := gemini.Content(result)
-	switch {
-	case text.IsZero() && beside.IsZero():
-		text = v.Get("resultDisplay").Text()
-	case text.IsZero():
-		text = beside
-	case !beside.IsZero():
-		text = msg.Plain(text.String() + "\n" + beside.String())
+	m := d.result(id, name, own, at)
+	if m == nil {
+		result.MarkRead()
+		return
 	}
-	m.Content, m.Attachments = text, append(files, more...)
+	beside, files := gemini.Content(result)
+	m.Attachments = append(m.Attachments, files...)
+	var texts conversation.Texts
+	for _, t := range [...]msg.Text{m.Content, beside} {
+		if !t.IsZero() {
+			texts.Add(t)
+		}
+	}
+	if m.Content = texts.Joined(); texts.N == 0 {
+		m.Content = v.Get("resultDisplay").Text()
+	}
 	conversation.Causes(m, agent)
-	fails(m, v.Get("status"), failed, jsonv.Value{})
+	fails(m, v.Get("status"), jsonv.Value{})
 	if name == "complete_task" && d.Run.Child {
 		d.end("end:"+d.Run.ID, at, "stop")
 	}
 }
 
-// results decodes the results among the parts of a content. The record of one may have the id of its call.
-func (d *chat) results(parts, id jsonv.Value, at conversation.Time) {
+// results decodes the results among the parts of a content, and returns the last message. The record of one may have the id
+// of its call.
+func (d *chat) results(parts, id jsonv.Value, at conversation.Time) (last *msg.Message) {
 	for p := range parts.Elems() {
-		if fr := p.Get("functionResponse"); fr.Exists() {
-			d.result(ident.First(fr.Get("id"), id), fr, at)
+		fr := p.Get("functionResponse")
+		switch id := ident.First(fr.Get("id"), id); {
+		case !fr.Exists():
+		case id == "":
+			last = d.Unknown("function_response", fr)
+		default:
+			last = cmp.Or(d.result(id, ident.Peek(fr.Get("name")), fr, at), last)
 		}
 	}
+	return last
 }
 
-// result decodes a result that is apart from the record of its call.
-func (d *chat) result(id string, fr jsonv.Value, at conversation.Time) {
-	if id == "" {
-		d.Unknown("function_response", fr)
-		return
-	}
+// result decodes the result of a call; nil when it was decoded before.
+func (d *chat) result(id, name string, fr jsonv.Value, at conversation.Time) *msg.Message {
 	if !d.isNew("result:" + id) {
 		fr.MarkRead()
-		return
+		return nil
 	}
-	m := d.resultOf(id, ident.Peek(fr.Get("name")), at)
+	m := d.resultOf(id, name, at)
 	ident.Is(fr.Get("name"), m.Tool.Name)
 	var failed bool
 	m.Content, m.Attachments, failed = gemini.Result(fr)
-	fails(m, jsonv.Value{}, failed, jsonv.Value{})
+	conversation.Failed(m, failed)
+	return m
 }
 
 // resultOf adds the message of a result.
@@ -279,13 +286,12 @@ func (d *chat) resultOf(id, name string, at conversation.Time) *msg.Message {
 	return c.Result(d.add(msg.ToolResult, "result:"+id, at))
 }
 
-// server returns the MCP server in the name of a tool: mcp_<server>_<tool>, of Qwen Code
-// mcp__<server>__<tool>.
+// server returns the MCP server in the name of a tool: mcp_<server>_<tool>. That of Qwen Code is mcp__<server>__<tool>, of
+// which the SDK knows the server.
 func server(tool string) string {
-	if rest, ok := strings.CutPrefix(tool, "mcp_"); ok && !strings.HasPrefix(rest, "_") {
-		if name, _, ok := strings.Cut(rest, "_"); ok {
-			return name
-		}
+	rest, isMCP := strings.CutPrefix(tool, "mcp_")
+	if name, _, ok := strings.Cut(rest, "_"); ok && isMCP {
+		return name
 	}
-	return conversation.ToolServer(tool)
+	return ""
 }

@@ -25,6 +25,7 @@ import (
 	"cmp"
 	_ "embed"
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -53,7 +54,7 @@ func New() decoder.Factory {
 		LeavesOut: leavesOut,
 		State:     2,
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &chat{Current: r, state: s, file: originOf(r.Origin)}
+			return &chat{Current: r, state: s, file: ident.OfFile(r.Origin, ".json")}
 		},
 	}.Factory()
 }
@@ -64,29 +65,25 @@ const maxSeen = 4096 // messages that are recognized when they are written again
 type chat struct {
 	*record.Current
 	*state
-	file origin
-
+	file     string // its name, which has the session where no record does
 	copiedOf string // the session of which the record is a copy
 }
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Session string                    `json:",omitempty"`
-	Agent   msg.Agent                 `json:",omitzero"`
-	Run     conversation.Run          `json:",omitzero"`
-	Last    conversation.Time         `json:",omitzero"`  // of the last message of the run
-	Rests   bool                      `json:",omitempty"` // the last response asks for no tool
-	Calls   conversation.Calls[*call] `json:",omitzero"`
-	Seen    bounded.Set[string]       `json:",omitzero"`
-	Talk    talk                      `json:",omitzero"`
+	Session string                                       `json:",omitempty"`
+	Agent   msg.Agent                                    `json:",omitzero"`
+	Run     conversation.Run                             `json:",omitzero"`
+	Last    conversation.Time                            `json:",omitzero"`  // of the last message of the run
+	Rests   bool                                         `json:",omitempty"` // the last response asks for no tool
+	Calls   conversation.Calls[*conversation.Delegation] `json:",omitzero"`
+	Seen    bounded.Set[string]                          `json:",omitzero"`
+	Talk    talk                                         `json:",omitzero"`
 }
 
-// call is a call of Qwen Code, whose result is a record of its own.
-type call struct{ conversation.Delegation }
-
 // made is a call of a tool.
-func made(id, name string) *call {
-	return &call{conversation.Delegation{Call: conversation.Call{ID: id, Name: name, Server: server(name)}}}
+func made(id, name string) *conversation.Delegation {
+	return &conversation.Delegation{Call: conversation.Call{ID: id, Name: name, Server: server(name)}}
 }
 
 // Read decodes one line, or a whole document.
@@ -106,7 +103,7 @@ func (d *chat) Read() {
 	case d.Root.Get("sessionId").Is(jsonv.String):
 		d.head(d.Root)
 	case d.Root.Get("timestamp").Exists() && d.Root.Get("type").In("init", "message", "tool_use", "tool_result", "error", "result"):
-		printed{chat: d, t: &d.Talk}.read(d.Root)
+		printed{chat: d}.read(d.Root)
 	default:
 		d.Unknown(ident.Of(d.Root.Get("type")), d.Root)
 	}
@@ -115,24 +112,12 @@ func (d *chat) Read() {
 // In returns the session and the run.
 func (d *chat) In() (session, run string) { return d.session(), d.Run.ID }
 
-// on writes a call into a message: a delegation, if it hands work to a sub-agent, whose id may be known.
-func (c *call) on(m *msg.Message, args jsonv.Value, agent string) {
-	switch c.Name {
-	case "invoke_agent", "delegate_to_agent", "agent", "task":
-		c.To = ident.Of(args.First("agent_name", "subagent_type", "agent"))
-	}
-	c.Task, c.To = agent != "" || c.To != "", cmp.Or(c.To, c.Name)
-	m.Role = msg.RoleAssistant
-	c.Called(m, args.JSON(), args.First("prompt", "objective", "task", "query"))
-	conversation.Causes(m, agent)
-}
-
-// fails makes a result that of a call which was stopped, or failed by its status or by itself.
-func fails(m *msg.Message, status jsonv.Value, failed bool, class jsonv.Value) {
+// fails makes a result that of a call which was stopped, or failed by its status.
+func fails(m *msg.Message, status, class jsonv.Value) {
 	switch {
 	case status.Equal("cancelled"):
 		m.IsError, m.Tool.ErrorType = true, "interrupted"
-	case failed, status.Equal("error"):
+	case status.Equal("error"):
 		m.IsError, m.Tool.ErrorType = true, cmp.Or(ident.Of(class), "tool_error")
 	}
 }
@@ -140,27 +125,36 @@ func fails(m *msg.Message, status jsonv.Value, failed bool, class jsonv.Value) {
 // Flush emits the end of a run whose last response asks for no tool.
 func (d *chat) Flush() {
 	if t := &d.Talk; len(t.Text) > 0 {
-		m, key := d.Out.Add(), printed{chat: d, t: t}.key("assistant")
-		d.fill(m, msg.Assistant, key, t.At)
-		m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Quoted(slices.Clone(t.Text)), msg.Partial
-		(&conversation.Response{ID: key, Model: t.Model}).Mark(m)
+		m := d.beside(msg.Assistant, t.key("assistant"), t.At)
+		t.response(m.Key, t.At).Said(m, msg.Quoted(slices.Clone(t.Text)))
+		m.Complete = msg.Partial
 		return
 	}
 	if d.Rests && d.Run.Active() {
 		run := d.Run
-		m := d.Out.Add()
-		d.fill(m, msg.Stop, "end:"+run.ID, d.Last)
+		m := d.beside(msg.Stop, "end:"+run.ID, d.Last)
 		m.Complete = msg.Partial
 		run.Finish(m, "stop", false)
 	}
 }
 
-func (d *chat) session() string { return cmp.Or(d.copiedOf, d.Session, d.file.session, "unknown") }
+// folder is the session that began a sub-agent, by the path of the sub-agent's file:
+//
+//	chats/session-<time>-<8 digits>.jsonl  chats/<session>/<agent>.jsonl         Gemini CLI
+//	chats/<session>.jsonl                  subagents/<session>/agent-<id>.jsonl  Qwen Code
+func folder(path string) string {
+	names := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
+	if n := len(names); n > 2 && (names[n-3] == "chats" || names[n-3] == "subagents") {
+		return names[n-2]
+	}
+	return ""
+}
+
+func (d *chat) session() string { return cmp.Or(d.copiedOf, d.Session, d.file, "unknown") }
 
 // add adds a message of the run.
 func (d *chat) add(kind msg.Kind, key string, at conversation.Time) *msg.Message {
-	m := d.Out.Add()
-	d.fill(m, kind, key, at)
+	m := d.beside(kind, key, at)
 	d.Run.Mark(m)
 	if kind != msg.Status {
 		d.Last = at.Or(d.Last)
@@ -168,13 +162,14 @@ func (d *chat) add(kind msg.Kind, key string, at conversation.Time) *msg.Message
 	return m
 }
 
-func (d *chat) fill(m *msg.Message, kind msg.Kind, key string, at conversation.Time) {
-	m.Kind, m.Key, m.Session, m.Run, m.Complete = kind, key, d.session(), d.Run.ID, msg.Complete
-	if d.copiedOf != "" {
+// beside adds a message that does not begin the run.
+func (d *chat) beside(kind msg.Kind, key string, at conversation.Time) *msg.Message {
+	m := d.Add(kind, key)
+	if m.Run, m.Agent = d.Run.ID, d.Agent; d.copiedOf != "" {
 		m.Complete = msg.Summary // the original replaces it
 	}
-	m.Agent = d.Agent
 	at.Set(m)
+	return m
 }
 
 // isNew reports whether a message is written for the first time.
@@ -185,19 +180,20 @@ func (d *chat) status(key, typ string, at conversation.Time) *msg.Message {
 	if !d.isNew(key) {
 		return nil
 	}
-	m := record.Hide(d.Out.Add(), typ)
-	d.fill(m, msg.Status, key, at)
+	m := record.Hide(d.beside(msg.Status, key, at), typ)
 	m.Run = ""
 	return m
 }
 
-// prompt begins a run with a user's message.
-func (d *chat) prompt(m *msg.Message) {
-	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
+// prompt adds a user's message.
+func (d *chat) prompt(key string, at conversation.Time, text msg.Text, files []msg.Attachment) *msg.Message {
+	m := d.add(msg.User, key, at)
+	m.Role, m.Agent, m.Content, m.Attachments = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, text, files
 	if d.Run.Child {
 		m.Agent.Kind = msg.KindAgent
 	}
 	d.Rests = false
+	return m
 }
 
 // begin ends the run before a prompt and begins another one.
@@ -216,6 +212,9 @@ func (d *chat) end(key string, at conversation.Time, reason string) {
 	}
 	d.Run.Finish(d.add(msg.Stop, key, at), reason, false)
 }
+
+// agentOf is the agent of a program, which all messages are of unless they are a sub-agent's.
+func agentOf(program string) msg.Agent { return msg.Agent{Name: program, Kind: msg.KindAgent} }
 
 // child makes the file that of a sub-agent.
 func (d *chat) child(id, name string) {

@@ -39,7 +39,6 @@ type talk struct {
 // keys are the same. Within a run a line of the same time and content is the same line.
 type printed struct {
 	*chat
-	t  *talk
 	at conversation.Time
 }
 
@@ -49,40 +48,40 @@ func (p printed) read(v jsonv.Value) {
 	line := conversation.SumOfMembers(v, "type", "timestamp", "session_id", "role", "tool_id", "content", "parameters", "output", "message")
 	if typ == "init" {
 		p.opens(v, line)
-	} else if p.t.Chain == "" {
-		p.t.Chain = msg.HashKey(p.session(), string(v.Get("timestamp").Peek()))
+	} else if p.Talk.Chain == "" {
+		p.Talk.Chain = msg.HashKey(p.session(), string(v.Get("timestamp").Peek()))
 	}
 	piece := typ == "message" && v.Get("role").Equal("assistant")
-	if p.t.Lines.Repeat(line, p.at, piece, len(p.t.Text) > 0) && typ != "init" {
+	if p.Talk.Lines.Repeat(line, p.at, piece, len(p.Talk.Text) > 0) && typ != "init" {
 		v.MarkRead()
 		return
 	}
 	if content := v.Get("content"); piece {
-		if raw := content.Escaped(); content.Is(jsonv.String) && len(p.t.Text)+len(raw) <= maxPieces {
+		if raw := content.Escaped(); content.Is(jsonv.String) && len(p.Talk.Text)+len(raw) <= maxPieces {
 			content.MarkRead()
-			p.t.Text, p.t.At = append(p.t.Text, raw...), p.at
+			p.Talk.Text, p.Talk.At = append(p.Talk.Text, raw...), p.at
 			return
 		}
-		p.Unknown(typ, v, p.t.Chain)
+		p.Unknown(typ, v, p.Talk.Chain)
 		return
 	}
 	p.tell()
 	switch typ {
 	case "init":
-		m := record.Hide(p.say(msg.Status, p.key(typ), ""), typ)
-		m.Run, m.Model = "", p.t.Model
+		m := record.Hide(p.say(msg.Status, p.Talk.key(typ), ""), typ)
+		m.Run, m.Model = "", p.Talk.Model
 	case "message":
-		key := p.key("user")
+		key := p.Talk.key("user")
 		p.begin(key)
-		m := p.say(msg.User, key, string(v.Get("content").Peek()))
-		p.prompt(m)
-		m.Content, p.t.Asked = v.Get("content").Text(), ""
+		p.Talk.goesOn(key, string(v.Get("content").Peek()))
+		p.prompt(key, p.at, v.Get("content").Text(), nil)
+		p.Talk.Asked = ""
 	case "tool_use":
 		p.call(v)
 	case "tool_result":
 		p.result(v)
 	case "error":
-		m := p.say(msg.Error, p.key(typ), string(v.Get("message").Peek()))
+		m := p.say(msg.Error, p.Talk.key(typ), string(v.Get("message").Peek()))
 		m.Content, m.IsError, m.Tool.ErrorType = v.Get("message").Text(), true, cmp.Or(ident.Of(v.Get("severity")), "error")
 		if m.Tool.ErrorType == "warning" {
 			m.Kind, m.IsError, m.Tool.ErrorType = msg.Status, false, ""
@@ -96,59 +95,63 @@ func (p printed) read(v jsonv.Value) {
 // opens begins the lines of a process, which may have been read before: all of them are read again then, into the same
 // messages.
 func (p printed) opens(v jsonv.Value, line conversation.Sum) {
-	if line == p.t.Init { // what is open is read again, too
-		p.t.Text, p.Run, p.Rests = nil, conversation.Run{}, false
+	if line == p.Talk.Init { // what is open is read again, too
+		p.Talk.Text, p.Run, p.Rests = nil, conversation.Run{}, false
 	}
 	p.tell()
-	if p.t.Lines.Seen.Has(line) {
-		p.t.Lines = conversation.Lines{}
+	if p.Talk.Lines.Seen.Has(line) {
+		p.Talk.Lines = conversation.Lines{}
 	}
-	p.Session, p.t.Model, p.t.Init = cmp.Or(ident.Of(v.Get("session_id")), p.Session), ident.Of(v.Get("model")), line
-	p.t.Chain, p.t.Asked, p.t.Lines.Newest = msg.HashKey(p.session(), string(v.Get("timestamp").Peek())), "", 0
+	p.Session, p.Talk.Model, p.Talk.Init = cmp.Or(ident.Of(v.Get("session_id")), p.Session), ident.Of(v.Get("model")), line
+	p.Talk.Chain, p.Talk.Asked, p.Talk.Lines.Newest = msg.HashKey(p.session(), string(v.Get("timestamp").Peek())), "", 0
 }
 
 // key names the next part of that kind.
-func (p printed) key(kind string) string { return kind + ":" + msg.HashKey(p.t.Chain, kind) }
+func (t *talk) key(kind string) string { return kind + ":" + msg.HashKey(t.Chain, kind) }
+
+// goesOn adds a content to the chain of keys.
+func (t *talk) goesOn(key, content string) { t.Chain = msg.HashKey(t.Chain, key, content) }
+
+// response is the one that begins with the part of that key.
+func (t *talk) response(key string, at conversation.Time) *conversation.Response {
+	return &conversation.Response{ID: key, Model: t.Model, At: at}
+}
 
 // say adds a message, and its content to the chain of keys.
 func (p printed) say(kind msg.Kind, key, content string) *msg.Message {
-	p.t.Chain = msg.HashKey(p.t.Chain, key, content)
+	p.Talk.goesOn(key, content)
 	return p.add(kind, key, p.at)
 }
 
 // tell emits an answer, whose pieces have come.
 func (p printed) tell() {
-	if len(p.t.Text) == 0 {
+	if len(p.Talk.Text) == 0 {
 		return
 	}
-	raw, key := p.t.Text, p.key("assistant")
-	p.t.Text, p.t.Asked = nil, key
+	raw, key := p.Talk.Text, p.Talk.key("assistant")
+	p.Talk.Text, p.Talk.Asked = nil, key
 	p.Run.Wake(key)
-	p.at = p.t.At
-	m := p.say(msg.Assistant, key, string(raw))
-	m.Role, m.Content = msg.RoleAssistant, msg.Quoted(raw)
-	(&conversation.Response{ID: key, Model: p.t.Model}).Mark(m)
+	p.at = p.Talk.At
+	p.Talk.response(key, p.at).Said(p.say(msg.Assistant, key, string(raw)), msg.Quoted(raw))
 	p.Rests = true
 }
 
 // call decodes a call of a tool.
 func (p printed) call(v jsonv.Value) {
-	key := p.key("call")
-	c := made(cmp.Or(ident.Of(v.Get("tool_id")), key), cmp.Or(ident.Of(v.Get("tool_name")), "unknown"))
-	p.t.Asked = cmp.Or(p.t.Asked, key)
-	p.Run.Wake(p.t.Asked)
-	p.Calls.Add(c)
-	args := v.Get("parameters")
-	m := p.say(msg.ToolCall, "call:"+c.ID, string(args.Peek()))
-	c.on(m, args, "")
-	(&conversation.Response{ID: p.t.Asked, Model: p.t.Model}).Mark(m)
+	key := p.Talk.key("call")
+	id, args := cmp.Or(ident.Of(v.Get("tool_id")), key), v.Get("parameters")
+	p.Talk.Asked = cmp.Or(p.Talk.Asked, key)
+	p.Run.Wake(p.Talk.Asked)
+	p.Talk.goesOn("call:"+id, string(args.Peek()))
+	p.called(p.Talk.response(p.Talk.Asked, p.at), id, cmp.Or(ident.Of(v.Get("tool_name")), "unknown"), args, "")
 	p.Rests = false
 }
 
 // result decodes the result of a call.
 func (p printed) result(v jsonv.Value) {
-	id, fault := cmp.Or(ident.Of(v.Get("tool_id")), p.key("result")), v.Get("error")
-	p.t.Chain, p.t.Asked = msg.HashKey(p.t.Chain, id, string(v.Get("output").Peek())), ""
+	id, fault := cmp.Or(ident.Of(v.Get("tool_id")), p.Talk.key("result")), v.Get("error")
+	p.Talk.goesOn(id, string(v.Get("output").Peek()))
+	p.Talk.Asked = ""
 	m := p.resultOf(id, "", p.at)
 	if m.Content = v.Get("output").Text(); fault.Exists() || v.Get("status").Equal("error") {
 		m.IsError, m.Tool.ErrorType = true, cmp.Or(ident.Of(fault.Get("type")), "tool_error")
@@ -161,7 +164,7 @@ func (p printed) result(v jsonv.Value) {
 // over ends the run, with the tokens of each model. Those of thoughts are the difference to the total.
 func (p printed) over(v jsonv.Value) {
 	stats, n := v.Get("stats"), 0
-	key := p.key("end")
+	key := p.Talk.key("end")
 	for name, u := range stats.Get("models").Members() {
 		in, out, cached, total := u.Get("input_tokens").Uint(), u.Get("output_tokens").Uint(), u.Get("cached").Uint(), u.Get("total_tokens").Uint()
 		c := conversation.Counts{Input: in - min(in, cached), Output: max(out, total-min(total, in)), CacheRead: min(in, cached)}

@@ -31,9 +31,8 @@ func (d *chat) record(v jsonv.Value) {
 		d.child(agent, ident.Peek(v.Get("agentName")))
 		ident.Is(v.Get("agentId"), d.Agent.ID)
 		ident.Is(v.Get("agentName"), d.Agent.Name)
-	} else if d.Agent == (msg.Agent{}) {
-		d.Agent = msg.Agent{Name: "qwen-code", Kind: msg.KindAgent}
 	}
+	d.Agent = cmp.Or(d.Agent, agentOf("qwen-code"))
 	parts := v.Path("message", "parts")
 	switch {
 	case id == "" || !typ.In("user", "assistant", "tool_result", "system"):
@@ -63,9 +62,7 @@ func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
 		d.begin(id)
 	}
 	d.Run.Wake(id)
-	m := d.add(msg.User, id, at)
-	m.Content, m.Attachments = text, files
-	d.prompt(m)
+	m := d.prompt(id, at, text, files)
 	if subtype != "" && subtype != "mid_turn_user_message" {
 		m.Agent, m.Hidden = msg.Agent{}, true
 	}
@@ -94,10 +91,15 @@ func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) 
 		case c.Is(jsonv.Object):
 			d.toolCall(r, c, ident.Of(c.Get("id")))
 			calls++
-		case text.Is(jsonv.String) && p.Get("thought").Bool():
-			say(d, r, msg.Reasoning, conversation.Ordinal(id+"/thinking", &r.Thoughts), text)
 		case text.Is(jsonv.String):
-			say(d, r, msg.Assistant, conversation.Ordinal(id, &r.Texts), text)
+			kind, key, n := msg.Assistant, id, &r.Texts
+			if p.Get("thought").Bool() {
+				kind, key, n = msg.Reasoning, id+"/thinking", &r.Thoughts
+			}
+			key = conversation.Ordinal(key, n)
+			if t := text.Text(); !t.IsZero() {
+				r.Said(d.add(kind, key, at), t)
+			}
 		default:
 			m := d.add(msg.Assistant, conversation.Ordinal(id, &r.Texts), at)
 			if f, ok := gemini.File(p); ok {
@@ -117,25 +119,14 @@ func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) 
 	}
 }
 
-func say(d *chat, r *conversation.Response, kind msg.Kind, key string, text jsonv.Value) {
-	if t := text.Text(); !t.IsZero() {
-		m := d.add(kind, key, r.At)
-		m.Role, m.Content = msg.RoleAssistant, t
-		r.Last = key
-		r.Mark(m)
-	}
-}
-
 // toolResult decodes the result of a call.
 func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
-	extra, before := v.Get("toolCallResult"), len(d.Out.Messages)
-	d.results(parts, extra.Get("callId"), at)
-	if len(d.Out.Messages) == before {
-		d.Unknown("tool_result", v)
-		return
+	extra := v.Get("toolCallResult")
+	m := d.results(parts, extra.Get("callId"), at)
+	if m == nil {
+		m = d.Unknown("tool_result", v)
 	}
-	m := &d.Out.Messages[len(d.Out.Messages)-1]
-	if m.Kind != msg.ToolResult && m.Kind != msg.DelegationResult {
+	if m.Kind == msg.Unknown {
 		return
 	}
 	ident.Is(extra.Get("callId"), m.Tool.CallID)
@@ -143,7 +134,7 @@ func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
 	text, files := gemini.Content(parts)
 	m.Attachments = append(m.Attachments, files...)
 	m.SetAttr("beside", text.String())
-	fails(m, extra.Get("status"), false, extra.Get("errorType"))
+	fails(m, extra.Get("status"), extra.Get("errorType"))
 }
 
 // system decodes a record beside the conversation.
@@ -152,8 +143,7 @@ func (d *chat) system(id string, v jsonv.Value, at conversation.Time) {
 	if subtype == "rewind" {
 		d.end("end:"+d.Run.ID, d.Last, "rewound")
 	}
-	m := record.Hide(d.Out.Add(), subtype)
-	d.fill(m, msg.Status, id, at)
+	m := record.Hide(d.beside(msg.Status, id, at), subtype)
 	m.Content, m.Run = v.Get("systemPayload").Text(), d.Run.Going()
 	if m.Run != "" && subtype == "chat_compression" {
 		m.Signal = msg.Compaction
@@ -175,13 +165,10 @@ func (d *chat) metadata(v jsonv.Value) {
 	} else {
 		v.Skip("description", "agentType", "parentAgentId", "persistedCliFlags")
 	}
-	fault := v.Get("lastError")
-	if !fault.Exists() {
-		return
-	}
-	if m := d.status("failed:"+msg.HashKey(agent, string(fault.Peek())), "agent_failed", conversation.TimeOf(v.Get("lastUpdatedAt"))); m != nil {
-		m.Content, m.IsError = fault.Text(), true
-	} else {
+	if fault := v.Get("lastError"); fault.Exists() {
 		fault.MarkRead()
+		if m := d.status("failed:"+msg.HashKey(agent, string(fault.Peek())), "agent_failed", conversation.TimeOf(v.Get("lastUpdatedAt"))); m != nil {
+			m.Content, m.IsError = fault.Text(), true
+		}
 	}
 }

@@ -87,8 +87,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 		d.Client = cmp.Or(ident.Peek(p.Path("clientInfo", "name")), d.Client)
 		c = d.task(p.Get("taskId"))
 		m := d.status(c, "request:"+d.key(method), method)
-		conversation.AttrsAs(m, p.Get("clientInfo"), ident.Of, "client=name", "client_version=version")
-		conversation.AttrsAs(m, p, ident.Of, "protocol_version=protocolVersion")
+		conversation.AttrsAs(m, p, ident.Of, "client=clientInfo.name", "client_version=clientInfo.version", "protocol_version=protocolVersion")
 		conversation.Attrs(m, p, "uri", "name", "level", "logger", "cursor")
 		m.Content = p.First("data", "arguments").Text()
 		if meta(m, p.Get("_meta")); c != nil {

@@ -41,7 +41,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   8,
+			Revision:   9,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
@@ -57,10 +57,10 @@ func New() decoder.Factory {
 }
 
 const (
-	maxSessions = 64
-	maxMessages = 256
-	maxWaits    = 64
-	maxSeen     = 4096
+	maxSessions        = 64
+	maxMessages        = 256
+	maxSeen            = 4096
+	maxHeld, maxQueued = 16, 64 << 10 // prompts that wait, and bytes of one
 )
 
 // stream decodes one stream, which may have several sessions.
@@ -79,7 +79,7 @@ type state struct {
 	Messages []*message                      `json:",omitempty"` // oldest first
 	Parts    conversation.Deltas             `json:",omitzero"`  // texts that are not complete; the key is their message
 	Calls    conversation.Calls[*call]       `json:",omitzero"`
-	Waits    []wait                          `json:",omitempty"`
+	Waits    conversation.Waits              `json:",omitempty"`
 	Seen     bounded.Set[string]             `json:",omitzero"` // keys of complete messages
 }
 
@@ -116,13 +116,26 @@ type call struct {
 	Input                   conversation.Sum `json:",omitempty"` // of them
 }
 
-// wait is a question to a person that has no answer.
-type wait struct{ ID, Run, Call string }
+// held is a prompt that waits until the run before it is over.
+type held struct{ ID, Text string }
 
 // Read decodes one event, one record or one document.
 func (d *stream) Read() {
 	d.cur, d.single, d.row = nil, d.Frame.Kind == frame.Body, d.Root.Get("row")
-	if !d.record(d.Root) {
+	v, known := jsonv.Or(d.Root.Get("payload"), d.Root), true // the former of all directories
+	d.At = conversation.TimeOf(v.Get("timestamp"))
+	switch typ := v.Get("type"); {
+	case typ.Equal("sync"):
+		v.MarkRead() // a copy
+	case v.First("properties", "data").Is(jsonv.Object):
+		known = d.event(ident.Of(typ), v)
+	case typ.Equal("error") && v.Get("sessionID").Exists():
+		d.failed(d.find(ident.Of(v.Get("sessionID"))), v.Get("error"))
+	default:
+		v.Get("sessionID").Equal(ident.Peek(v.Path("part", "sessionID")))
+		known = d.entity(v)
+	}
+	if !known {
 		d.unknown(ident.Peek(d.Root.Get("type")), d.Root)
 	}
 }
@@ -147,24 +160,6 @@ func (d *stream) Flush() {
 			s.Run = run // it has not begun by this
 		}
 	}
-}
-
-// record decodes a record by its shape; false if it has none that is known.
-func (d *stream) record(v jsonv.Value) bool {
-	v = jsonv.Or(v.Get("payload"), v) // of all directories
-	d.At = conversation.TimeOf(v.Get("timestamp"))
-	switch typ := v.Get("type"); {
-	case typ.Equal("sync"):
-		v.MarkRead() // a copy
-	case v.First("properties", "data").Is(jsonv.Object):
-		return d.event(ident.Of(typ), v)
-	case typ.Equal("error") && v.Get("sessionID").Exists():
-		d.failed(d.find(ident.Of(v.Get("sessionID"))), v.Get("error"))
-	default:
-		v.Get("sessionID").Equal(ident.Peek(v.Path("part", "sessionID")))
-		return d.entity(v)
-	}
-	return true
 }
 
 // entity decodes a session, a message or a part, as each form has it:

@@ -31,10 +31,10 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		return d.entity(p)
 	case "message.part.delta":
 		id, rec := ident.Of(p.Get("partID")), d.messageOf(p, "")
-		if id == "" || !p.Get("field").Equal("text") || d.Seen.Has(id) {
-			return id != ""
+		if id != "" && p.Get("field").Equal("text") {
+			d.piece(rec, msg.Assistant, id, p.Get("delta")) // if it began before the recording, its kind is not known
 		}
-		d.piece(rec, msg.Assistant, id, p.Get("delta")) // if it began before the recording, its kind is not known
+		return id != ""
 	case "message.removed", "message.part.removed", "command.executed":
 		d.Parts.Drop(d.Parts.Part(ident.Peek(p.Get("partID"))))
 		m := d.status(s, "", typ+":"+msg.HashKey(string(p.First("partID", "messageID").Peek()), string(p.Get("name").Peek())), typ)
@@ -58,8 +58,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	case "permission.asked", "permission.updated", "permission.replied", "question.asked", "question.replied", "question.rejected":
 		d.asked(s, typ, p)
 	case "todo.updated":
-		m := d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek())))
-		m.Content = p.Get("todos").JSON()
+		d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek()))).Content = p.Get("todos").JSON()
 	default:
 		switch group, _, _ := strings.Cut(typ, "."); {
 		case strings.HasPrefix(typ, "session.next."), group == "session" && v.Path("data", "sessionID").Exists():
@@ -91,9 +90,8 @@ func (d *stream) session(v jsonv.Value) {
 	}
 	m.SetAttr("session_id", s.ID)
 	m.SetAttr("parent_id", parent)
-	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID", "projectID=project_id", "workspaceID=workspace_id")
-	conversation.Attrs(m, v.Get("share"), "url")
-	conversation.Attrs(m, v.Get("model"), "id", "providerID")
+	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID", "projectID=project_id", "workspaceID=workspace_id",
+		"share.url", "model.id", "model.providerID")
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))
 }
 
@@ -140,9 +138,7 @@ func (d *stream) message(v jsonv.Value) *message {
 		m = d.begin(rec, parent, v.Get("modelID"), v.Get("providerID"))
 	}
 	m.Content = v.Get("system").Text()
-	conversation.Attrs(m, v, "agent", "mode", "variant")
-	conversation.Attrs(m, v.Get("path"), "cwd", "root")
-	conversation.Attrs(m, v.Get("model"), "modelID", "providerID", "variant")
+	conversation.Attrs(m, v, "agent", "mode", "variant", "path.cwd", "path.root", "model.modelID", "model.providerID", "model.variant")
 	m.SetAttr("tools", conversation.ShortJSON(v.Get("tools")))
 	return rec
 }
@@ -158,7 +154,7 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 	d.At = conversation.TimeOf(v.Path("time", "completed")).Or(d.At)
 	finish := v.Get("finish").PeekStr()
 	if c := counts(v.Get("tokens"), false); rec.Steps == 0 && c != (conversation.Counts{}) {
-		d.tokens(rec, c, msg.Summary, finish)
+		d.tokens(rec, c, v, msg.Summary, finish)
 	}
 	d.finished(rec, cmp.Or(d.failed(d.find(rec.Session), fault), finish, "interrupted"))
 }
@@ -186,7 +182,7 @@ func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
 	}
 	typ, text := ident.Of(v.First("name", "type")), jsonv.Or(v.Path("data", "message"), v.Get("message"))
 	reason = "error"
-	if typ == aborted || typ == "MessageAbortedError" {
+	if typ == "aborted" || typ == "MessageAbortedError" {
 		reason = "interrupted"
 	}
 	key := "error:" + msg.HashKey(s.ID, s.Last, cmp.Or(string(v.Get("name").Peek()), typ), string(text.Peek()))
@@ -201,36 +197,142 @@ func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
 		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, reason
 	}
 	m.SetAttr("statusCode", v.Path("data", "statusCode").Digits())
-	conversation.Attrs(m, v.Get("data"), "providerID", "responseBody")
+	conversation.Attrs(m, v, "data.providerID", "data.responseBody")
 	return reason
 }
 
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
 func (d *stream) asked(s *session, typ string, p jsonv.Value) {
-	id := ident.First(p.Get("requestID"), p.Get("permissionID"), p.Get("id"))
-	tool := jsonv.Or(p.First("tool", "source"), p) // the last of an early version
-	w := wait{ID: id, Run: s.Run.Going(), Call: unique(ident.Of(tool.Get("messageID")), tool.Get("callID"))}
-	key, signal := "wait:", msg.WaitStart
-	if p.First("requestID", "permissionID").Exists() {
-		key, signal = "waited:", msg.WaitEnd
-		if before, ok := bounded.Take(&d.Waits, func(w wait) bool { return w.ID == id }); ok {
+	answer, tool := p.First("requestID", "permissionID"), jsonv.Or(p.First("tool", "source"), p) // the last of an early version
+	w := conversation.Wait{ID: ident.First(answer, p.Get("id")), Run: s.Run.Going(), Call: ident.Within(ident.Of(tool.Get("messageID")), ident.Of(tool.Get("callID")))}
+	key := "wait:" + w.ID
+	if answer.Exists() {
+		key = "waited:" + w.ID
+		if before, ok := d.Waits.Answer(w.ID); ok {
 			w = before
 		}
 	} else {
-		d.Waits = bounded.Push(d.Waits, w, maxWaits)
+		d.Waits.Ask(w)
 	}
-	if !d.Seen.Add(key+id, maxSeen) {
+	if !d.Seen.Add(key, maxSeen) {
 		p.MarkRead()
 		return
 	}
-	m := d.status(s, w.Run, key+id, typ)
-	if m.Tool.CallID = w.Call; w.Call == "" { // the run waits
-		signal -= msg.WaitStart - msg.RunPause
+	m := d.status(s, w.Run, key, typ)
+	m.Signal, m.Tool.CallID, m.Content = w.Signal(answer.Exists()), w.Call, p.First("questions", "title", "answers").Text()
+	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message", "tool.messageID", "source.messageID", "messageID")
+	conversation.AttrsAs(m, p, conversation.ShortJSON, "always", "patterns", "patterns=pattern", "patterns=resources")
+}
+
+// steps decodes the events of the newer family.
+type steps struct{ *stream }
+
+// next decodes an event of the newer family, which has a step of the work where the older one has the whole message or part:
+// session.next.* of version 1, and from version 2 on session.* with data in the place of properties, except those that the older
+// family has too. In a session that has both families it is a copy.
+func (d steps) next(s *session, typ string, v, e jsonv.Value) {
+	if s.Whole {
+		v.MarkRead()
+		return
 	}
-	m.Signal = signal
-	m.Content = p.First("questions", "title", "answers").Text()
-	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message")
-	m.SetAttr("always", conversation.ShortJSON(p.Get("always")))
-	m.SetAttr("patterns", conversation.ShortJSON(p.First("patterns", "pattern", "resources")))
-	conversation.Attrs(m, tool, "messageID")
+	id := ident.Of(v.Get("id")) // of the event
+	if id == "" {
+		id = "evt_" + msg.HashKey(s.ID, typ, cmp.Or(string(e.Get("timestamp").Peek()), string(v.Get("created").Peek())))
+	}
+	name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimRight(typ, ".0123456789"), "session."), "next.")
+	group, action, _ := strings.Cut(name, ".")
+	switch {
+	case group == "step", group == "tool", kinds[group] != 0:
+		d.step(s, group, action, id, e)
+	case name == "prompted", name == "prompt.admitted", name == "input.admitted", name == "inbox.enqueued", name == "synthetic":
+		d.admitted(s, name, id, e)
+	case name == "input.promoted", name == "inbox.delivered":
+		input := ident.Of(e.First("inputID", "inboxID"))
+		if h, ok := bounded.Take(&s.Held, func(h held) bool { return h.ID == input }); ok {
+			d.prompt(d.begins(s, h.ID, h.ID, false), h.ID).Content = msg.Plain(h.Text)
+		}
+	case group == "execution" && action != "started": // it ends
+		d.failed(s, e.Get("error"))
+		d.stop(s, cmp.Or(map[string]string{"failed": "error", "interrupted": "interrupted"}[action], "stop"))
+	case name == "retried", name == "retry.scheduled":
+		m := d.status(s, s.Run.Going(), "retry:"+id, "retry")
+		m.Content, m.ResponseID, m.Signal = e.Path("error", "message").Text(), cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), msg.Retry
+		m.SetAttr("attempt", e.Get("attempt").Digits())
+	case name == "usage.updated", group == "execution", action == "delta":
+		e.Skip("tokens", "cost", "text") // a sum, or what follows has it
+	default: // what a person chose, a command of the person, a compaction
+		m := d.status(s, s.Run.Going(), "event:"+id, name)
+		if m.Content = e.JSON(); name == "compaction.started" {
+			m.Signal = msg.Compaction
+		}
+	}
+}
+
+// admitted decodes a prompt. One that is queued behind a run which goes on begins its own run later.
+func (d steps) admitted(s *session, name, event string, e jsonv.Value) {
+	item := e.First("input", "item")
+	prompt, delivery := jsonv.Or(item.First("data", "payload"), e.Get("prompt")), jsonv.Or(item, e).Get("delivery")
+	id := cmp.Or(ident.First(e.Get("messageID"), e.Get("inputID"), e.Get("inboxID")), "msg_"+strings.TrimPrefix(event, "evt_"))
+	text := prompt.Get("text")
+	switch queued := delivery.In("queue") && s.Run.Active() && s.Parent == ""; {
+	case d.Seen.Has(id):
+		e.MarkRead()
+	case name == "synthetic", item.Get("type").Equal("synthetic"):
+		d.injected(d.begins(s, id, cmp.Or(s.User, id), true), id, jsonv.Or(text, e.Get("text")))
+	case queued && name != "prompted" && len(text.Peek()) <= maxQueued:
+		s.Held = bounded.Push(s.Held, held{id, text.Str()}, maxHeld)
+	default:
+		bounded.Take(&s.Held, func(h held) bool { return h.ID == id })
+		m := d.prompt(d.begins(s, id, id, !queued), id)
+		m.Content, m.Attachments = text.Text(), content(prompt.Get("files")).Files
+	}
+}
+
+// begins returns a prompt, which begins the run of that user message unless it steers the one that goes on.
+func (d steps) begins(s *session, id, user string, steers bool) *message {
+	d.Seen.Add(id, maxSeen)
+	return &message{ID: id, Session: s.ID, User: true, Run: s.turn(user, steers)}
+}
+
+// step decodes a step of a response of the model: its beginning and its end, a text, a call. Early servers name neither the response
+// nor the text: it is the last one then.
+func (d steps) step(s *session, group, action, event string, e jsonv.Value) {
+	response := cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last)
+	if group == "step" && action == "started" && !e.Get("assistantMessageID").Exists() {
+		response = "msg_" + strings.TrimPrefix(event, "evt_")
+	}
+	rec := d.known(response)
+	if rec == nil {
+		rec = d.remember(message{ID: response, Session: s.ID, Run: s.turn(cmp.Or(s.User, response), false)})
+		s.Last = response
+	}
+	rec.Response.At = d.At.Or(rec.Response.At)
+	switch call, state := e.First("callID", "id"), states[action]; {
+	case group == "step" && action == "started":
+		rec.Agent = ident.Of(e.Get("agent"))
+		m := d.begin(rec, s.User, e.Path("model", "id"), e.Path("model", "providerID"))
+		conversation.Attrs(m, e, "agent", "snapshot", "model.variant")
+	case group == "step" && (action == "ended" || action == "failed"):
+		finish := ident.Of(e.Get("finish"))
+		if t := e.Get("tokens"); t.Is(jsonv.Object) && d.Seen.Add("end:"+event, maxSeen) {
+			d.tokens(rec, counts(t, true), e, msg.Complete, finish)
+		}
+		d.finished(rec, cmp.Or(d.failed(s, e.Get("error")), finish, "stop"))
+	case group == "step", group == "tool" && ident.Of(call) == "":
+		d.unknown(group+"."+action, d.Root)
+	case group == "tool" && state == "":
+		e.Get("delta").MarkRead() // the end has it
+	case group == "tool":
+		calls(d).tool(rec, "", call, e.First("tool", "name"), state, e)
+	default:
+		name := cmp.Or(ident.First(e.Get("textID"), e.Get("reasoningID")), e.Get("ordinal").Digits())
+		if name == "" && action == "started" {
+			rec.Response.Texts++
+		}
+		if id := rec.ID + "/" + group + "/" + cmp.Or(name, conversation.NonZero(rec.Response.Texts)); action == "ended" {
+			d.said(rec, kinds[group], id, e.Get("text"))
+		} else {
+			d.piece(rec, kinds[group], id, e.Get("delta"))
+		}
+	}
 }

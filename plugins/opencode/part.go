@@ -15,6 +15,9 @@ import (
 // kinds are those of the texts of the model.
 var kinds = map[string]msg.Kind{"text": msg.Assistant, "reasoning": msg.Reasoning}
 
+// signals are those of the parts that have one.
+var signals = map[string]msg.Signal{"compaction": msg.Compaction, "retry": msg.Retry}
+
 // part decodes a part of a message; false if its type is not known.
 func (d *stream) part(v jsonv.Value) bool {
 	id, typ := d.id(v, "id", "id"), ident.Of(v.Get("type"))
@@ -43,24 +46,23 @@ func (d *stream) part(v jsonv.Value) bool {
 			return true
 		}
 	case "tool":
-		if over := (calls{d}).inPart(rec, id, v); !over {
+		state := v.Get("state")
+		if !(calls{d}).tool(rec, id, v.Get("callID"), v.Get("tool"), jsonv.Word(state.Get("status"), "pending", "running", "completed", "error"), state) {
 			return true
 		}
-	case "step-start", "snapshot", "agent":
-		conversation.Attrs(d.beside(rec, id, typ, msg.NoSignal), v, "snapshot", "name")
+	case "step-start", "snapshot", "agent", "compaction", "retry":
+		m := d.beside(rec, id, typ, signals[typ])
+		m.Content = v.Path("error", "data", "message").Text()
+		m.SetAttr("attempt", v.Get("attempt").Digits())
+		conversation.Attrs(m, v, "snapshot", "name", "tail_start_id", "error.name")
 	case "step-finish":
-		m := d.tokens(rec, counts(v.Get("tokens"), false), msg.Complete, ident.Of(v.Get("reason")))
-		m.SetAttr("part_id", id)
-		m.SetAttr("cost", v.Get("cost").Digits())
-		conversation.Attrs(m, v, "snapshot")
+		d.tokens(rec, counts(v.Get("tokens"), false), v, msg.Complete, ident.Of(v.Get("reason"))).SetAttr("part_id", id)
 		if !d.single && (d.row.Exists() || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
-	case "file":
-		d.prompt(rec, id).Attachments = []msg.Attachment{file(v)}
-	case "subtask":
+	case "file", "subtask":
 		m := d.prompt(rec, id)
-		m.Content = v.Get("prompt").Text()
+		m.Content, m.Attachments = v.Get("prompt").Text(), content(v).Files
 		conversation.Attrs(m, v, "description", "agent", "command")
 	case "patch":
 		m := d.partOf(rec, msg.File, id)
@@ -68,13 +70,6 @@ func (d *stream) part(v jsonv.Value) bool {
 			m.Attachments = append(m.Attachments, media.File(f.Str()))
 		}
 		conversation.Attrs(m, v, "hash")
-	case "compaction":
-		conversation.Attrs(d.beside(rec, id, typ, msg.Compaction), v, "tail_start_id")
-	case "retry":
-		m := d.beside(rec, id, typ, msg.Retry)
-		m.Content = v.Path("error", "data", "message").Text()
-		conversation.Attrs(m, v.Get("error"), "name")
-		m.SetAttr("attempt", v.Get("attempt").Digits())
 	default:
 		return false
 	}
@@ -92,8 +87,7 @@ func (d *stream) messageOf(v jsonv.Value, typ string) *message {
 		return rec
 	}
 	s := d.find(d.id(v, "sessionID", "session_id"))
-	rec := message{ID: id, Session: s.ID}
-	rec.User = typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)
+	rec := message{ID: id, Session: s.ID, User: typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)}
 	if !rec.User && !d.single { // a file of the storage has no run
 		s.Last = id
 		if rec.Run = s.Run.Going(); rec.Run == "" {
@@ -114,8 +108,11 @@ func (d *stream) prompt(rec *message, id string) *msg.Message {
 	return m
 }
 
-// piece appends to a text of the model, which it begins if need be.
+// piece appends to a text of the model that is not complete. It begins the text if need be.
 func (d *state) piece(rec *message, kind msg.Kind, id string, text jsonv.Value) {
+	if text.MarkRead(); d.Seen.Has(id) {
+		return
+	}
 	if p := d.Parts.Piece(id, kind, text.Text(), conversation.MaxBytes); p != nil {
 		p.Key = rec.ID
 	}
@@ -124,7 +121,7 @@ func (d *state) piece(rec *message, kind msg.Kind, id string, text jsonv.Value) 
 // said adds a text of the model that is complete. One without characters is hidden by its provider.
 func (d *stream) said(rec *message, kind msg.Kind, id string, text jsonv.Value) {
 	d.Parts.Drop(d.Parts.Part(id))
-	if d.Seen.Add(id, maxSeen); len(text.Escaped()) > 0 {
+	if text.MarkRead(); d.Seen.Add(id, maxSeen) && len(text.Escaped()) > 0 {
 		rec.Response.Said(d.partOf(rec, kind, id), text.Text())
 	}
 }
@@ -147,53 +144,37 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) {
 	m.Hidden, m.Content = true, text.Text()
 }
 
-// unique returns the id of a call as one that is unique in the session: some providers number
-// the calls of each response.
-func unique(message string, id jsonv.Value) string {
-	s := ident.Of(id)
-	if strings.Contains(s, ":") {
-		return message + "/" + s
-	}
-	return ident.Within(message, s)
-}
-
 // calls decodes the tool calls of responses.
 type calls struct{ *stream }
 
-// inPart decodes a call in a part, and reports whether it is over.
-func (d calls) inPart(rec *message, id string, v jsonv.Value) (over bool) {
-	state, c := v.Get("state"), d.call(rec, cmp.Or(unique(rec.ID, v.Get("callID")), id), v.Get("tool"))
-	d.At = conversation.TimeOf(state.Path("time", "start")).Or(d.At)
-	return d.tool(rec, c, id, jsonv.Word(state.Get("status"), "pending", "running", "completed", "error"), state)
-}
-
-// states are those of a part, by the actions that lead to them.
+// states are those of a call in a part, by the actions of the newer family that lead to them.
 var states = map[string]string{
 	"input.started": "pending", "input.ended": "pending", "called": "running", "progress": "running", "success": "completed", "failed": "error",
 }
 
-// inEvent decodes a call in an event of the newer family: its arguments as they are written, its beginning, and its end.
-func (d calls) inEvent(rec *message, action string, e jsonv.Value) {
-	id := unique(rec.ID, e.First("callID", "id"))
-	if id == "" {
-		d.unknown("tool."+action, d.Root)
-		return
-	}
-	c := d.call(rec, id, e.First("tool", "name"))
-	if state := states[action]; state != "" {
-		d.tool(rec, c, "", state, e)
-	} else {
-		e.Get("delta").MarkRead() // the end has it
-	}
-}
-
 // tool decodes the state of a call, which a part has, or an event of the newer family that has no part: pending while its
 // arguments are written, running, completed or error, with which it is over.
-func (d calls) tool(rec *message, c *call, part, state string, v jsonv.Value) (over bool) {
-	extra := v.First("metadata", "structured")
+func (d calls) tool(rec *message, part string, id, name jsonv.Value, state string, v jsonv.Value) (over bool) {
+	rec.Tools = true
+	own := cmp.Or(ident.Within(rec.ID, ident.Of(id)), part) // some providers number the calls of each response
+	c := d.Calls.Get(own)
+	if c == nil {
+		c = &call{Message: rec.ID}
+		c.ID, c.Name, c.ProtocolID = own, cmp.Or(ident.Of(name), "unknown"), ident.Own(rec.ID, own)
+		c.Task = c.Name == "task" || c.Name == "subagent"
+		d.Calls.Add(c)
+	}
+	name.Equal(c.Name)
+	d.At = conversation.TimeOf(v.Path("time", "start")).Or(d.At)
 	d.called(rec, c, part, state == "pending", v.Get("input"), v.First("raw", "text"))
-	if c.Task || part != "" {
-		d.link(rec, c, ident.Of(extra.First("sessionId", "sessionID")))
+	extra := v.First("metadata", "structured")
+	if child := ident.Of(extra.First("sessionId", "sessionID")); child != "" && c.Child == "" && (c.Task || part != "") {
+		c.Child = child
+		conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
+		s := d.find(child)
+		d.Sessions.Delegate(&s.Session, rec.Session)
+		s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
+		d.find(rec.Session)
 	}
 	if over = state == "completed" || state == "error"; over {
 		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
@@ -205,33 +186,13 @@ func (d calls) tool(rec *message, c *call, part, state string, v jsonv.Value) (o
 	return over
 }
 
-// call returns the call of that id, which it adds if need be.
-func (d calls) call(rec *message, id string, tool jsonv.Value) *call {
-	rec.Tools = true
-	c := d.Calls.Get(id)
-	if c == nil {
-		c = &call{Message: rec.ID}
-		c.ID, c.Name = id, cmp.Or(ident.Of(tool), "unknown")
-		if protocolID, ok := strings.CutPrefix(id, rec.ID+"/"); ok {
-			c.ProtocolID = protocolID
-		}
-		c.Task = c.Name == "task" || c.Name == "subagent"
-		d.Calls.Add(c)
-	}
-	tool.Equal(c.Name)
-	return c
-}
-
 // called adds a call, unless its arguments are known. While they are written, they may be the beginning of JSON.
 func (d calls) called(rec *message, c *call, part string, writing bool, input, written jsonv.Value) {
-	sum := conversation.SumOf(input.Peek())
 	if c.Complete {
-		if c.Input == sum {
-			input.MarkRead()
-		}
+		c.Input.Repeats(input)
 		return
 	}
-	if c.Complete, c.Input = !writing, sum; c.Task {
+	if c.Complete, c.Input = !writing, conversation.SumOf(input.Peek()); c.Task {
 		c.To, c.Async = ident.Of(input.First("subagent_type", "agent")), input.Get("background").Bool()
 	}
 	m := d.partOf(rec, msg.ToolCall, "call:"+c.ID)
@@ -245,20 +206,6 @@ func (d calls) called(rec *message, c *call, part string, writing bool, input, w
 		}
 	}
 	rec.Response.Last = m.Key
-}
-
-// link emits the session in which the agent of a call works, once it is known.
-func (d calls) link(rec *message, c *call, child string) {
-	if child == "" || c.Child != "" {
-		return
-	}
-	c.Child = child
-	parent := d.find(rec.Session)
-	conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
-	s := d.find(child)
-	d.Sessions.Delegate(&s.Session, parent.ID)
-	s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
-	d.cur = parent
 }
 
 // denials are the beginnings of the errors of calls that a person, or a rule of a person, did not allow.
@@ -277,19 +224,9 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 		d.Calls.End(c)
 		m = c.Result(d.partOf(rec, msg.ToolResult, "result:"+c.ID))
 	}
-	if m.Content = v.Get("output").Text(); v.Get("content").Exists() {
-		var has conversation.Content
-		for b := range v.Get("content").Elems() {
-			if b.Get("text").Is(jsonv.String) {
-				has.Add(b.Get("text").Text())
-			} else if b.Get("uri").Is(jsonv.String) {
-				has.Attach(file(b))
-			}
-		}
-		has.Fill(m)
-	}
-	for a := range v.Get("attachments").Elems() {
-		m.Attachments = append(m.Attachments, file(a))
+	content(v.First("content", "attachments")).Fill(m)
+	if output := v.Get("output"); output.Exists() {
+		m.Content = output.Text()
 	}
 	conversation.Attrs(m, v, "title")
 	if !fault.Exists() && !v.Get("status").Equal("error") {
@@ -298,7 +235,7 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 	text, typ := jsonv.Or(fault.Get("message"), fault), fault.Get("type")
 	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), "tool_error"
 	switch {
-	case typ.Equal(aborted), v.Path("metadata", "interrupted").Bool(), text.Equal("Tool execution aborted"):
+	case typ.Equal("aborted"), v.Path("metadata", "interrupted").Bool(), text.Equal("Tool execution aborted"):
 		m.Tool.ErrorType = "interrupted"
 	case typ.HasPrefix("permission."), slices.ContainsFunc(denials, text.HasPrefix):
 		m.Tool.ErrorType = "denied"
@@ -306,16 +243,23 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 	conversation.Attrs(m, fault, "type")
 }
 
-// file decodes a file: {url | uri | data, mime, filename | name}.
-func file(v jsonv.Value) msg.Attachment {
-	a := media.Of(v.Get("data"), v.First("url", "uri"), ident.Of(v.Get("mime")))
-	a.Name = ident.First(v.Get("filename"), v.Get("name"))
-	return a
+// content reads a list of texts and files, or one of them: {text} | {url | uri | data, mime, filename | name}.
+func content(v jsonv.Value) (has conversation.Content) {
+	for b := range jsonv.Each(v) {
+		f := media.Of(b.Get("data"), b.First("url", "uri"), ident.Of(b.Get("mime")))
+		f.Name = ident.First(b.Get("filename"), b.Get("name"))
+		if text := b.Get("text"); text.Is(jsonv.String) {
+			has.Add(text.Text())
+		} else if f != (msg.Attachment{}) {
+			has.Attach(f)
+		}
+	}
+	return has
 }
 
-// tokens emits the tokens of a response, or of a step of it; those of a response yield to those
-// of its step.
-func (d *stream) tokens(rec *message, c conversation.Counts, complete msg.Completeness, reason string) *msg.Message {
+// tokens emits the tokens of a response, or of a step of it, whose record has its cost too; those of a response yield to those of
+// its step.
+func (d *stream) tokens(rec *message, c conversation.Counts, v jsonv.Value, complete msg.Completeness, reason string) *msg.Message {
 	r, n := rec.Response, rec.Steps
 	r.ID = conversation.Ordinal(rec.ID, &n)
 	r.Run, r.At, r.Stop = rec.Run, d.At, reason
@@ -324,6 +268,8 @@ func (d *stream) tokens(rec *message, c conversation.Counts, complete msg.Comple
 	m.Session, m.Agent.Kind, m.Agent.Name, m.ResponseID = d.find(rec.Session).Root, msg.KindAgent, rec.Agent, rec.ID
 	if complete == msg.Complete {
 		rec.Steps = n
+		m.SetAttr("cost", v.Get("cost").Digits())
+		conversation.Attrs(m, v, "snapshot")
 	}
 	return m
 }

@@ -22,7 +22,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -42,7 +41,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "vercel-ui",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
 		},
@@ -136,10 +135,7 @@ func (d *stream) unique(id string) string { return ident.Within(d.Run.ID, id) }
 
 // about writes the id of a call into a message, and the protocol's if that is another.
 func (d *stream) about(m *msg.Message, unique string) {
-	m.Tool.CallID = unique
-	if id, ok := strings.CutPrefix(unique, d.Run.ID+"/"); ok {
-		m.Tool.ProtocolID = id
-	}
+	m.Tool.CallID, m.Tool.ProtocolID = unique, ident.Own(d.Run.ID, unique)
 }
 
 // begin begins a run, unless one is active. A stream that names none is named by the first id

@@ -28,13 +28,17 @@ func Attrs(m *msg.Message, v jsonv.Value, names ...string) { AttrsAs(m, v, Excer
 // AttrsAs makes members of an object attributes of a message, in this order and as that function reads them: ident.Of,
 // jsonv.Value.Digits, ShortJSON. An attribute has the name of its member, or the one before an equals sign:
 // "exit_code=exitCode". Of several members, with bars between them, the first that is there counts: "exit_code=exit_code|exitCode".
+// A member of a member is named by both: "model.variant" is the attribute variant.
 func AttrsAs(m *msg.Message, v jsonv.Value, as func(jsonv.Value) string, names ...string) {
 	for _, name := range names {
-		member := name
+		of, member := v, name
 		if i := strings.IndexByte(name, '='); i >= 0 {
 			name, member = name[:i], name[i+1:]
 		}
-		m.SetAttr(name, as(firstOf(v, member)))
+		if i := strings.IndexByte(member, '.'); i >= 0 {
+			of, member, name = v.Get(member[:i]), member[i+1:], name[strings.IndexByte(name, '.')+1:]
+		}
+		m.SetAttr(name, as(firstOf(of, member)))
 	}
 }
 

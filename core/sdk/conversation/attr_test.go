@@ -67,3 +67,16 @@ func TestAttributesAreNamed(t *testing.T) {
 		t.Errorf("%v, want %v", m.Attrs, want)
 	}
 }
+
+// TestAttrs: an attribute has the name of its member, or its own, also of a member of a member.
+func TestAttrs(t *testing.T) {
+	var doc jsonv.Doc
+	if err := doc.Parse([]byte(`{"agent":"pip","exitCode":"3","model":{"id":"m","provider":"p"},"path":"x"}`)); err != nil {
+		t.Fatal(err)
+	}
+	var m msg.Message
+	Attrs(&m, doc.Root(), "agent", "exit_code=exitCode", "model.id", "by=model.provider", "path.cwd", "none")
+	if want := []msg.Attr{{Key: "agent", Value: "pip"}, {Key: "exit_code", Value: "3"}, {Key: "id", Value: "m"}, {Key: "by", Value: "p"}}; !slices.Equal(m.Attrs, want) {
+		t.Errorf("%v, want %v", m.Attrs, want)
+	}
+}

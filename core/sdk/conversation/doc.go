@@ -11,6 +11,7 @@
 //   - LastText recognizes the record that repeats the last text of a run.
 //   - Numbers, Lines, Emitted and Written reconcile a form of the conversation with the messages of
 //     another: a stream that is read again, records with whole parts, a reload.
+//   - Waits are the questions to a person that have no answer.
 //   - Content is what a list of blocks has, its texts and files; AttrsAs makes members of a record attributes of a message.
 //   - Time is a time with the precision of the protocol.
 //

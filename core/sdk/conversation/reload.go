@@ -39,6 +39,15 @@ func SumOfText(t msg.Text) Sum {
 // Add returns the checksum of the content followed by b.
 func (s Sum) Add(b []byte) Sum { return addTo(s, b) }
 
+// Repeats reports whether a value has this content, which then counts as read.
+func (s Sum) Repeats(v jsonv.Value) bool {
+	same := s == SumOf(v.Peek())
+	if same {
+		v.MarkRead()
+	}
+	return same
+}
+
 func addTo[T string | []byte](s Sum, b T) Sum {
 	const offset, prime = 14695981039346656037, 1099511628211
 	if s == 0 {

@@ -95,13 +95,20 @@ func OfFile(path, end string) string {
 // short is the length of an id below which it seems to count something.
 const short = 12
 
-// Within returns an id as one that is unique outside of its scope: a short one, which may count the calls of a run, with
-// the scope before it.
+// Within returns an id as one that is unique outside of its scope: one that counts in it, with the scope before it.
 func Within(scope, id string) string {
-	if id != "" && len(id) < short {
+	if Counts(id) {
 		return scope + "/" + id
 	}
 	return id
+}
+
+// Own is the protocol's id of which Within made one that has the scope before it; empty if it is as it was.
+func Own(scope, id string) string {
+	if own, cut := strings.CutPrefix(id, scope+"/"); cut {
+		return own
+	}
+	return ""
 }
 
 // Counts reports whether an id seems to count the calls of a run (call_0, functions.search:1), so that another
@@ -112,5 +119,5 @@ func Counts(id string) bool {
 
 // Is reports whether v is the id s. It counts as read if it is.
 func Is(v jsonv.Value, s string) bool {
-	return v.Equal(s) || len(v.Peek()) > Max && Of(v) == s
+	return v.Equal(s) || len(v.Peek()) > Max && Peek(v) == s && Of(v) == s
 }

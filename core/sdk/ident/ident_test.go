@@ -46,6 +46,19 @@ func TestIDs(t *testing.T) {
 	}
 }
 
+// TestIsNot: an id that is another one does not count as read, however long it is.
+func TestIsNot(t *testing.T) {
+	for _, in := range []string{`"another than that one"`, `"` + strings.Repeat("x", Max) + `"`} {
+		var doc jsonv.Doc
+		if err := doc.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
+		}
+		if Is(doc.Root(), "the one") || len(doc.Unread(16, func([]string) bool { return false })) == 0 {
+			t.Errorf("%.20s counts as read", in)
+		}
+	}
+}
+
 func TestFirst(t *testing.T) {
 	var doc jsonv.Doc
 	if err := doc.Parse([]byte(`[null,"",7,"the first of them","the second of them"]`)); err != nil {
@@ -82,6 +95,20 @@ func TestBelow(t *testing.T) {
 	for in, want := range map[string]string{"": "", "/v1/threads/7/runs": "7", "/v1/threads/7?limit=2": "7", "/v1/threads/": "", "/v1/runs": "", "/threads/7": "7"} {
 		if got := Below(in, "/threads/"); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestWithin: an id that counts has its scope before it, and a provider's own has not.
+func TestWithin(t *testing.T) {
+	for id, want := range map[string]string{
+		"": "", "call_0": "r/call_0", "functions.search:1": "r/functions.search:1", "call_LOd3dMxgYxmNLWZVWXra9xWQ": "call_LOd3dMxgYxmNLWZVWXra9xWQ",
+	} {
+		if got := Within("r", id); got != want {
+			t.Errorf("%q: %q, want %q", id, got, want)
+		}
+		if own := Own("r", want); own != "" && own != id || own == "" && want != id {
+			t.Errorf("%q: its own is %q", want, own)
 		}
 	}
 }
