@@ -76,7 +76,7 @@ type stream struct {
 	spare   []*event  // that are not in use: an event is the same memory as the one before
 	origin  string    // the session that the stream's origin names
 	body    *body     // the runs of a reloaded body; nil for a stream
-	summary bool      // the event that is decoded is what a stored run says
+	summary bool      // the event that is decoded is of a stored run
 }
 
 // state is bounded: see the limits of its types.

@@ -25,7 +25,7 @@ type event struct {
 	at     conversation.Time
 
 	in      jsonv.Value // the stored run that keeps it
-	summary bool        // it is what that run or one of its messages says
+	summary bool        // it is of that run or of one of its messages
 	under   string      // the run that such a run is a child of
 
 	run, parent, session            jsonv.Value

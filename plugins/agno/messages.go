@@ -90,7 +90,7 @@ func newSaid() said {
 	}
 }
 
-// messagesOf returns what the messages of a stored run say.
+// messagesOf returns the moments of a stored run's messages.
 func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 	of, begin := b.run(runID(v)), conversation.TimeOf(v.Get("created_at"))
 	out = make([]moment, 0, 2+2*v.Get("messages").Len())

@@ -54,7 +54,7 @@ type storedRun struct {
 	embedded jsonv.Value   // as another run embeds it: with names and models, which the list lacks
 	first    jsonv.Value   // its first event
 	children []jsonv.Value // of the list, and those that it embeds
-	under    string        // the run that it is told below
+	under    string        // the run in whose story its own is
 	inEvents bool          // another run of the list keeps its events
 	told     bool          // its story is, or is part of another one
 

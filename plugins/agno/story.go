@@ -12,13 +12,13 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// A stored run is decoded as a story: its moments in the order of a stream, which are its events, or what its
-// messages say where it has no events. A run whose events are not among its parent's has a story of its own, which is
-// told between the call that caused it and that call's result:
+// A stored run is decoded as a story: its moments in the order of a stream, which are its events, or its messages
+// where it has no events. A run whose events are not among its parent's has a story of its own, which is
+// inserted between the call that caused it and that call's result:
 //
 //	runs: [child {events: c c}, top {events: t call result t}]    told: t call c c result t
 
-// moment is an event of a stored run, or what one of its messages says.
+// moment is an event of a stored run, or one that a message of it stands in for.
 type moment struct {
 	of    *storedRun
 	in, v jsonv.Value // the stored run; the event, or the message
@@ -43,7 +43,7 @@ func (b *body) use(m *moment) use {
 	return b.resultOf(runID(m.in), m.v)
 }
 
-// aside is the story of a child that is told within its parent's.
+// aside is the story of a child within its parent's.
 type aside struct {
 	st     *storedRun
 	input  string

@@ -116,7 +116,7 @@ func (d *calls) output(r *record) {
 		d.Wait(c, msg.WaitEnd)
 	}
 	m := d.Result(c)
-	const most = 320 // bytes in which an output says how the call ended
+	const most = 320 // bytes in which an output has how the call ended
 	start := first(body(output)).Escaped()
 	exit, class := ending(msg.Quoted(start[:min(len(start), most)]).String())
 	end := codex.End{Exit: cmp.Or(exit, c.Exit), Failed: c.Failed, Refused: c.Refused}

@@ -2,8 +2,8 @@
 // ~/.codex/sessions/<year>/<month>/<day>/rollout-<local time>-<thread>.jsonl. Every
 // thread has a file of its own, a sub-agent's too.
 //
-// A line becomes a record, whose name says what it tells of (record.go): the thread and the
-// history that it copies (meta.go), its runs and responses (turn.go), what is said (text.go),
+// A line becomes a record, whose name has its subject (record.go): the thread and the
+// history that it copies (meta.go), its runs and responses (turn.go), its texts (text.go),
 // a call (call.go) or an agent (agent.go).
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built

@@ -66,7 +66,7 @@ func (d *thread) identify(p jsonv.Value, id string) {
 	d.Manual = p.Get("source").In("cli", "vscode")
 }
 
-// describe adds what is known of the thread. The history before it may be in another file, the base, and is not copied then.
+// describe adds the facts of the thread. The history before it may be in another file, the base, and is not copied then.
 func (d *thread) describe(m *msg.Message, p, base jsonv.Value) {
 	m.Client = d.Client
 	codex.SetIDs(m, p, "originator", "thread_source", "history_mode", "forked_from_id", "parent_thread_id", "agent_path", "agent_role", "source")

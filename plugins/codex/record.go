@@ -11,7 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// The families of records that tell of a conversation. What is said or done is told by one, two or three of them, in
+// The families of records of a conversation. A text or a call is in one, two or three of them, in
 // any order.
 type family uint8
 
@@ -26,7 +26,7 @@ type record struct {
 	root    jsonv.Value
 	typ     jsonv.Value
 	payload jsonv.Value // the root of a line without one
-	p       jsonv.Value // what is told of: the payload, or the item in it
+	p       jsonv.Value // its subject: the payload, or the item in it
 	family  family
 	name    string // its type, after a slash that of the item in it: token_count, item_completed/Plan
 	key     string // computed on the first call of id
@@ -150,7 +150,7 @@ func (d *thread) item(r *record) {
 		r.name = "message"
 	}
 	if r.name == "reasoning" || role.Equal("assistant") {
-		d.Response.has() // an event may have told it before
+		d.Response.has() // an event may have had it before
 	}
 	switch r.name {
 	case "message":

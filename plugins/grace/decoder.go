@@ -120,7 +120,7 @@ func (d *stream) addToTurn(kind msg.Kind, key string) *msg.Message {
 	return m
 }
 
-// addStatus adds a message that a user would not see, and nobody wrote.
+// addStatus adds a message that a user would not see, and that has no author.
 func (d *stream) addStatus(key, typ string) *msg.Message {
 	m := record.Hide(d.Add(msg.Status, key), typ)
 	m.Agent = msg.Agent{}

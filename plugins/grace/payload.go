@@ -70,7 +70,7 @@ func looksPlain(data []byte) bool {
 	return len(data) > 0 && (strings.IndexByte(`{["`, data[0]) >= 0 || bytes.HasPrefix(data, []byte(markerStart)))
 }
 
-// place is how payloads arrived, which decides what of them may be text.
+// place is how payloads arrived, which decides which of them may be text.
 type place uint8
 
 const (

@@ -147,7 +147,7 @@ func TestUnknownFieldIsKept(t *testing.T) {
 	}
 }
 
-// TestPayloadsInOneFrame: what follows a payload in the same frame is decoded too, and each of them once.
+// TestPayloadsInOneFrame: a payload behind another in the same frame is decoded too, and each of them once.
 func TestPayloadsInOneFrame(t *testing.T) {
 	reply, run := sent(t, "auto_reply", "success", "", "", "On my way."), sent(t, "read_file", "success", "u-1", "9_0001", "ahoy")
 	end := `__lemon_out_end__{"message_id":"2","pid":"1"}`

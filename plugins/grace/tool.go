@@ -208,7 +208,7 @@ func (r *message) taskStatus(m *msg.Message) {
 	}
 }
 
-// setTask adds to m what a record says of its task.
+// setTask adds to m a record's facts of its task.
 func (r *message) setTask(m *msg.Message) {
 	r.setStatus(m)
 	m.SetAttr("comments", brief(r.json.Get("comments")))

@@ -92,7 +92,7 @@ func (r *entry) said() {
 	}
 }
 
-// lists emits what the writer of generation 1 took out of the content.
+// lists emits the parts that the writer of generation 1 took out of the content.
 func (r *entry) lists() {
 	r.blocks(r.msg.toolUses, "tool_use")
 	r.blocks(r.msg.toolResults, "tool_result")

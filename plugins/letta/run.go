@@ -303,7 +303,7 @@ type writer struct {
 	none   run              // without an id
 }
 
-// put adds a message of a run, which gives it what it lacks.
+// put adds a message of a run, which completes it.
 func (w *writer) put(r *run, m msg.Message) *msg.Message {
 	m.Run, m.Session = r.ID, w.session(r.ID)
 	if m.Agent == (msg.Agent{}) {

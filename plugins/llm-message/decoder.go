@@ -361,7 +361,7 @@ func saved(d *stream) {
 	}
 }
 
-// system decodes what the server says of itself.
+// system decodes the server's messages about itself.
 func system(d *stream) {
 	m := d.notice(d.text(), "action", "task_id")
 	m.Run, m.Agent = "", msg.Agent{}

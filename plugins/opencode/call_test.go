@@ -8,7 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// TestCallWithoutBeginning: a call of which a piece of the arguments is heard first has the name of its tool, which the
+// TestCallWithoutBeginning: a call of which a piece of the arguments is read first has the name of its tool, which the
 // pieces do not have.
 func TestCallWithoutBeginning(t *testing.T) {
 	var frames []frame.Frame

@@ -259,7 +259,7 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		m.Content, m.ResponseID, m.Signal = e.Path("error", "message").Text(), cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), msg.Retry
 		m.SetAttr("attempt", e.Get("attempt").Digits())
 	case name == "usage.updated", group == "execution", action == "delta":
-		e.Skip("tokens", "cost", "text") // a sum, or what follows has it
+		e.Skip("tokens", "cost", "text") // a sum, or the next event has it
 	default: // what a person chose, a command of the person, a compaction
 		m := d.status(s, s.Run.Going(), "event:"+id, name)
 		if m.Content = e.JSON(); name == "compaction.started" {

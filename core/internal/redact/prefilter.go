@@ -22,7 +22,7 @@ import (
 // those that this finds are looked at again without one, and only one of thirty is left to decide about.
 //
 // Shuffles of vectors (Teddy), which Go has in assembly alone, would stop in four of five steps of 32 bytes with
-// 16 groups and four bytes of each prefix: 300 prefixes are too many for nibbles to tell apart.
+// 16 groups and four bytes of each prefix: 300 prefixes are too many for nibbles to distinguish.
 type prefilter struct {
 	pairs [1 << 16]pair
 	exact [1 << exactBits / 64]uint64 // a bit for the wide hash of the four bytes of each window: one in twenty is set

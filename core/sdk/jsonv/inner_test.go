@@ -2,7 +2,7 @@ package jsonv
 
 import "testing"
 
-// TestInner: an object or a list in a string is read, in any spelling; everything else stays what it is.
+// TestInner: an object or a list in a string is read, in any spelling; everything else stays as it is.
 func TestInner(t *testing.T) {
 	for in, want := range map[string]string{
 		`"{\"a\":\"b\"}"`: `{"a":"b"}`, `"[1,2]"`: `[1,2]`, `"{\"a\":\"\\u0041\"}"`: `{"a":"\u0041"}`, `"[]"`: `[]`,

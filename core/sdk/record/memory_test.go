@@ -11,7 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// TestMemory: a name is one string however often it comes, copies stay as they were, and a hash is that of the parts
+// TestMemory: a name is one string however often it occurs, copies stay as they were, and a hash is that of the parts
 // however the text is escaped.
 func TestMemory(t *testing.T) {
 	long := strings.Repeat("x", 2*ident.Max)
