@@ -69,9 +69,8 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 	for _, c := range st.children {
 		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
-			story, agent := b.storyOf(c, depth+1), b.s.owner(c)
-			names := [...]string{slug(agent.ID), slug(agent.Name)}
-			children = append(children, &aside{st: child, input: inputOf(c).String(), names: names, story: story, call: -1, result: -1})
+			story := b.storyOf(c, depth+1)
+			children = append(children, &aside{st: child, input: inputOf(c).String(), names: b.s.namesOf(c), story: story, call: -1, result: -1})
 		}
 	}
 	if len(children) == 0 {
