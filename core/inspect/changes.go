@@ -24,7 +24,7 @@ type Sample struct {
 // Change is how an agent, a tool or a delegation differs between two samples.
 type Change struct {
 	Kind string `json:"kind"` // agent, tool or delegation
-	Name string `json:"name"` // the agent, the tool, the agent that delegates
+	Name string `json:"name"` // the agent, the tool, the agent that delegates; of an agent without one its format: (legion)
 	To   string `json:"to,omitempty"`
 	A    Stats  `json:"a"`
 	B    Stats  `json:"b"`
@@ -59,9 +59,9 @@ var changesSQL = func() string {
 		GROUP BY who, whom`
 	}
 	return `SELECT what, toString(who), toString(whom), n, errors, p50, p95, trace, span FROM (` +
-		one("agent", "agent_name", "''", "v_spans", "duration_ms", "kind = 'run'") + ` UNION ALL ` +
+		one("agent", actor, "''", "v_spans", "duration_ms", "kind = 'run'") + ` UNION ALL ` +
 		one("tool", "tool_name", "''", "v_tool_calls", "duration_ms - waited_ms", "status != 'running' AND NOT is_delegation") + ` UNION ALL ` +
-		one("delegation", "agent_name", "delegate_to", "v_delegations", "duration_ms", "status != 'running'") + `)`
+		one("delegation", actor, "delegate_to", "v_delegations", "duration_ms", "status != 'running'") + `)`
 }()
 
 func (s Sample) stats(ctx context.Context, q Querier) (map[[3]string]Stats, error) {
