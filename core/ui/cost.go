@@ -207,7 +207,7 @@ func findings(u *UI, r request) ([]section, error) {
 func waits(u *UI, r request) ([]section, error) {
 	where, params := r.State.Where(toolCalls)
 	out, err := section{
-		Title: "Waits for people", Head: []string{"together", "calls", "longest"}, Empty: "No call waited for a person.",
+		Title: "Waits for people", Head: []string{"total", "calls", "longest"}, Empty: "No call waited for a person.",
 	}.load(u, r, `
 		SELECT toString(tool_name), argMax(session_id, waited_ms), sum(waited_ms) AS together, toString(together), toString(count()), toString(max(waited_ms))
 		FROM v_tool_calls

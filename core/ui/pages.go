@@ -49,14 +49,14 @@ func (u *UI) sessions(r request) (string, any, error) {
 type Tool struct {
 	Name                    string
 	Calls, Errors           uint64
-	P50, P95, Max, Together time.Duration
+	P50, P95, Max, Total time.Duration
 	Share                   int // of the time in tools, percent
 	Board                   string
 }
 
 // Part is the share in words.
 func (t Tool) Part() string {
-	if t.Share == 0 && t.Together > 0 {
+	if t.Share == 0 && t.Total > 0 {
 		return "<1%"
 	}
 	return strconv.Itoa(t.Share) + "%"
@@ -98,14 +98,14 @@ func (p *toolsPage) load(ctx context.Context, q Querier, s address.State) error 
 			return err
 		}
 		t.Board = s.To("/boards/tools").With("tool", t.Name).String()
-		t.P50, t.P95, t.Max, t.Together = millis(ms[0]), millis(ms[1]), millis(ms[2]), millis(ms[3])
-		all += t.Together
+		t.P50, t.P95, t.Max, t.Total = millis(ms[0]), millis(ms[1]), millis(ms[2]), millis(ms[3])
+		all += t.Total
 		p.List = append(p.List, t)
 		return nil
 	})
 	for i := range p.List {
 		if all > 0 {
-			p.List[i].Share = int((200*p.List[i].Together + all) / (2 * all))
+			p.List[i].Share = int((200*p.List[i].Total + all) / (2 * all))
 		}
 	}
 	return err

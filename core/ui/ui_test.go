@@ -322,7 +322,7 @@ func TestUsualComparesRuns(t *testing.T) {
 
 // TestPartOfTools: what took time is never nothing.
 func TestPartOfTools(t *testing.T) {
-	for want, tool := range map[string]Tool{"<1%": {Together: time.Second}, "0%": {}, "12%": {Together: time.Second, Share: 12}} {
+	for want, tool := range map[string]Tool{"<1%": {Total: time.Second}, "0%": {}, "12%": {Total: time.Second, Share: 12}} {
 		if got := tool.Part(); got != want {
 			t.Errorf("%+v: %s, want %s", tool, got, want)
 		}

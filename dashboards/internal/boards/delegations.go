@@ -101,25 +101,25 @@ ORDER BY Duration DESC, d.span_id`)).
 SELECT `+agent+` AS Caller, if(delegate_to = '', '(unknown)', delegate_to) AS Delegate, count() AS Delegations,
   countIf(status = 'error') / count() AS Failed,
   quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, quantileExact(0.99)(duration_ms) AS p99,
-  max(duration_ms) AS Longest, sum(duration_ms) AS Together
+  max(duration_ms) AS Longest, sum(duration_ms) AS Total
 FROM v_delegations
 `+done+`
 GROUP BY Caller, Delegate
-ORDER BY Together DESC, Caller, Delegate
+ORDER BY Total DESC, Caller, Delegate
 LIMIT 200`)).
 		Field("Failed", grafana.Unit("percentunit")).Field("p50", grafana.Unit("ms")).Field("p95", grafana.Unit("ms")).Field("p99", grafana.Unit("ms")).
-		Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).
+		Field("Longest", grafana.Unit("ms")).Field("Total", grafana.Unit("ms")).
 		Empty("No delegation finished in this range"))
 	d.Row(8, grafana.Table("Steps of workflows", "Finished steps, and workflows themselves, with how long they took.", sql(`
 SELECT agent_name AS Step, count() AS Times, countIf(status = 'error') / count() AS Failed,
-  quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, max(duration_ms) AS Longest, sum(duration_ms) AS Together
+  quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, max(duration_ms) AS Longest, sum(duration_ms) AS Total
 FROM v_span_facts
 WHERE `+inRange+` AND kind = 'workflow'
 GROUP BY Step
-ORDER BY Together DESC, Step
+ORDER BY Total DESC, Step
 LIMIT 200`)).
 		Field("Failed", grafana.Unit("percentunit")).Field("p50", grafana.Unit("ms")).Field("p95", grafana.Unit("ms")).
-		Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).
+		Field("Longest", grafana.Unit("ms")).Field("Total", grafana.Unit("ms")).
 		Empty("No step of a workflow finished in this range"))
 	d.Row(12, grafana.NodeGraph("Who calls whom", "Agents, and the delegations between them: in a node how many it got, its ring the share that failed; on an edge how many, and their p95.", sql(`
 SELECT node AS id, node AS title, sum(got) AS mainstat, 'delegations to it' AS subtitle,
@@ -178,12 +178,12 @@ GROUP BY time
 ORDER BY time`)).Every("5m").Empty("No delegation in this range"),
 		grafana.Table("Widest turns", "Turns with the most delegations.", sql(`
 SELECT min(ts) AS Began, any(`+agent+`) AS Caller, count() AS Delegations, uniqExact(delegate_to) AS Delegates,
-  sum(duration_ms) AS Together, session_id AS Session, trace_id AS Trace
+  sum(duration_ms) AS Total, session_id AS Session, trace_id AS Trace
 FROM v_delegations
 `+chosen+`
 GROUP BY session_id, trace_id
 ORDER BY Delegations DESC, Trace
-LIMIT 20`)).Field("Together", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No delegation in this range"),
+LIMIT 20`)).Field("Total", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No delegation in this range"),
 	)
 	d.Row(7, grafana.BarGauge("How the child was found", "Delegations by the way their child run was linked: an id of the protocol is certain, order and prompt are guesses; none means that no child was found.", "short", sql(`
 SELECT if(link_method = '', 'none', link_method) AS method, count() AS delegations

@@ -138,12 +138,12 @@ WHERE `+ofConversation+`
 GROUP BY time
 ORDER BY time`)).Empty("This conversation reports no tokens"),
 		grafana.Table("Tools of the conversation", "Finished calls.", sql(conversation+`
-SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') AS Errors, max(duration_ms - waited_ms) AS Longest, sum(duration_ms - waited_ms) AS Together
+SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') AS Errors, max(duration_ms - waited_ms) AS Longest, sum(duration_ms - waited_ms) AS Total
 FROM v_tool_calls
 WHERE `+ofConversation+` AND status != 'running'
 GROUP BY Tool
-ORDER BY Together DESC, Tool
-LIMIT 100`)).Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).Width(12).Empty("This conversation called no tools"),
+ORDER BY Total DESC, Tool
+LIMIT 100`)).Field("Longest", grafana.Unit("ms")).Field("Total", grafana.Unit("ms")).Width(12).Empty("This conversation called no tools"),
 	)
 	return d
 }

@@ -89,27 +89,27 @@ GROUP BY time
 ORDER BY time`)).Every("5m").Empty("No call finished in this range"),
 	)
 	d.Row(10, grafana.Table("By tool", "Finished calls; their times without those in which a person was waited for. A retry is a call that was made after a call of the same tool had failed in the same run. Sessions are about.", sql(`
-SELECT Tool, Calls, Failed, Cancelled, Retries, quantiles[1] / 1e6 AS p50, quantiles[2] / 1e6 AS p95, quantiles[3] / 1e6 AS p99, Longest, Together,
+SELECT Tool, Calls, Failed, Cancelled, Retries, quantiles[1] / 1e6 AS p50, quantiles[2] / 1e6 AS p95, quantiles[3] / 1e6 AS p99, Longest, Total,
   "Waited for a person", "Mean result", "Largest result", Sessions
 FROM (
   SELECT tool_name AS Tool, sum(calls) AS Calls, sum(errors) / Calls AS Failed, sum(cancelled) AS Cancelled, sum(retries) AS Retries,
-    quantilesExactArray(0.5, 0.95, 0.99)(all_times) AS quantiles, max(longest) / 1e6 AS Longest, sum(together) / 1e6 AS Together, sum(waited) / 1e6 AS "Waited for a person",
+    quantilesExactArray(0.5, 0.95, 0.99)(all_times) AS quantiles, max(longest) / 1e6 AS Longest, sum(together) / 1e6 AS Total, sum(waited) / 1e6 AS "Waited for a person",
     sum(results) / Calls AS "Mean result", max(largest) AS "Largest result", uniqMerge(sessions) AS Sessions
   FROM `+calls(false, "tool_name", "calls", "errors", "cancelled", "retries", "all_times", "longest", "together", "waited", "results", "largest", "sessions")+`
   GROUP BY Tool)
-ORDER BY Together DESC, Tool
+ORDER BY Total DESC, Tool
 LIMIT 200`)).Field("Failed", grafana.Unit("percentunit")).Field("p50", grafana.Unit("ms")).Field("p95", grafana.Unit("ms")).Field("p99", grafana.Unit("ms")).
-		Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms"), grafana.Gauge()).Field("Waited for a person", grafana.Unit("ms")).
+		Field("Longest", grafana.Unit("ms")).Field("Total", grafana.Unit("ms"), grafana.Gauge()).Field("Waited for a person", grafana.Unit("ms")).
 		Field("Mean result", grafana.Unit("bytes")).Field("Largest result", grafana.Unit("bytes")).
 		Empty("No call finished in this range"))
 	by := func(title, column, expression string) *grafana.Panel {
 		return grafana.Table(title, "Finished calls, the most time first.", sql(`
 SELECT `+expression+` AS "`+column+`", sum(calls) AS Calls, sum(errors) / Calls AS Failed,
-  quantileExactArray(0.95)(all_times) / 1e6 AS p95, sum(together) / 1e6 AS Together
+  quantileExactArray(0.95)(all_times) / 1e6 AS p95, sum(together) / 1e6 AS Total
 FROM `+calls(false, "mcp_server", "calls", "errors", "all_times", "together")+`
 GROUP BY "`+column+`"
-ORDER BY Together DESC, "`+column+`"
-LIMIT 100`)).Field("Failed", grafana.Unit("percentunit")).Field("p95", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).
+ORDER BY Total DESC, "`+column+`"
+LIMIT 100`)).Field("Failed", grafana.Unit("percentunit")).Field("p95", grafana.Unit("ms")).Field("Total", grafana.Unit("ms")).
 			Width(8).Empty("No call finished in this range")
 	}
 	d.Row(8,

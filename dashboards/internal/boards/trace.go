@@ -86,11 +86,11 @@ LIMIT 10000`)).Empty("No such trace"))
 	d.Row(9,
 		grafana.Table("Critical path", "The steps that the turn waited for, in order. A span's time here is the part of it that nothing below it accounts for, a person's turn included; the column adds up to the turn's duration. Calls with \"or\" between them were reported together, and which of them took the time is not known. Work in the background is here only where somebody waited for it.", sql(criticalPath+`
 SELECT fromUnixTimestamp64Nano(min(since + off)) AS Since, repeat('· ', minIf(depth, NOT own)) || any(label) AS What, any(agent) AS Agent, any(kind) AS Kind,
-  any(status) AS Status, sumIf(until - since, own) / 1e6 AS Time, sumIf(until - since, NOT own) / 1e6 AS Together, sum(waited) / 1e6 AS "Waited for a person"
+  any(status) AS Status, sumIf(until - since, own) / 1e6 AS Time, sumIf(until - since, NOT own) / 1e6 AS Total, sum(waited) / 1e6 AS "Waited for a person"
 FROM visits
 GROUP BY id, visit
 ORDER BY Since, minIf(depth, NOT own), What
-LIMIT 1000`)).Field("Time", grafana.Unit("ms"), grafana.Gauge()).Field("Together", grafana.Unit("ms")).Field("Waited for a person", grafana.Unit("ms")).
+LIMIT 1000`)).Field("Time", grafana.Unit("ms"), grafana.Gauge()).Field("Total", grafana.Unit("ms")).Field("Waited for a person", grafana.Unit("ms")).
 			Field("Status", grafana.Red("error")).Width(16).Empty("No such trace"),
 		grafana.BarGauge("Where the time went", "The critical path by bucket: models streaming, tools, agents between their steps, a person who was waited for.", "ms", sql(criticalPath+`
 SELECT part.1 AS what, sum(part.2) / 1e6 AS time
