@@ -242,12 +242,12 @@ func (s *stream) owner(v jsonv.Value) msg.Agent {
 
 // namesOf returns the slugs of the id and the name of a stored run's agent. They do not count as read by that: the messages of a run
 // with events have the agent of these.
-func (s *stream) namesOf(v jsonv.Value) (slugs [2]string) {
+func (b *body) namesOf(v jsonv.Value) (slugs [2]string) {
 	var e event
 	e.read(v)
 	id, name := ident.Peek(jsonv.Or(e.agent, e.team, e.workflow)), ident.PeekOrNumber(e.label)
 	if name == "" {
-		name, _ = s.Names.of(id)
+		name, _ = b.s.Names.of(id)
 	}
 	return [...]string{slug(id), slug(name)}
 }

@@ -70,7 +70,7 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
 			story := b.storyOf(c, depth+1)
-			children = append(children, &aside{st: child, input: inputOf(c).String(), names: b.s.namesOf(c), story: story, call: -1, result: -1})
+			children = append(children, &aside{st: child, input: inputOf(c).String(), names: b.namesOf(c), story: story, call: -1, result: -1})
 		}
 	}
 	if len(children) == 0 {
