@@ -19,7 +19,8 @@
 // VACUUM of the agent waits. Instead each read is verified afterwards: a snapshot is valid as long
 // as the main file, the log's salt and the rollback journal are as they were; rows from
 // an invalid one are discarded and read again from the next. Without a log each commit invalidates it:
-// up to maxCopy the database is then copied to memory first.
+// up to maxCopy the database is then copied to memory first. A writer with a rollback journal that never pauses for as long as that
+// copy takes, some milliseconds, is read when it does.
 //
 // # Nothing lost
 //
