@@ -91,9 +91,9 @@ func (r *run) begin(d *stream, v jsonv.Value, part string, approval bool) *block
 	return b
 }
 
-// beside reports whether the call o is written at the same time as b, which begins with v.
-func (o *block) beside(b *block, v jsonv.Value) bool {
-	return o.Part == calling && o.Approval == b.Approval && (o.continuedBy(v, calling) || o.ResponseID == b.ResponseID && o.Otid != "" && b.Otid != "")
+// beside reports whether the call b is written at the same time as next, which begins with v.
+func (b *block) beside(next *block, v jsonv.Value) bool {
+	return b.Part == calling && b.Approval == next.Approval && (b.continuedBy(v, calling) || b.ResponseID == next.ResponseID && b.Otid != "" && next.Otid != "")
 }
 
 // isAgent reports whether v is the id of an agent.
