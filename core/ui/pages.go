@@ -47,11 +47,11 @@ func (u *UI) sessions(r request) (string, any, error) {
 
 // Tool is how a tool did.
 type Tool struct {
-	Name                    string
-	Calls, Errors           uint64
+	Name                 string
+	Calls, Errors        uint64
 	P50, P95, Max, Total time.Duration
-	Share                   int // of the time in tools, percent
-	Board                   string
+	Share                int // of the time in tools, percent
+	Board                string
 }
 
 // Part is the share in words.
