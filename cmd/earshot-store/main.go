@@ -211,7 +211,7 @@ func listen(path string) (*net.UnixListener, error) {
 type backend interface {
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
-	// Silent sends the time of the writer's last statement when the backend should end until there is another one.
+	// Silent sends, once, when the backend should end until there is another statement.
 	Silent() <-chan struct{}
 	// Leave answers the requests that have begun and returns copies of the connections without one.
 	Leave(context.Context) []int

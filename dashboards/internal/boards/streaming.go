@@ -9,7 +9,9 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 // messages of the slot's hour and of the day before are read: a window over all that other conversations have in it would cost a multiple.
 func pausesOf(condition string) string {
 	const hours = "arrayJoin(arrayDistinct(arrayMap(t -> toStartOfHour(t), slots)))"
+	// A conversation that is new may not be in sessions yet: the hours of the slots are those of its messages.
 	const in = "kind IN ('assistant', 'reasoning', 'tool_call', 'delegation') AND toStartOfFiveMinutes(ts) IN (SELECT arrayJoin(slots))"
+	const active = "messages WHERE toStartOfHour(ts) IN (SELECT " + hours + ") AND " + in
 	return `
     SELECT ts, seq, format, agent_name, model, kind, session_id, pause_us
     FROM (
@@ -24,8 +26,10 @@ func pausesOf(condition string) string {
             SELECT session_id, greatest(toStartOfHour(began), toStartOfHour(arrayMin(slots)) - toIntervalHour(25)) AS earliest, least(toStartOfHour(latest), toStartOfHour(arrayMax(slots))) AS newest,
               arrayJoin(arrayMap(i -> earliest + toIntervalHour(i), range(toUInt32(greatest(dateDiff('hour', earliest, newest) + 1, 0))))) AS hour
             FROM sessions
-            WHERE session_id IN (SELECT session_id FROM messages WHERE toStartOfHour(ts) IN (SELECT ` + hours + `) AND ` + in + `))
-          WHERE hour IN (SELECT ` + hours + ` - toIntervalHour(number) FROM numbers(26)))
+            WHERE session_id IN (SELECT session_id FROM ` + active + `))
+          WHERE hour IN (SELECT ` + hours + ` - toIntervalHour(number + 1) FROM numbers(25))
+          UNION ALL
+          SELECT toStartOfHour(ts), session_id FROM ` + active + `)
         WHERE run_id != '' AND kind NOT IN ('usage', 'stop', 'status')))
     WHERE ` + in + ` AND ` + condition
 }

@@ -20,8 +20,8 @@ type silence struct {
 }
 
 // writerKeeps is the time after a writer's statement: rows without a reader come each minute while an agent works. To open the engine
-// again costs as much as to keep it open for five minutes, a third of a percent of a core, and has it take its hundred megabytes
-// either way: closed in between, a line a second took 3.1 % of a core and not 1.8 (side by side, beside other work).
+// again costs a second of a core, as much as to keep it open for five minutes: closed in between, a line a second took 3.1 % of a core and
+// not 1.8 (side by side, beside other work).
 //
 // startKeeps is the time before the first statement, and between the questions that a sidecar asks by itself when it starts.
 const (
@@ -29,7 +29,7 @@ const (
 	startKeeps  = 10 * time.Second
 )
 
-// newSilence begins as behind a writer's statement, whatever the first one is: a sidecar that starts asks several questions
+// newSilence begins with startKeeps, whatever the first statement is: a sidecar that starts asks several questions
 // of its own with pauses in between, and each would open the engine again. working reports whether the engine has work of its own, which ends first.
 func newSilence(after time.Duration, working func() (bool, error)) *silence {
 	s := &silence{after: after, working: working, reached: make(chan struct{}, 1)}
