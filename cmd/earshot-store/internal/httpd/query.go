@@ -54,8 +54,8 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 		}
 		req.settings = append(req.settings, engine.Setting{Name: "max_result_bytes", Value: limit})
 	}
-	if req.writer && st.Query {
-		req.by = bySelf
+	if req.writer {
+		req.by = ofWriter(st)
 	}
 	if !st.Insert && !req.writer {
 		s.flush.read(r.Context())

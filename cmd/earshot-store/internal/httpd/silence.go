@@ -3,10 +3,13 @@ package httpd
 import (
 	"sync"
 	"time"
+
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/sqltext"
 )
 
 // silence finds out that no statement has run for a time: a reader will ask again, and is waited for longer than a
-// writer, whose next rows come in a minute. The questions that a writer asks the tables by itself are not waited behind.
+// writer, whose next rows come in a minute. What a writer has run by itself, its questions and the tables that it computes, is not
+// waited behind: each job kept the engine for the next, and three minutes behind a backlog it was open with 240 MiB.
 type silence struct {
 	after   time.Duration // a reader's statement; 0: never
 	working func() (bool, error)
@@ -49,8 +52,16 @@ type by int
 const (
 	byReader by = iota
 	byWriter
-	bySelf // a question that a writer asks by itself
+	bySelf // what a writer has run by itself: a question, a table that is computed from rows
 )
+
+// ofWriter tells the rows of traffic, which a writer sends as blocks, from what it has run by itself.
+func ofWriter(st sqltext.Statement) by {
+	if st.Insert && st.Format == "Native" {
+		return byWriter
+	}
+	return bySelf
+}
 
 // statement notes that a statement runs, until end is called with who had it run.
 func (s *silence) statement() (end func(by)) {

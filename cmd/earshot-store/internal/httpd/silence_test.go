@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/sqltext"
 )
 
 // TestSilenceBehindWriter: a writer's statement keeps the engine for a minute and a quarter, and does not shorten a reader's time.
@@ -32,6 +34,21 @@ func TestSilenceBehindWriter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOfWriter: the tables that a writer has computed, and its notes of that, are not rows of traffic.
+func TestOfWriter(t *testing.T) {
+	for text, want := range map[string]by{
+		"INSERT INTO earshot.messages (id) FORMAT Native\n":                                byWriter,
+		"INSERT INTO earshot.messages_rollup (ts) SELECT ts FROM earshot.messages":         bySelf,
+		"INSERT INTO earshot.rollup_hours (name, until) VALUES ('all messages', now64(3))": bySelf,
+		"SELECT 1": bySelf,
+		"ALTER TABLE earshot.spans DROP PART '1'": bySelf,
+	} {
+		if got := ofWriter(sqltext.Parse(text)); got != want {
+			t.Errorf("%s: %d", text, got)
+		}
+	}
 }
 
 // TestWriterComesEachMinute: rows that come each minute keep the engine open until they stop.
