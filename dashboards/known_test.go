@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/dashboards/internal/macro"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
 // ask runs the query of one panel with those variables picked.
@@ -163,6 +165,32 @@ func TestNumbersAreTrue(t *testing.T) {
 	}
 	if got := len(ask(t, w, "sessions", "Conversations", legion).rows); got != w.oracle.Options.Sessions {
 		t.Errorf("%d conversations, want %d", got, w.oracle.Options.Sessions)
+	}
+}
+
+// TestPausesOfANewConversation: the times of conversations are derived seconds behind their rows. Until then the pauses of a new one
+// are there all the same.
+func TestPausesOfANewConversation(t *testing.T) {
+	w := theWorld(t)
+	c, err := clickhouse.Open(clickhouse.ConnSettings{DSN: w.dsn("default") + "/earshot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		err := c.Exec(t.Context(), "ALTER TABLE messages DELETE WHERE session_id = 'unlisted' SETTINGS mutations_sync = 1") // other tests count
+		if err := errors.Join(err, c.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	asked := w.began.Add(-10 * time.Minute).Truncate(time.Second)
+	if err := c.Exec(t.Context(), fmt.Sprintf(`INSERT INTO messages (tenant, source, format, session_id, run_id, message_id, kind, agent_name, seq, ts, ver)
+SELECT 'default', 'claude', 'claude-code', 'unlisted', 'r', unhex(hex(sipHash128(x.1))), x.1, 'newcomer', x.2, fromUnixTimestamp64Milli(x.3), 1
+FROM (SELECT arrayJoin([('user', 1, %[1]d), ('assistant', 2, %[1]d + 90000)]) AS x)`, asked.UnixMilli())); err != nil {
+		t.Fatal(err)
+	}
+	r := ask(t, w, "streaming", "Longest pauses", map[string]string{"agent": "newcomer"})
+	if got := r.column(t, "Pause"); len(got) != 1 || number(got[0]) != 90_000 {
+		t.Errorf("pauses %v, want one of 90 seconds", got)
 	}
 }
 
