@@ -3,11 +3,12 @@
 #   docker build --target earshot -t earshot .             the sidecar alone, for a ClickHouse of your own
 #   docker build --target earshot-store -t earshot-store . the same with the embedded store
 #
-# GO_IMAGE, IMAGE and STORE_IMAGE are the images that they are made from: --build-arg GO_IMAGE=golang@sha256:…
+# GO_IMAGE, IMAGE and STORE_IMAGE are the images that they are made from, for all platforms. `docker buildx imagetools inspect golang:1.26-bookworm`
+# prints the digest of a newer one: --build-arg GO_IMAGE=golang@sha256:…
 
-ARG GO_IMAGE=golang:1.26-bookworm
-ARG IMAGE=gcr.io/distroless/static-debian12:nonroot
-ARG STORE_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+ARG GO_IMAGE=golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d
+ARG IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:afa5c872c891853ca7fcf1f12c3edb23f7eeef36189728842dd51042ff57f7ab
+ARG STORE_IMAGE=gcr.io/distroless/cc-debian12:nonroot@sha256:9dac0a79194e45a7da0158a9c6da57b217585af0786db3845d1f0ec1a0dd182f
 
 FROM ${GO_IMAGE} AS build
 WORKDIR /src

@@ -109,7 +109,8 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-var pinned = regexp.MustCompile(`^[\w./-]+:[\w.-]*\d[\w.-]*$|^gcr\.io/distroless/[a-z]+-debian12:nonroot$`)
+// pinned is an image by its digest, beside the tag that says which it is.
+var pinned = regexp.MustCompile(`^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$`)
 
 func TestComposeFitsTogether(t *testing.T) {
 	services := compose(t)
@@ -123,7 +124,7 @@ func TestComposeFitsTogether(t *testing.T) {
 				t.Errorf("%s: the Dockerfile has no target %s", name, s.Build.Target)
 			}
 		} else if m := regexp.MustCompile(`^\$\{` + strings.ToUpper(name) + `_IMAGE:-(.+)\}$`).FindStringSubmatch(s.Image); m == nil || !pinned.MatchString(m[1]) {
-			t.Errorf("%s: image %s is not pinned, or has no variable for a digest", name, s.Image)
+			t.Errorf("%s: image %s is not pinned, or has no variable for another", name, s.Image)
 		}
 		for _, v := range s.Volumes {
 			from, _, _ := strings.Cut(v, ":")
@@ -144,6 +145,16 @@ func TestComposeFitsTogether(t *testing.T) {
 			t.Errorf("Dockerfile: image %s is not pinned", m[1])
 		}
 		stages[m[2]] = true
+	}
+	// Those of a release are made from the same.
+	released, err := os.ReadFile("../core/internal/tools/release/archive.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"IMAGE", "STORE_IMAGE"} {
+		if line := "\nARG " + name + "=" + args["${"+name+"}"] + "\n"; !strings.Contains(string(released), line) {
+			t.Errorf("a release has not %q", line)
+		}
 	}
 	if !services["earshot"].ReadOnly {
 		t.Error("the sidecar's root is not read-only")

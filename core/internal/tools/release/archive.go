@@ -106,10 +106,10 @@ func (r release) write(name string, content func(io.Writer) error) error {
 const dockerfile = `# docker buildx build --platform linux/amd64,linux/arm64 --target earshot -t earshot - < %[1]s
 #
 # earshot needs a ClickHouse of yours; earshot-store has the embedded one, whose engine it fetches into
-# /data at the first start. IMAGE and STORE_IMAGE are the images that they are made from: a digest in
-# place of a tag is a build argument.
-ARG IMAGE=gcr.io/distroless/static-debian12:nonroot
-ARG STORE_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+# /data at the first start. IMAGE and STORE_IMAGE are the images that they are made from: those of a
+# newer version are build arguments.
+ARG IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:afa5c872c891853ca7fcf1f12c3edb23f7eeef36189728842dd51042ff57f7ab
+ARG STORE_IMAGE=gcr.io/distroless/cc-debian12:nonroot@sha256:9dac0a79194e45a7da0158a9c6da57b217585af0786db3845d1f0ec1a0dd182f
 
 FROM ${IMAGE} AS earshot
 ARG TARGETARCH
