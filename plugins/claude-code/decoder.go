@@ -27,7 +27,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -52,7 +51,7 @@ func format() record.Format[state] {
 		},
 		LeavesOut: leavesOut,
 		State:     2,
-		Wrapped:   true,
+		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
 		Open: func(r *record.Current, s *state) record.Reader {
 			d := &transcript{Current: r, state: s, file: parseOrigin(r.Origin)}
 			d.line = claude.Line{State: &s.State, Form: d, Chained: true}
@@ -77,36 +76,11 @@ type state struct {
 
 // Read decodes one line, or a whole file that is one document.
 func (d *transcript) Read() {
-	switch d.Frame.Kind {
-	case frame.Close:
-	case frame.Body:
+	if d.Frame.Kind == frame.Body {
 		d.body()
-	default:
-		for data := d.Frame.Data; data != nil; {
-			data = d.next(data)
-		}
+	} else if d.record(d.Root) == claude.RuleRepeated {
+		d.Root.MarkRead()
 	}
-}
-
-// next decodes the first record of a line and returns the bytes after it: two processes that write
-// at a time leave two records on one line.
-func (d *transcript) next(data []byte) (more []byte) {
-	root, more, err := d.ParseFirst(data)
-	switch object := root.Is(jsonv.Object); {
-	case err != nil, len(more) > 0 && more[0] != '{':
-		root.MarkRead()
-		d.Parse(data) // it is no JSON, which is the frame's problem
-		return nil
-	case len(more) == 0 && !object:
-		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return nil
-	case d.record(root) == claude.RuleRepeated:
-		root.MarkRead()
-	}
-	if len(more) == 0 {
-		return nil
-	}
-	return more
 }
 
 // In returns the session that the record names; of a document that of its messages.
@@ -119,15 +93,11 @@ func (d *transcript) In() (session, run string) {
 
 // body decodes a file beside the transcripts, which is one document.
 func (d *transcript) body() {
-	root, ok := d.Parse(d.Frame.Data)
-	ln := &d.line
+	root, ln := d.Root, &d.line
 	ln.Reset(root, d.Out)
 	switch {
-	case !ok:
 	case root.Is(jsonv.Array):
 		d.inbox(ln)
-	case !root.Is(jsonv.Object):
-		d.Out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	case root.Get("leadAgentId").Is(jsonv.String) && root.Get("members").Is(jsonv.Array):
 		d.team(ln)
 	case root.Get("id").Is(jsonv.String) && root.Get("subject").Is(jsonv.String) && root.Get("status").Is(jsonv.String):

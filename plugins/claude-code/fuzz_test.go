@@ -64,7 +64,7 @@ func FuzzLines(f *testing.F) {
 }
 
 // consumed reports whether a line may have no message: one of a response that only
-// repeats, or any link of the chain that was there a few lines before.
+// repeats, any link of the chain that was there a few lines before, or a blank one, which is no frame.
 func consumed(line []byte) bool {
-	return bytes.Contains(line, []byte("uuid")) || bytes.Contains(line, []byte("assistant"))
+	return len(bytes.TrimSpace(line)) == 0 || bytes.Contains(line, []byte("uuid")) || bytes.Contains(line, []byte("assistant"))
 }

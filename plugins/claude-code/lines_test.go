@@ -85,7 +85,6 @@ func TestBadLinesCostThemselvesOnly(t *testing.T) {
 	want := play(t, s)
 	for _, bad := range []struct{ line, reason string }{
 		{`{"type":"user"`, msg.ReasonInvalidJSON},
-		{"", msg.ReasonInvalidJSON},
 		{"{\"type\":\"\xff\"}", msg.ReasonInvalidUTF8},
 		{`["type","user"]`, msg.ReasonWrongType},
 		{`null`, msg.ReasonWrongType},

@@ -15,6 +15,8 @@
 //
 //   - A frame that is no JSON, or no object where the format has no lists, is one problem, and
 //     no record (TestBadFrames).
+//   - A line has a record, or several where two processes write at a time: each is read, up to what is
+//     no JSON (TestRecordsOfALine).
 //   - A Close, and a frame without data, as the request of a GET is, has no record: a Framer alone
 //     sees it (TestFramesWithoutRecord).
 //   - The fields that the Reader does not read are kept, in the session that the Reader names after
@@ -265,13 +267,23 @@ func (d *stream[S]) Decode(f *frame.Frame, out *decoder.Output) error {
 // hasRecord reports whether a frame has data.
 func hasRecord(f *frame.Frame) bool { return f.Kind != frame.Close && len(bytes.TrimSpace(f.Data)) > 0 }
 
+// record reads the records of a frame: one, or each of a line.
 func (d *stream[S]) record(f *frame.Frame, out *decoder.Output) {
-	switch root, ok := d.Parse(f.Data); {
-	case !ok:
-	case root.Is(jsonv.Object), d.format.Takes != nil && d.format.Takes(f, root):
+	for data := f.Data; len(data) > 0; {
+		root, more, err := d.ParseFirst(data)
+		switch {
+		case err != nil, len(more) > 0 && (f.Kind != frame.Line || more[0] != '{'):
+			root.MarkRead()
+			d.Parse(data) // it is no JSON, which is the frame's problem
+			return
+		case !root.Is(jsonv.Object) && (d.format.Takes == nil || !d.format.Takes(f, root)):
+			root.MarkRead()
+			out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+			return
+		}
+		d.At = conversation.Time{}
 		d.reader.Read()
-	default:
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		data = more
 	}
 }
 

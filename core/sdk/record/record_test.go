@@ -120,6 +120,14 @@ func TestBadFrames(t *testing.T) {
 	want(t, play(t, open(t, f), line(`[1]`), line(`1`)), "unknown unknown b\uFFFDy/run 7 [1]", msg.ReasonWrongType)
 }
 
+func TestRecordsOfALine(t *testing.T) {
+	want(t, play(t, open(t, format()), line(`{"note":"ebb","more":"a field that is new"}{"note":"flow"} {"note":"slack"}`)),
+		`status note-1 b`+"\uFFFD"+`y/ 7 ebb {"/more":"a field that is new"}`, "status note-2 b\uFFFDy/ 7 flow", "status note-3 b\uFFFDy/ 7 slack")
+	want(t, play(t, open(t, format()), line(`{"note":"ebb"}{"note":`), line(`{"note":"ebb"}[1]`), line(`{"note":"ebb"},`)),
+		"status note-1 b\uFFFDy/ 7 ebb", msg.ReasonInvalidJSON, msg.ReasonInvalidJSON, msg.ReasonInvalidJSON)
+	want(t, play(t, open(t, format()), frame.Frame{Kind: frame.Event, Data: []byte(`{"note":"ebb"}{"note":"flow"}`)}), msg.ReasonInvalidJSON)
+}
+
 func TestFramesWithoutRecord(t *testing.T) {
 	frames := []frame.Frame{{Kind: frame.Close}, {Kind: frame.Request, Data: []byte("\n")}, {Kind: frame.Event, Data: []byte("[DONE]")}, {Kind: frame.Request, Data: []byte(`{"note":"ebb"}`)}}
 	want(t, play(t, open(t, format()), frames...), msg.ReasonInvalidJSON, "status note-1 b\uFFFDy/ 7 ebb")
