@@ -87,8 +87,11 @@ func (t *calls) completed(r *run, e *event) {
 
 // start emits a call at its first event. It returns nil for a call that is known.
 func (t *calls) start(r *run, u use, at conversation.Time) *call {
-	id, nameless := t.id(r, u)
+	id, next, nameless := t.id(r, u)
 	early := t.Early.Has(id)
+	if !early && t.Over.Has(id) {
+		id = next
+	}
 	if !early && t.knows(id) {
 		t.mark(u, id)
 		return nil
@@ -97,7 +100,7 @@ func (t *calls) start(r *run, u use, at conversation.Time) *call {
 	ident.Of(u.named)
 	r.Text.close(r, at, msg.Complete)
 	r.Text.follow(id)
-	c := &call{Call: conversation.Call{ID: id, Name: u.name}, Nameless: nameless, At: at, Args: sumOf(u.args), delegation: t.delegation(u)}
+	c := &call{Call: u.call(id), Nameless: nameless, At: at, Args: sumOf(u.args), delegation: t.delegation(u)}
 	if nameless {
 		t.Nameless++
 	}
@@ -133,13 +136,13 @@ func (t *calls) result(r *run, u use, at conversation.Time) *msg.Message {
 	if c != nil {
 		t.mark(u, c.ID)
 	} else {
-		id, nameless := t.id(r, u)
+		id, _, nameless := t.id(r, u)
 		if nameless || t.knows(id) {
 			return nil
 		}
 		ident.Of(u.id)
 		ident.Of(u.named)
-		c = &call{Call: conversation.Call{ID: id, Name: u.name}, At: at, delegation: t.delegation(u)}
+		c = &call{Call: u.call(id), At: at, delegation: t.delegation(u)}
 		t.Early.Add(id, maxCalls)
 		if r.Joined && r.Text.size() == 0 {
 			r.Text.follow(id) // the first of the calls, as results arrive in their order
@@ -190,8 +193,8 @@ func measured(metrics jsonv.Value) int64 {
 // open returns the open call of a result: by id; without an id the call with the same
 // arguments, else the one to the same member, else the oldest.
 func (t *calls) open(u use, r *run) *call {
-	if id := ident.PeekOrNumber(u.id); id != "" {
-		return t.Open.GetOpen(unique(r, id))
+	if id, _, nameless := t.id(r, u); !nameless {
+		return t.Open.GetOpen(id)
 	}
 	to, args := t.delegation(u).To, sumOf(u.args)
 	for _, fits := range [...]func(*call) bool{
@@ -219,26 +222,34 @@ func (t *calls) mark(u use, id string) {
 
 func (t *calls) knows(id string) bool { return t.Over.Has(id) || t.Open.GetOpen(id) != nil }
 
-// id returns the id of a call. A call without an id has one made of its run and its ordinal.
-func (t *calls) id(r *run, u use) (id string, nameless bool) {
-	if id = ident.PeekOrNumber(u.id); id != "" {
-		return unique(r, id), false
+// id returns the id of a call, unique in the session, and the id of the next call that the model names alike. Most
+// providers' ids are unique; one that counts has the run before it, and a number after it where the provider counts
+// the calls of each response (functions.search:0). A call without an id has one made of its run and its ordinal.
+func (t *calls) id(r *run, u use) (id, next string, nameless bool) {
+	own := ident.PeekOrNumber(u.id)
+	if own == "" {
+		id = r.key("call/" + strconv.Itoa(t.Nameless))
+		return id, id, true
 	}
-	return r.key("call/" + strconv.Itoa(t.Nameless)), true
+	id = ident.Within(r.ID, own)
+	next = id
+	if first := id; first != own {
+		for n := 1; t.knows(next); n++ {
+			id, next = next, first+"/"+strconv.Itoa(n)
+		}
+	}
+	return id, next, false
 }
 
-// unique makes a call's id unique in the session. Most providers' ids are.
-func unique(r *run, id string) string {
-	if ident.Counts(id) {
-		return r.key(id)
-	}
-	return id
+// call returns the call with that id.
+func (u use) call(id string) conversation.Call {
+	return conversation.Call{ID: id, Name: u.name, ProtocolID: ident.PeekOrNumber(u.id)}
 }
 
 // protocolID is the model's id of the call where c.ID has the run before it.
 func (c *call) protocolID(run string) string {
 	if id, cut := strings.CutPrefix(c.ID, run+"/"); cut && !c.Nameless {
-		return id
+		return cmp.Or(c.ProtocolID, id) // the state of an earlier build has none
 	}
 	return ""
 }

@@ -112,6 +112,57 @@ func TestRequestOfAnotherPath(t *testing.T) {
 	equal(t, "tap", visible(play(t, append([]frame.Frame{ask}, events...)...)), []string{"26:40 user : Is there flour?", "26:42 assistant Mill: Yes."})
 }
 
+// TestCallIDsOfEachResponse: a provider may count the calls of each response anew. A call whose id has a result is
+// another one, in each form; a report that repeats the result is not.
+func TestCallIDsOfEachResponse(t *testing.T) {
+	tool := func(q int, more object) object {
+		u := object{"tool_call_id": "functions.look:0", "tool_name": "look", "tool_args": object{"q": q}}
+		for k, v := range more {
+			u[k] = v
+		}
+		return object{"tool": u}
+	}
+	events := []object{
+		of("a", "", "miller", false, "RunStarted", 0, nil),
+		of("a", "", "miller", false, "ToolCallStarted", 1, tool(1, nil)),
+		of("a", "", "miller", false, "ToolCallStarted", 1, tool(1, nil)),
+		of("a", "", "miller", false, "ToolCallCompleted", 2, tool(1, object{"result": "dark", "tool_call_error": true})),
+		of("a", "", "miller", false, "ToolCallError", 2, tool(1, object{"error": "dark"})),
+		of("a", "", "miller", false, "ToolCallStarted", 3, tool(2, nil)),
+		of("a", "", "miller", false, "ToolCallCompleted", 4, tool(2, object{"result": "light"})),
+		of("a", "", "miller", false, "RunCompleted", 5, object{"content": "Light."}),
+	}
+	asks := func(q, at int) object {
+		return object{"role": "assistant", "created_at": baseTime + at, "tool_calls": []object{
+			{"id": "functions.look:0", "function": object{"name": "look", "arguments": fmt.Sprintf(`{"q":%d}`, q)}}}}
+	}
+	says := func(result string, failed bool, at int) object {
+		return object{"role": "tool", "tool_call_id": "functions.look:0", "tool_name": "look", "content": result, "tool_call_error": failed, "created_at": baseTime + at}
+	}
+	stored := object{"run_id": "a", "session_id": "mill", "agent_id": "miller", "status": "COMPLETED", "created_at": baseTime, "content": "Light.", "messages": []object{
+		asks(1, 1), says("dark", true, 2), asks(2, 3), says("light", false, 4),
+		{"role": "assistant", "content": "Light.", "created_at": baseTime + 5}}}
+	all := object{"events": events}
+	for k, v := range stored {
+		all[k] = v
+	}
+	want := []string{"call:a/functions.look:0", "result:a/functions.look:0 dark", "call:a/functions.look:0/1", "result:a/functions.look:0/1 light"}
+	for form, messages := range map[string][]msg.Message{
+		"stream": play(t, eventsOf(t, events...)...), "reload": play(t, document(t, []object{all})), "reload without events": play(t, document(t, []object{stored})),
+	} {
+		var got []string
+		for _, m := range messages {
+			if m.Tool.Name == "look" && m.Kind != msg.Status {
+				got = append(got, strings.TrimSpace(m.Key+" "+m.Content.String()))
+				if m.Tool.ProtocolID != "functions.look:0" {
+					t.Errorf("%s: %s has the id %q in the protocol", form, m.Key, m.Tool.ProtocolID)
+				}
+			}
+		}
+		equal(t, form, got, want)
+	}
+}
+
 // fiveEvents is a stream of nothing but calls, results, content, and the team's end.
 func fiveEvents() []object {
 	return []object{

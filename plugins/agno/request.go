@@ -367,7 +367,7 @@ func (r *run) pause(e *event) {
 			ident.Is(q.Get("member_agent_name"), of.Agent.Name)
 		}
 		u := useOf(q.Get("tool_execution"))
-		id, _ := of.Calls.id(of, u)
+		id, _, _ := of.Calls.id(of, u)
 		of.Calls.mark(u, id)
 	}
 	markRepeat(e.content, r.Text.Emitted.Sum)
@@ -442,8 +442,8 @@ func (r *run) resume(e *event) {
 		}
 		for d := range decided.Elems() { // the wait began in another stream
 			u := useOf(d)
-			if id, _ := r.Calls.id(r, u); ident.OrNumber(u.id) != "" && d.Get("confirmed").Exists() && !r.Calls.knows(id) {
-				r.Calls.Open.Add(&call{Call: conversation.Call{ID: id, Name: u.name}, Waits: true, Args: conversation.SumOf("")})
+			if id, _, _ := r.Calls.id(r, u); ident.OrNumber(u.id) != "" && d.Get("confirmed").Exists() && !r.Calls.knows(id) {
+				r.Calls.Open.Add(&call{Call: u.call(id), Waits: true, Args: conversation.SumOf("")})
 			}
 		}
 	}
@@ -462,7 +462,7 @@ func (c *call) decide(r *run, decided jsonv.Value, at conversation.Time) {
 	c.Waits = false
 	var d jsonv.Value
 	for x := range decided.Elems() {
-		if unique(r, ident.PeekOrNumber(x.Get("tool_call_id"))) == c.ID {
+		if ident.PeekOrNumber(x.Get("tool_call_id")) == cmp.Or(c.protocolID(r.ID), c.ID) {
 			d = x
 		}
 	}

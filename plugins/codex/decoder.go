@@ -48,7 +48,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex", Revision: 8, Version: 3, LeavesOut: leavesOut,
+		Name: "codex", Revision: 9, Version: 3, LeavesOut: leavesOut,
 		Summary:    "Transcripts (rollout files) of Codex CLI threads and their sub-agents.",
 		Transports: []frame.Kind{frame.Line},
 		Thread:     threadOf,
@@ -83,9 +83,10 @@ type state struct {
 
 // memory is the part of the state that other framings of a thread do not have.
 type memory struct {
-	Line string   `json:",omitempty"` // the key of the last record that had no payload
-	Own  bool     `json:",omitempty"` // a record beside session_meta was read that is no copy
-	Copy *history `json:",omitempty"` // the copied history that the records belong to
+	Line   string   `json:",omitempty"` // the key of the last record that had no payload
+	Own    bool     `json:",omitempty"` // a record beside session_meta was read that is no copy
+	Replay replay   `json:",omitzero"`
+	Copy   *history `json:",omitempty"` // the copied history that the records belong to
 
 	Turn      string    `json:",omitempty"` // the protocol's id of the turn, which is the run's unless a prompt came first
 	Stopped   string    `json:",omitempty"` // the last turn whose end was read

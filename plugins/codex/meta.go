@@ -24,6 +24,7 @@ func (d *thread) meta(r *record) (copied bool) {
 			return true
 		}
 		*d.State, *d.memory = codex.State{}, memory{}
+		d.Replay.has(r, d.At.Nanos)
 	}
 	again, base := d.ID != "", r.p.Get("history_base")
 	if !again {

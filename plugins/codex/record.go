@@ -33,10 +33,13 @@ type record struct {
 }
 
 // line decodes one line. It reports whether its unread fields are kept: not those of a
-// copied history, the one reason for which a line has no message.
+// copied history or of a line that is there twice, which have no message.
 func (d *thread) line(root jsonv.Value) (keep bool) {
 	r := &record{root: root, typ: root.Get("type"), payload: root.Get("payload")}
 	d.At = conversation.TimeOf(root.Get("timestamp"))
+	if d.Replay.has(r, d.At.Nanos) {
+		return false
+	}
 	switch r.p = r.payload; {
 	case !r.p.Is(jsonv.Object):
 		d.bare(r)
@@ -68,6 +71,44 @@ func (d *thread) line(root jsonv.Value) (keep bool) {
 		id.In(d.ID, d.SessionID())
 	}
 	return true
+}
+
+// replay recognizes the lines of a file that are there twice, because the file was appended to itself or sent again
+// from its beginning: those from its first line, again, up to the newest.
+type replay struct {
+	First  conversation.Sum `json:",omitempty"` // of the first line, a session_meta
+	Newest int64            `json:",omitempty"` // time of a line
+	Lines  int              `json:",omitempty"` // of that time
+	On     bool             `json:",omitempty"`
+	Again  int              `json:",omitempty"` // how many of Lines were read again
+}
+
+// has reports whether a line of that time was read before.
+func (p *replay) has(r *record, at int64) bool {
+	if r.typ.Equal("session_meta") {
+		switch line := conversation.SumOf(r.root.Peek()); p.First {
+		case 0:
+			p.First = line
+		case line:
+			p.On, p.Again = true, 0
+		}
+	}
+	switch {
+	case at == 0:
+		return false
+	case p.On && at < p.Newest:
+		return true
+	case p.On && at == p.Newest && p.Again < p.Lines:
+		p.Again++
+		return true
+	case at > p.Newest:
+		p.Newest, p.Lines = at, 0
+	}
+	p.On = false
+	if at == p.Newest {
+		p.Lines++
+	}
+	return false
 }
 
 // bare decodes a line without a payload, as they were up to version 0.31: the identity of the thread,

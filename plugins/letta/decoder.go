@@ -59,7 +59,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "letta",
-			Revision:   5,
+			Revision:   6,
 			Summary:    "Runs of Letta agents: event streams, message lists, answers and requests.",
 			Transports: []frame.Kind{frame.Line, frame.Event, frame.Body, frame.Request},
 			Options: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +

@@ -21,19 +21,27 @@ const maxPending = 64
 func (d *stream) request(v jsonv.Value) {
 	d.unanswered()
 	_, path, _ := strings.Cut(d.Frame.Name, " ")
-	here, resumed := scopeOf(path), d.find(ident.Below(path, "/runs/")).ID != ""
+	here, run := scopeOf(path), ident.Below(path, "/runs/")
+	resumed := d.find(run).ID != ""
 	if here.Session == d.Place.Session || here.Session == "" && resumed {
 		here = d.Place.override(here)
 	}
 	d.Place, d.Run = here, ""
-	if !v.Exists() || resumed {
-		return
+	if v.Exists() && !resumed {
+		d.leave()
+		if d.Frame.Name != "" && !strings.Contains(path, "/messages") {
+			d.unknown(v, "request")
+		} else {
+			d.messages(v)
+		}
 	}
-	d.leave()
-	if d.Frame.Name != "" && !strings.Contains(path, "/messages") {
-		d.unknown(v, "request")
-		return
+	if run != "" && strings.Contains(path, "/stream") { // the rest of a stream may have only what names no run: a stop reason, a count
+		d.Run = d.open(run).ID
 	}
+}
+
+// messages decodes the messages of a request, and its decisions.
+func (d *stream) messages(v jsonv.Value) {
 	d.Place = newScope(ident.Of(v.Get("conversation_id")), ident.Of(v.Get("agent_id"))).override(d.Place)
 	before := len(d.Pending)
 	for e := range v.Get("messages").Elems() {

@@ -273,8 +273,9 @@ func (d *stream) runOfUsage(ids jsonv.Value) *run {
 // error.
 func (d *stream) failure(v jsonv.Value) {
 	r := d.runOf(v, false)
-	if r.ID == "" {
+	if r.ID == "" { // the stop reason may follow
 		r = d.unanswered()
+		d.Run = r.ID
 	}
 	r.cut(d)
 	typ := cmp.Or(ident.Of(v.First("error_type", "code")), "error")

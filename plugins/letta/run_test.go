@@ -1,10 +1,12 @@
 package letta
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -31,6 +33,44 @@ func TestUsageGoesToItsRun(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff([]string{"usage:" + c.want + " of " + c.want}, counts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestEndsOfItsRun: a stop reason and a count name no run. They are of the run whose stream the request
+// resumes, and a stop reason after the error that answered a request is of the request.
+func TestEndsOfItsRun(t *testing.T) {
+	const stop, usage = `{"message_type":"stop_reason","stop_reason":"end_turn"}`,
+		`{"message_type":"usage_statistics","prompt_tokens":3,"completion_tokens":2,"run_ids":null}`
+	asked := func(path, body string) frame.Frame {
+		return frame.Frame{Kind: frame.Request, Name: "POST " + path, FromClient: true, Data: []byte(body)}
+	}
+	for _, c := range []struct {
+		name   string
+		frames []frame.Frame
+		want   []string
+	}{
+		{"the rest of a stream", append([]frame.Frame{asked("/v1/runs/run-1/stream", `{"starting_after":9}`)}, events(stop, usage, "[DONE]")...),
+			[]string{"unknown ", "stop run-1", "usage run-1"}},
+		{"a stream of which nothing is left", append([]frame.Frame{
+			asked("/v1/agents/agent-1/messages/stream", `{"input":"Tick?"}`), events(`{"message_type":"ping","run_id":"run-1"}`)[0],
+			asked("/v1/runs/run-1/stream", `{"starting_after":1}`),
+		}, events(stop, "[DONE]")...), []string{"user run-1", "stop run-1"}},
+		{"an error before any run", append([]frame.Frame{asked("/v1/agents/agent-1/messages/stream", `{"input":"Tick?"}`)},
+			events(`{"message_type":"error_message","error_type":"late","message":"Too late"}`, `{"message_type":"stop_reason","stop_reason":"llm_api_error"}`, "[DONE]")...),
+			[]string{"user asked", "error asked", "stop asked"}},
+	} {
+		got, _ := play(t, open(t, ""), c.frames)
+		var ends []string
+		for _, m := range got {
+			run := m.Run
+			if strings.HasPrefix(run, "request:") {
+				run = "asked"
+			}
+			ends = append(ends, m.Kind.String()+" "+run)
+		}
+		if diff := cmp.Diff(c.want, ends); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
