@@ -42,7 +42,7 @@ func (d *stream) message(v jsonv.Value) {
 	d.At = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
 	conversation.TimeOf(v.Get("create_at")) // of a row, later than the message
 	conversation.TimeOf(v.Get("update_at"))
-	d.Session = cmp.Or(ident.Of(v.Get("conversation_id")), d.Session)
+	d.enterSession(ident.Of(v.Get("conversation_id")))
 	r.belong(r.get("task_id"))
 	if r.action == "" && r.get("handledBySpecialist").Bool() {
 		r.action = "auto_reply"
@@ -64,7 +64,8 @@ func (d *stream) message(v jsonv.Value) {
 func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
 	isTask := r.isTask(id)
-	ofRun := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "question", "chat", "progress"}, r.action)
+	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)
+	ofRun := ofTurn || slices.Contains([]string{"question", "chat", "progress", "error"}, r.action)
 	if ofRun && !isTask {
 		r.Session = cmp.Or(r.Session, id)
 	}
@@ -75,7 +76,6 @@ func (r *message) belong(of jsonv.Value) {
 	if (id == r.task || id == session) && !of.Is(jsonv.Object) && !of.Is(jsonv.Array) {
 		of.MarkRead()
 	}
-	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)
 	if ofTurn || r.v.Get("role").Equal("user") || r.between() && notices[r.action] {
 		r.about, r.task = r.task, ""
 	}
@@ -193,7 +193,7 @@ func (r *message) enter() (row string) {
 	case asked != "":
 		r.begin(chatRun(asked))
 		return ident.OrNumber(r.v.Get("id"))
-	case r.between(), r.Turn.Ended && r.action == "auto_reply":
+	case r.between(), r.Turn.Ended && (r.action == "auto_reply" || r.action == "plan"):
 		// The time of the first message of an answer is the only fact that identifies the turn
 		// both on the stream and in the rows.
 		r.begin("turn-" + cmp.Or(conversation.NonZero(int(r.At.Nanos/1e6)), r.hash))
