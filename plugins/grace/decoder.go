@@ -24,7 +24,6 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
@@ -119,26 +118,6 @@ func (d *stream) Read() {
 // In returns the conversation, or else the stream's origin, and the turn.
 func (d *stream) In() (session, run string) {
 	return cmp.Or(d.Session, d.origin, "unknown"), d.Turn.Run
-}
-
-// enterSession makes the conversation that a row names the current one.
-func (d *stream) enterSession(id string) {
-	switch {
-	case id == "", id == d.Session:
-	case d.Session == "":
-		d.Session = id
-	default:
-		next, known := bounded.Take(&d.Others, func(s session) bool { return s.Session == id })
-		if !known {
-			next = session{Session: id}
-		}
-		last := d.session
-		if len(d.Others) == maxOthers { // the one that is evicted
-			d.session = d.Others[0]
-			d.addOpen(d.Ask)
-		}
-		d.session, d.Others = next, bounded.Push(d.Others, last, maxOthers)
-	}
 }
 
 // addToTurn adds a message of the turn. The format does not name who runs.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -42,7 +43,7 @@ func (d *stream) message(v jsonv.Value) {
 	d.At = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
 	conversation.TimeOf(v.Get("create_at")) // of a row, later than the message
 	conversation.TimeOf(v.Get("update_at"))
-	d.enterSession(ident.Of(v.Get("conversation_id")))
+	r.enterSession(ident.Of(v.Get("conversation_id")))
 	r.belong(r.get("task_id"))
 	if r.action == "" && r.get("handledBySpecialist").Bool() {
 		r.action = "auto_reply"
@@ -57,6 +58,26 @@ func (d *stream) message(v jsonv.Value) {
 		d.KeepUnread(&d.docs[i], from)
 	}
 	d.At = conversation.Time{} // what follows in the frame has its own
+}
+
+// enterSession makes the conversation that a row names the current one.
+func (r *message) enterSession(id string) {
+	switch {
+	case id == "", id == r.Session:
+	case r.Session == "":
+		r.Session = id
+	default:
+		next, known := bounded.Take(&r.Others, func(s session) bool { return s.Session == id })
+		if !known {
+			next = session{Session: id}
+		}
+		last := r.session
+		if len(r.Others) == maxOthers { // the one that is evicted
+			r.session = r.Others[0]
+			r.addOpen(r.Ask)
+		}
+		r.session, r.Others = next, bounded.Push(r.Others, last, maxOthers)
+	}
 }
 
 // belong finds the task of the message. The task_id of a message of the run as a whole is the

@@ -61,7 +61,7 @@ var leavesOut []byte
 const (
 	maxSessions  = 64   // of one stream; a file has one
 	maxDir       = 1024 // bytes of a session's directory
-	maxResponses = 256  // of a run, whose tokens were counted
+	maxResponses = 256  // of a sub-agent, whose tokens were counted
 )
 
 // New returns the factory of this decoder.

@@ -32,7 +32,8 @@ type lane struct {
 	Model   string `json:",omitempty"`
 	Tokens  tokens `json:",omitzero"`
 	Emitted int    `json:",omitempty"` // usage messages
-	// Counted has the responses whose tokens were counted: a file may have its lines twice.
+	// Counted has the responses of a sub-agent whose tokens were counted: a file may have its lines twice, and there is
+	// no result line with the sum.
 	Counted bounded.Set[conversation.Sum] `json:",omitzero"`
 }
 
@@ -144,7 +145,7 @@ type tokens struct {
 func (l *lane) count(response string, c conversation.Counts, at conversation.Time) {
 	t := &l.Tokens
 	if response != t.Response {
-		if !l.Counted.Add(conversation.SumOf(response), maxResponses) {
+		if l.Child && !l.Counted.Add(conversation.SumOf(response), maxResponses) {
 			return
 		}
 		t.Sum, t.Last = t.Sum.Add(t.Last), conversation.Counts{}

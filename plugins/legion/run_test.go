@@ -48,7 +48,7 @@ func TestInterruptedTurnHasItsLastRecords(t *testing.T) {
 }
 
 // TestRepeatedResponsesCountOnce: a file that has its lines twice, one after the other or all of them again, has the
-// tokens of its sub-agents, and of a turn without a result line, once.
+// tokens of its sub-agents once.
 func TestRepeatedResponsesCountOnce(t *testing.T) {
 	said := func(id, call string) string {
 		return `{"_type":"AssistantMessage","timestamp":177244200` + id + `,"data":{"content":[{"text":"` + id + `"}],"message_id":"m` + id + `","parent_tool_use_id":` + call + `,"usage":{"input_tokens":10,"output_tokens":1}}}`
