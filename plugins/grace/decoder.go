@@ -37,7 +37,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "grace",
-			Revision:   5,
+			Revision:   6,
 			Summary:    "Runs of Lemon AI and GRACE: streams, logs and database rows.",
 			Transports: []frame.Kind{frame.Event, frame.Text, frame.Line, frame.Body, frame.Request},
 			Reload:     true,
@@ -54,6 +54,7 @@ func New() decoder.Factory {
 // Limits of the state, beside those of package conversation. Beyond a limit the oldest entry
 // is evicted.
 const (
+	maxOthers  = 16       // conversations beside that of the last message
 	maxTasks   = 256      // of the plans of a turn
 	maxIntents = 16       // actions that the model wrote and that have not been seen to run
 	maxIntent  = 64 << 10 // bytes of such an action
@@ -63,15 +64,21 @@ const (
 
 // state is the decoder's memory of earlier frames.
 type state struct {
+	Framing framing `json:",omitempty"`
+	Mode    string  `json:",omitempty"` // chat, agent or twins; empty before the first marker
+	Chat    chat    `json:",omitzero"`  // the answer in the making
+	session
+	Others []session `json:",omitempty"` // of a list or a log, least recently used first
+}
+
+// session is the memory of one conversation: that of the last message, which all belong to that name none.
+type session struct {
 	Session string                    `json:",omitempty"` // the conversation, when something names it
-	Framing framing                   `json:",omitempty"`
-	Mode    string                    `json:",omitempty"` // chat, agent or twins; empty before the first marker
 	Turn    turn                      `json:",omitzero"`
 	Fresh   bool                      `json:",omitempty"` // the next message begins a turn
 	Shown   string                    `json:",omitempty"` // key under which a question was shown that rows had no answer to
 	Ask     *question                 `json:",omitempty"` // the question whose run is not known yet
 	Asked   *question                 `json:",omitempty"` // the question of the request
-	Chat    chat                      `json:",omitzero"`  // the answer in the making
 	Calls   conversation.Calls[*call] `json:",omitzero"`
 	Plan    plan                      `json:",omitempty"`
 	Intents []intent                  `json:",omitempty"` // that have not been seen to run: the calls that follow have their arguments

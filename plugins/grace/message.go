@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -42,7 +43,7 @@ func (d *stream) message(v jsonv.Value) {
 	d.At = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
 	conversation.TimeOf(v.Get("create_at")) // of a row, later than the message
 	conversation.TimeOf(v.Get("update_at"))
-	d.Session = cmp.Or(ident.Of(v.Get("conversation_id")), d.Session)
+	r.enterSession(ident.Of(v.Get("conversation_id")))
 	r.belong(r.get("task_id"))
 	if r.action == "" && r.get("handledBySpecialist").Bool() {
 		r.action = "auto_reply"
@@ -59,12 +60,33 @@ func (d *stream) message(v jsonv.Value) {
 	d.At = conversation.Time{} // what follows in the frame has its own
 }
 
+// enterSession makes the conversation that a row names the current one.
+func (r *message) enterSession(id string) {
+	switch {
+	case id == "", id == r.Session:
+	case r.Session == "":
+		r.Session = id
+	default:
+		next, known := bounded.Take(&r.Others, func(s session) bool { return s.Session == id })
+		if !known {
+			next = session{Session: id}
+		}
+		last := r.session
+		if len(r.Others) == maxOthers { // the one that is evicted
+			r.session = r.Others[0]
+			r.addOpen(r.Ask)
+		}
+		r.session, r.Others = next, bounded.Push(r.Others, last, maxOthers)
+	}
+}
+
 // belong finds the task of the message. The task_id of a message of the run as a whole is the
 // conversation, unless it names a task, and some of these messages name one.
 func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
 	isTask := r.isTask(id)
-	ofRun := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "question", "chat", "progress"}, r.action)
+	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)
+	ofRun := ofTurn || slices.Contains([]string{"question", "chat", "progress", "error"}, r.action)
 	if ofRun && !isTask {
 		r.Session = cmp.Or(r.Session, id)
 	}
@@ -75,7 +97,6 @@ func (r *message) belong(of jsonv.Value) {
 	if (id == r.task || id == session) && !of.Is(jsonv.Object) && !of.Is(jsonv.Array) {
 		of.MarkRead()
 	}
-	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)
 	if ofTurn || r.v.Get("role").Equal("user") || r.between() && notices[r.action] {
 		r.about, r.task = r.task, ""
 	}
@@ -193,7 +214,7 @@ func (r *message) enter() (row string) {
 	case asked != "":
 		r.begin(chatRun(asked))
 		return ident.OrNumber(r.v.Get("id"))
-	case r.between(), r.Turn.Ended && r.action == "auto_reply":
+	case r.between(), r.Turn.Ended && (r.action == "auto_reply" || r.action == "plan"):
 		// The time of the first message of an answer is the only fact that identifies the turn
 		// both on the stream and in the rows.
 		r.begin("turn-" + cmp.Or(conversation.NonZero(int(r.At.Nanos/1e6)), r.hash))

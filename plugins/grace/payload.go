@@ -3,6 +3,7 @@ package grace
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -221,11 +222,17 @@ func (d *stream) body(data []byte) {
 	}
 }
 
-// rows decodes all messages of a conversation, oldest first. The state of earlier frames does
+// rows decodes all messages of a conversation, or of several, oldest first. The state of earlier frames does
 // not apply to them.
 func (d *stream) rows(list jsonv.Value) {
-	*d.state = state{Session: d.Session, Framing: d.Framing, Mode: d.Mode, Fresh: true, Shown: d.Shown, Chat: d.Chat,
-		Calls: conversation.Calls[*call]{Ended: d.Calls.Ended}}
+	sessions := append(slices.Clip(d.Others), d.session)
+	for i, s := range sessions {
+		if s.Ask != nil { // nothing had answered it
+			s.Shown = s.Ask.Key
+		}
+		sessions[i] = session{Session: s.Session, Fresh: true, Shown: s.Shown, Calls: conversation.Calls[*call]{Ended: s.Calls.Ended}}
+	}
+	d.Others, d.session = sessions[:len(d.Others)], sessions[len(d.Others)]
 	d.listed = true
 	for v := range list.Elems() {
 		if v.Is(jsonv.Object) {
@@ -235,7 +242,4 @@ func (d *stream) rows(list jsonv.Value) {
 		}
 	}
 	d.listed = false
-	if d.Ask != nil { // nothing has answered it yet
-		d.Shown = d.Ask.Key
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -143,9 +144,11 @@ func (d *stream) addOpen(q *question) {
 	}
 }
 
-// Flush emits the question and the chat answer that are still open.
+// Flush emits the questions and the chat answer that are still open.
 func (d *stream) Flush() {
-	d.addOpen(d.Ask)
+	for _, d.session = range append(slices.Clip(d.Others), d.session) { // the current one is the last again
+		d.addOpen(d.Ask)
+	}
 	if len(d.Chat.Text) > 0 {
 		m := d.addToTurn(msg.Assistant, d.draftKey())
 		m.Run, m.Role, m.Complete, m.Content = "", msg.RoleAssistant, msg.Partial, msg.Plain(string(d.Chat.Text))

@@ -59,8 +59,9 @@ var leavesOut []byte
 
 // Limits of the state, beside those of package conversation.
 const (
-	maxSessions = 64   // of one stream; a file has one
-	maxDir      = 1024 // bytes of a session's directory
+	maxSessions  = 64   // of one stream; a file has one
+	maxDir       = 1024 // bytes of a session's directory
+	maxResponses = 256  // of a sub-agent, whose tokens were counted
 )
 
 // New returns the factory of this decoder.
@@ -68,7 +69,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "legion",
-			Revision:      6,
+			Revision:      7,
 			Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
 			Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
 			MetadataFiles: []string{"state.json"},

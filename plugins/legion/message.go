@@ -175,7 +175,7 @@ func (r *entry) openResponse() {
 		if part == "" { // then each record is a response of its own
 			part = "@" + r.id + string(r.written)
 		}
-		r.lane.Tokens.count(part, anthropic.Usage(usage), r.At)
+		r.lane.count(part, anthropic.Usage(usage), r.At)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -31,6 +32,9 @@ type lane struct {
 	Model   string `json:",omitempty"`
 	Tokens  tokens `json:",omitzero"`
 	Emitted int    `json:",omitempty"` // usage messages
+	// Counted has the responses of a sub-agent whose tokens were counted: a file may have its lines twice, and there is
+	// no result line with the sum.
+	Counted bounded.Set[conversation.Sum] `json:",omitzero"`
 }
 
 // mark makes the message one of the run. Each message of a sub-agent has the parent.
@@ -71,9 +75,9 @@ func (s *session) begin(out *decoder.Output, run string) {
 }
 
 // wake begins a turn with a record of the agent unless one is active: the notification of a
-// background task causes a turn without a prompt.
+// background task causes a turn without a prompt. An interrupted turn has records until its result line.
 func (s *session) wake(r *entry) {
-	if r.lane != &s.Top || s.Top.Active() {
+	if r.lane != &s.Top || s.Top.Active() || s.Top.Stop == interrupted && s.Stop == "" {
 		return
 	}
 	var text msg.Text
@@ -137,8 +141,13 @@ type tokens struct {
 	At       conversation.Time   `json:",omitzero"`
 }
 
-func (t *tokens) count(response string, c conversation.Counts, at conversation.Time) {
+// count adds the usage of a part of a response.
+func (l *lane) count(response string, c conversation.Counts, at conversation.Time) {
+	t := &l.Tokens
 	if response != t.Response {
+		if l.Child && !l.Counted.Add(conversation.SumOf(response), maxResponses) {
+			return
+		}
 		t.Sum, t.Last = t.Sum.Add(t.Last), conversation.Counts{}
 		t.Response = strings.Clone(response)
 	}

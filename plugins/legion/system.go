@@ -75,6 +75,9 @@ func (r *entry) system() {
 		r.s.Top.Stop = interrupted
 	}
 	r.s.place(r.lane, m)
+	if sub == "client_launched" { // a turn without an end broke off with the client before
+		m.Run = ""
+	}
 }
 
 // place ends the run with a notice that does, and takes one between two turns out of it.

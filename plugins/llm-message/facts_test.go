@@ -239,3 +239,54 @@ func TestPlanAgain(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
+
+// TestRefusedPrompt: a prompt that the server refuses is a turn that the refusal ends. While the agent works on another
+// prompt, that turn goes on, with the calls that are open. Where the prompt is not on the wire, no turn ends.
+func TestRefusedPrompt(t *testing.T) {
+	const running, closed = "Agent is currently running, please try again later", "Session is closed"
+	ask := func(text string) string { return fmt.Sprintf(`{"event":"user.message","content":%q}`, text) }
+	refusal := func(text string) string { return fmt.Sprintf(`{"event":"agent.error","content":%q}`, text) }
+	const answer = `{"event":"agent.final_answer","content":"Two."}`
+	for name, c := range map[string]struct {
+		events []string
+		want   map[string]string // by the prompt of the run: how it ends, and the number of its messages
+	}{
+		"while the agent works": {
+			[]string{ask("Count"), callEvent(0, "count", `{}`), ask("Faster"), refusal(running), resultEvent(0, "count", "2"), answer},
+			map[string]string{"Count": "stop 5", "Faster": "refused 2"},
+		},
+		"with an event of the work in between": {
+			[]string{ask("Count"), ask("Faster"), callEvent(0, "count", `{}`), refusal(running), resultEvent(0, "count", "2"), answer},
+			map[string]string{"Count": "stop 3", "Faster": "refused 4"},
+		},
+		"of a closed session":  {[]string{ask("Count"), answer, ask("Again"), refusal(closed)}, map[string]string{"Count": "stop 3", "Again": "refused 2"}},
+		"twice":                {[]string{ask("Count"), ask("Faster"), refusal(running), ask("Now"), refusal(running), answer}, map[string]string{"Count": "stop 3", "Faster": "refused 2", "Now": "refused 2"}},
+		"two at once":          {[]string{ask("Count"), ask("Faster"), ask("Now"), refusal(running), refusal(running), answer}, map[string]string{"Count": "stop 3", "Faster": " 1", "Now": "refused 2"}},
+		"of another message":   {[]string{ask("Count"), callEvent(0, "count", `{}`), refusal("Missing step_id in user response"), answer}, map[string]string{"Count": "stop 4"}},
+		"without its prompt":   {[]string{callEvent(0, "count", `{}`), refusal(running), answer}, map[string]string{"": "stop 3"}},
+		"of an earlier answer": {[]string{ask("Count"), answer, refusal(running)}, map[string]string{"Count": "stop 3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			prompts, ends, messages := make(map[string]string), make(map[string]string), make(map[string]int)
+			for _, m := range decodeEvents(t, c.events...) {
+				if m.Run == "" {
+					continue
+				}
+				messages[m.Run]++
+				if m.Kind == msg.User {
+					prompts[m.Run] = m.Content.String()
+				}
+				if m.Signal == msg.RunEnd {
+					ends[m.Run] += m.FinishReason
+				}
+			}
+			got := make(map[string]string)
+			for run, n := range messages {
+				got[prompts[run]] = fmt.Sprint(ends[run], " ", n)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("runs (-want +got):\n%s", d)
+			}
+		})
+	}
+}

@@ -20,6 +20,11 @@ type turn struct {
 	Shown    bool   `json:",omitempty"` // only a snapshot has had that text
 	Conn     string `json:",omitempty"` // connection of the event that ended it
 	Seq      int64  `json:",omitempty"` // number of that event
+
+	// Of a turn whose prompt may still be refused:
+	Before *turn   `json:",omitempty"`
+	Left   []*call `json:",omitempty"` // open calls of Before
+	Worked bool    `json:",omitempty"` // an event of the agent followed the prompt
 }
 
 // place is where a message belongs: a run, the run that caused it, and the agent of the run.
@@ -60,6 +65,7 @@ func (d *stream) ensureTurn() {
 	if !d.s.Turn.Open {
 		d.s.startTurn("turn:"+d.id, false)
 	}
+	d.s.Turn.Worked = true
 }
 
 // endTurn ends the turn with the message m, unless it has ended.
@@ -82,7 +88,13 @@ func (d *stream) isLate() bool {
 func (d *stream) prompt(text msg.Text) {
 	d.s.Draft.abandon(d, "")
 	key := d.s.Emitted.emit(textKey("user", text))
+	before, left := d.s.Turn, d.s.Calls.Open
+	if b := before.Before; b != nil && b.Open && !before.Worked { // its prompt waits as well
+		before, left = *before.Before, before.Left
+	}
+	before.Before, before.Left = nil, nil
 	d.s.startTurn(key, true)
+	d.s.Turn.Before, d.s.Turn.Left = &before, left
 	m := d.add(msg.User, key)
 	m.Role, m.Agent, m.Signal, m.Content = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart, text
 	m.Attachments = imageOf(d.Root.Get("base64_image"))
@@ -219,20 +231,39 @@ func (d *stream) endAnswered() bool {
 // refusals are the beginnings of the errors that refuse a prompt, in the languages of two versions.
 // Nothing else shows that an error is one.
 var refusals = []string{
-	"Agent is currently running", "Session not found", "Session is closed", "Message content cannot be empty",
-	"Missing step_id in user response", "Agent 正在运行中", "会话不存在", "会话已关闭", "消息内容不能为空",
+	"Session not found", "Session is closed", "Message content cannot be empty", "Missing step_id in user response",
+	"会话不存在", "会话已关闭", "消息内容不能为空",
 }
 
-// agentError decodes the error that ends a run, or the refusal of a prompt, which concerns no
-// run: another one may be active.
+// busy are those of an agent that works on another prompt.
+var busy = []string{"Agent is currently running", "Agent 正在运行中"}
+
+// agentError decodes the error that ends a run, or the refusal of a prompt.
 func agentError(d *stream) {
 	text := d.text().String()
-	if slices.ContainsFunc(refusals, func(words string) bool { return strings.HasPrefix(text, words) }) {
-		d.addError("refused").Run = ""
+	begins := func(words string) bool { return strings.HasPrefix(text, words) }
+	isBusy := slices.ContainsFunc(busy, begins)
+	if isBusy || slices.ContainsFunc(refusals, begins) {
+		d.refuse(isBusy)
 		return
 	}
 	d.ensureTurn()
 	d.fail("agent_error", "error")
+}
+
+// refuse decodes the refusal of a prompt: its turn ends, and that of a busy agent goes on. Without the prompt it
+// concerns no run: the agent may work on another one.
+func (d *stream) refuse(isBusy bool) {
+	refused, m := d.s.Turn, d.addError("refused")
+	goesOn := isBusy && refused.Before != nil && refused.Before.Open
+	if !goesOn && (refused.Before == nil || refused.Worked) {
+		m.Run = ""
+		return
+	}
+	d.endTurn(m, "refused", true)
+	if goesOn {
+		d.s.Turn, d.s.Calls.Open = *refused.Before, append(refused.Left, d.s.Calls.Open...)
+	}
 }
 
 // fail ends the turn with an error.

@@ -1,0 +1,80 @@
+package legion
+
+import (
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestLaunchIsInNoTurn: a client that is launched again the day after does not prolong the turn that broke off.
+func TestLaunchIsInNoTurn(t *testing.T) {
+	for _, m := range play(t, decoder.Stream{},
+		`{"type":"user","content":"Count the boats.","timestamp":1772442000}`,
+		`{"type":"assistant","content":"One, two,","timestamp":1772442001}`,
+		`{"type":"system","content":"Claude Code Launched","timestamp":"2026-03-03T09:00:00+00:00","metadata":{"subtype":"client_launched"}}`,
+	) {
+		if inTurn := m.Kind != msg.Status; inTurn != (m.Run != "") {
+			t.Errorf("%s %q is of run %q", m.Kind, m.Content, m.Run)
+		}
+	}
+}
+
+// TestInterruptedTurnHasItsLastRecords: what the model said arrives after the acknowledgement of the interrupt. It
+// belongs to the interrupted turn, which the result line ends, and whose tokens count once. A turn after that line
+// is another one.
+func TestInterruptedTurnHasItsLastRecords(t *testing.T) {
+	got := play(t, decoder.Stream{},
+		`{"type":"user","content":"Count the boats.","timestamp":1772442000}`,
+		`{"_type":"AssistantMessage","timestamp":1772442001,"data":{"content":[{"text":"One,"}],"message_id":"m1","usage":{"input_tokens":10,"output_tokens":1}}}`,
+		`{"type":"system","content":"Interrupted","timestamp":1772442002,"metadata":{"subtype":"interrupt_success"}}`,
+		`{"_type":"AssistantMessage","timestamp":1772442003,"data":{"content":[{"text":"two,"}],"message_id":"m1","usage":{"input_tokens":10,"output_tokens":2}}}`,
+		`{"_type":"ResultMessage","timestamp":1772442004,"data":{"subtype":"error_during_execution","is_error":true,"usage":{"input_tokens":12,"output_tokens":4}}}`,
+		`{"_type":"AssistantMessage","timestamp":1772442009,"data":{"content":[{"text":"The count is done."}],"message_id":"m2"}}`)
+	turn, last := got[0].Run, got[len(got)-1]
+	var used msg.Tokens
+	for _, m := range got[:len(got)-1] {
+		if m.Run != turn {
+			t.Errorf("%s %q is of run %q, want %q", m.Kind, m.Content, m.Run, turn)
+		}
+		used.Input, used.Output = used.Input+m.Usage.Input, used.Output+m.Usage.Output
+	}
+	if used.Input != 12 || used.Output != 4 {
+		t.Errorf("%d and %d tokens, want 12 and 4", used.Input, used.Output)
+	}
+	if last.Run == turn || last.Run == "" {
+		t.Errorf("%q is of run %q", last.Content, last.Run)
+	}
+}
+
+// TestRepeatedResponsesCountOnce: a file that has its lines twice, one after the other or all of them again, has the
+// tokens of its sub-agents once.
+func TestRepeatedResponsesCountOnce(t *testing.T) {
+	said := func(id, call string) string {
+		return `{"_type":"AssistantMessage","timestamp":177244200` + id + `,"data":{"content":[{"text":"` + id + `"}],"message_id":"m` + id + `","parent_tool_use_id":` + call + `,"usage":{"input_tokens":10,"output_tokens":1}}}`
+	}
+	ask := `{"type":"user","content":"Count the boats.","timestamp":1772442000}`
+	task := `{"_type":"AssistantMessage","timestamp":1772442001,"data":{"content":[{"id":"t1","name":"Task","input":{"prompt":"Count","subagent_type":"counter"}}],"message_id":"m1"}}`
+	done := `{"_type":"UserMessage","timestamp":1772442004,"data":{"content":[{"tool_use_id":"t1","content":"Two"}]}}`
+	a, b, c := said("2", `"t1"`), said("3", `"t1"`), said("5", "null")
+	for name, lines := range map[string][]string{
+		"once":           {ask, task, a, b, done, c},
+		"in the run":     {ask, task, a, b, a, b, done, c},
+		"after its end":  {ask, task, a, b, done, a, b, c},
+		"the whole file": {ask, task, a, b, done, c, ask, task, a, b, done, c},
+	} {
+		used := make(map[string]uint64)
+		for _, m := range play(t, decoder.Stream{}, lines...) {
+			used[m.Run] += m.Usage.Input
+		}
+		if used["t1"] != 20 || len(used) != 2 {
+			t.Errorf("%s: tokens by run %v, want 20 of t1", name, used)
+		}
+		delete(used, "t1")
+		for run, n := range used {
+			if n != 10 {
+				t.Errorf("%s: %d tokens of %s, want 10", name, n, run)
+			}
+		}
+	}
+}
