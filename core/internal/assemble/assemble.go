@@ -195,9 +195,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 		}
 	}
 	linked := handler{g}.handle(m, stream)
-	if len(a.exchanges) > 0 {
-		a.setExchange(g, m, stream)
-	}
+	a.setExchange(g, m, stream)
 	if final && m.Tool.CallID != "" && m.Signal != msg.RunStart {
 		if c := g.get(m.Tool.CallID); c != nil && (c.CorrelationID != "" || c.CorrelationPrompt != "") {
 			if err := a.correlateCall(g, m.Run, c, now); err != nil {
@@ -215,10 +213,8 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 		h.Ver |= uint64(min(r.Moves, 3)) << movesShift
 	}
 	h.Ver = g.view.version(h.Ver)
-	if len(g.ends) > 0 {
-		if _, err := a.passEnds(g); err != nil {
-			return 0, err
-		}
+	if _, err := a.passEnds(g); err != nil {
+		return 0, err
 	}
 	if m.Complete == msg.Partial || len(g.Partial) > 0 {
 		was = g.replaced(m)

@@ -230,7 +230,7 @@ func (g handler) startCall(r *run, m *msg.Message) msg.SpanID {
 	c.Arguments, c.Hash, c.Signature = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments), g.signatures.of(m.Tool.Arguments)
 	c.Judged.Begin(g.learned.History, m, g.alive, g.read.UnixNano())
 	id := g.ids.call(c)
-	if len(g.Early) > 0 && !g.flushing {
+	if !g.flushing {
 		if e, ok := g.takeEarly(c.ID); ok {
 			g.complete(c, e)
 		}
@@ -271,7 +271,7 @@ func (c *call) delegate(d *msg.Delegate, ofRun bool) {
 		fill(field{&c.Child, d.ChildRun})
 		c.Named = true
 	}
-	if !ofRun && (d.CorrelationID != "" || d.CorrelationPrompt != "") {
+	if !ofRun {
 		fill(field{&c.CorrelationID, d.CorrelationID}, field{&c.CorrelationPrompt, d.CorrelationPrompt})
 	}
 	c.Link, c.Confidence = max(c.Link, d.Link), max(c.Confidence, d.Confidence)

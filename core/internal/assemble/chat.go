@@ -165,9 +165,7 @@ func (r *run) startChat(m *msg.Message) {
 	} else {
 		r.Responses++
 		c.Ordinal = r.Responses
-		if len(r.Results) > 0 {
-			r.dropResults()
-		}
+		r.dropResults()
 		if len(r.Chats) >= maxChats {
 			r.Chats = slices.Delete(r.Chats, 0, maxChats/2)
 		}

@@ -251,9 +251,9 @@ func (a *Assembler) loops(tenant string, r *link.Candidate, c *link.CallSite) (b
 // passEnds passes the ends of a group's runs on to the calls of other sessions that caused
 // them, and those of hops to the other recording of them. It returns the groups that have them.
 func (a *Assembler) passEnds(g *group) (passed []*group, err error) {
-	for len(g.ends) > 0 {
-		e := g.ends[0]
-		g.ends = g.ends[1:]
+	ends := g.ends
+	g.ends = nil
+	for _, e := range ends {
 		if e.hop != "" {
 			others, err := (hops{a}).ended(g, e)
 			if err != nil {
@@ -271,6 +271,5 @@ func (a *Assembler) passEnds(g *group) (passed []*group, err error) {
 		}
 		passed = append(passed, parent)
 	}
-	g.ends = nil
 	return passed, nil
 }

@@ -160,9 +160,7 @@ func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
 	}
 	s.Ver = g.view.version(spanVersion(g.Revision, &s, r.Linked, r.Moves+moves, r.Remote != nil))
 	s.Shown = s.Shown || g.restarted && s.State != msg.SpanOpen && !s.Amends
-	if len(g.Spans) > 0 || g.flushing || r.Before != nil || r.Inferred && s.State != msg.SpanClosed || r.Inferred && ofRunKind(s.Kind) {
-		o.replaceProvisional(g, &s, r)
-	}
+	o.replaceProvisional(g, &s, r)
 	o.send(g, s)
 	if r.PriorRoot == "" || s.Amends {
 		return

@@ -255,3 +255,22 @@ func TestHistoryIsNeverOpen(t *testing.T) {
 		}
 	}
 }
+
+// TestAMachineThatSlept: a time without a look at the clock is no silence.
+func TestAMachineThatSlept(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Unix(0, t0).Add(d) }
+	for _, slept := range []bool{false, true} {
+		w := newHarness(t)
+		w.apply(user("a", 0))
+		w.commit()
+		for d := time.Duration(0); d <= 5*time.Hour; d += time.Second {
+			if slept && d == time.Minute {
+				d = 5 * time.Hour
+			}
+			w.a.Looks(at(d))
+		}
+		if w.idle(at(5*time.Hour), 0); w.a.Ended() == slept {
+			t.Errorf("slept: %t, ended: %t", slept, !slept)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,28 @@ func TestEndedRunsAreForgotten(t *testing.T) {
 	}
 }
 
+// TestPlacesAreForgotten: of the runs that another session may refer to yet the places of the last are known.
+func TestPlacesAreForgotten(t *testing.T) {
+	w := newHarness(t)
+	const n = 2 * maxStubs
+	for i := range int64(n) {
+		run := fmt.Sprint(i)
+		w.apply(user(run, 10*i))
+		w.apply(sends(run, "d"+run, "wren", "text "+run, 10*i+1)...)
+	}
+	w.commit()
+	g := w.a.mustGroup(t)
+	oldest := n
+	for id := range g.Runs {
+		if i, err := strconv.Atoi(id); err == nil {
+			oldest = min(oldest, i)
+		}
+	}
+	if g.Stubs != maxStubs+1 || len(g.Runs) != g.Stubs+maxEndedRuns || oldest != n-len(g.Runs) {
+		t.Errorf("%d places and %d runs, the oldest is %d of %d", g.Stubs, len(g.Runs), oldest, n)
+	}
+}
+
 // TestErasedSessions: a session that is erased begins anew, with its calls of other sessions; others go on.
 func TestErasedSessions(t *testing.T) {
 	for _, idle := range []bool{false, true} {
@@ -142,10 +165,10 @@ func TestErasedSessions(t *testing.T) {
 				}
 			}
 		}
-		for _, session := range []string{"goes", "stays"} {
+		for _, session := range []string{"stays", "goes"} {
 			begin, _ := hires("a", "d", "thread "+session, "", 1, 9)
 			begin.Delegation.CorrelationID = "thread " + session
-			apply(session, user("a", 0), begin)
+			apply(session, user("a", 0), begin, said("a", "r", 2))
 		}
 		w.commit()
 		if idle {

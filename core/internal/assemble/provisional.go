@@ -153,9 +153,6 @@ func (g restorer) resume(m *msg.Message, stream uint64) {
 
 // restore restores provisional runs to their state before the flush.
 func (g restorer) restore(which func(*before) bool) {
-	if len(g.Kept) == 0 {
-		return
-	}
 	for again := true; again; { // a run that was not known before goes after those that the same flush put below it
 		again = false
 		g.Kept = slices.DeleteFunc(g.Kept, func(id string) bool {
@@ -197,7 +194,7 @@ func (g restorer) restoreRun(r *run) {
 			reporter(g).endVerdict(r, nil)
 			g.drop(r.ID)
 			if g.Turns[b.Stream] == r.ID {
-				g.setTurn(b.Stream, b.Turn)
+				g.Turns[b.Stream] = b.Turn
 			}
 			return
 		}

@@ -206,15 +206,6 @@ func (rs *runs) revive(r *run) {
 	}
 }
 
-// setTurn sets the latest top-level run of a stream; none if run is empty.
-func (rs *runs) setTurn(stream uint64, run string) {
-	if run == "" {
-		delete(rs.Turns, stream)
-		return
-	}
-	rs.Turns[stream] = run
-}
-
 // drop forgets a run.
 func (rs *runs) drop(id string) {
 	delete(rs.Runs, id)

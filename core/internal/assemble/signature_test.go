@@ -10,7 +10,7 @@ import (
 func TestSignaturesOfArguments(t *testing.T) {
 	var s signatures
 	for raw, want := range map[string]string{
-		`{}`: "", `{ "b" : 1, "a":"x\"y" }`: "a:string b:number", `{"o":{"x":[1,"]"]},"l":[],"t":true,"n":null,"f":-1.5e3}`: "f:number l:array n:null o:object t:bool",
+		`{}`: "", `{"z":0,"n":9}`: "n:number z:number", `{ "b" : 1, "a":"x\"y" }`: "a:string b:number", `{"o":{"x":[1,"]"]},"l":[],"t":true,"n":null,"f":-1.5e3}`: "f:number l:array n:null o:object t:bool",
 		`{"path":"C:\\","more":"\\\""}`: "more:string path:string", ` {"a":1` + "\n}": "a:number",
 		``: "", `"text"`: "", `[1]`: "", `{"a"}`: "", `{"a":}`: "", `{"a":1`: "", `{"a":"x`: "", `{"a":[`: "", `{"a":1,}`: "", `{"a":x}`: "", `{"a`: "",
 		`{"` + strings.Repeat("k", 90) + `":1}`: strings.Repeat("k", maxMember) + ":number",

@@ -1,21 +1,11 @@
 package assemble
 
 import (
-	"bytes"
-	"encoding/json"
-	"flag"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
-
-var update = flag.Bool("update", false, "write testdata/turn.txt")
 
 // aTurn is a turn in which every kind of message is, with every fact that a span has: a slow model, a call that fails and is tried
 // again, a call that waits for a person, a delegation that is paused, an answer in parts, a call without a result.
@@ -62,113 +52,6 @@ func aTurn() []msg.Message {
 	return []msg.Message{
 		asks, request, token, thinks, makes("c1", "r1", 6), ended("r1", 7, "tool_use"), counted("r1", 7, 20, 5), fails, makes("c2", "r2", 11), counted("r2", 11, 40, 6),
 		waits, goes, works, hands, child, said("x", "q1", 18), pause, wrong, gone, answered("a", "d1", 23), partial, answer, last, makes("c3", "", 28), done,
-	}
-}
-
-// facts are the members of a row that have a value; times in seconds.
-func facts(t *testing.T, s msg.Span) string {
-	t.Helper()
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var row map[string]any
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&row); err != nil {
-		t.Fatal(err)
-	}
-	var short func(any) any
-	short = func(v any) any {
-		switch v := v.(type) {
-		case map[string]any:
-			for name, member := range v {
-				if v[name] = short(member); v[name] == nil {
-					delete(v, name)
-				}
-			}
-			if len(v) == 0 {
-				return nil
-			}
-		case []any:
-			for i := range v {
-				v[i] = short(v[i])
-			}
-		case json.Number:
-			if n, err := v.Int64(); err == nil && n >= t0 && n < t0+1000*sec {
-				return fmt.Sprintf("%gs", float64(n-t0)/float64(sec))
-			} else if n == 0 {
-				return nil
-			}
-		case string:
-			if v == "" {
-				return nil
-			}
-		case bool:
-			if !v {
-				return nil
-			}
-		}
-		return v
-	}
-	line, err := json.Marshal(short(row))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(line)
-}
-
-// TestRowsOfATurn holds each row of a turn to what was read and approved, whole: after each message the spans that are over, and
-// with each commit those that are open. A sidecar that restarts after each message ends with the same rows.
-func TestRowsOfATurn(t *testing.T) {
-	const file = "testdata/turn.txt"
-	play := func(restart bool) (*harness, string) {
-		w := newHarness(t)
-		var out strings.Builder
-		w.emitted = func(s msg.Span) {
-			fmt.Fprintf(&out, "    %s\n", facts(t, s))
-		}
-		for i, m := range aTurn() {
-			m.Session, m.Complete, m.Key = "s", max(m.Complete, msg.Partial), fmt.Sprint(m.Kind, "/", m.Run, "/", m.ResponseID, "/", i)
-			if m.Kind == msg.Usage {
-				m.Key = "usage:" + m.ResponseID
-			} else {
-				m.Complete = msg.Complete
-			}
-			m.Host.Tenant, m.Host.Format, m.Host.Source, m.Host.Ver = "default", "f", "src", uint64(i)
-			m.Time = t0 + m.Time*sec
-			fmt.Fprintf(&out, "%d %s %s\n", i, m.Kind, m.Signal)
-			if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, m.Time+sec), m.Time+sec/2); err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(&out, "  message: trace %s, span %s, chat %s, version %x\n  committed\n", m.Host.TraceID, m.Host.SpanID, m.Host.Chat, m.Host.Ver)
-			if w.commit(); restart {
-				w.restart()
-			}
-		}
-		return w, out.String()
-	}
-	w, got := play(false)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		t.Error("read what changed in " + file)
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-		t.Errorf("(-approved +now):\n%s", d)
-	}
-	again, _ := play(true)
-	for key, s := range again.rows {
-		s.Shown = w.rows[key].Shown // it may have been emitted as open
-		again.rows[key] = s
-	}
-	if d := cmp.Diff(w.rows, again.rows, cmp.AllowUnexported(msg.Text{})); d != "" {
-		t.Errorf("with restarts (-without +with):\n%s", d)
 	}
 }
 

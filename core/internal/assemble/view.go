@@ -153,11 +153,8 @@ func (f *fact) put(v View, s msg.Span) {
 
 // conversationKey returns the tenant and the session of a fact.
 func (f *fact) conversationKey() (tenant, session string) {
-	k, err := link.ParseKey(f.key)
-	if parts := strings.Split(k.Session, "\x00"); err == nil && len(parts) > 3 {
-		return k.Tenant, strings.Join(parts[2:len(parts)-1], "\x00")
-	}
-	return k.Tenant, ""
+	parts := strings.SplitN(f.prefix(), "\x00", 5) // see factKey
+	return parts[0], strings.TrimSuffix(parts[4], "\x00")
 }
 
 func (f *fact) sort() {

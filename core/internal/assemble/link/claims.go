@@ -53,8 +53,8 @@ type madeBy struct {
 type instance struct {
 	Run      string `json:"run"`
 	Suffix   string `json:"suffix,omitempty"`
-	Stream   uint64 `json:"stream"` // that began it, or was the last to try
-	Answered bool   `json:"answered,omitempty"`
+	Stream   uint64 `json:"stream"`             // that began it, or was the last to try
+	Answered bool   `json:"answered,omitempty"` // of the newest of its name
 	// Keys are the suffixes that message keys of the stream got, for messages that
 	// name one of them as their parent.
 	Keys map[string]string `json:"keys,omitempty"`
@@ -169,12 +169,9 @@ func (c *Claims) response(m *msg.Message, in *instance, stream uint64, suffix *s
 		renameCall(m, list[at].Call)
 		*suffix = list[at].Key
 	}
-	if !in.Answered && m.Kind != msg.Error {
-		in.Answered = true
-		if last, ok := c.Runs.Of[in.Run]; ok && last.Suffix == in.Suffix {
-			last.Answered = true
-			c.Runs.put(in.Run, last)
-		}
+	if last, ok := c.Runs.Of[in.Run]; ok && m.Kind != msg.Error && last.Suffix == in.Suffix {
+		last.Answered = true
+		c.Runs.put(in.Run, last)
 	}
 	return reused
 }
@@ -214,11 +211,11 @@ func (c *Claims) join(m *msg.Message, stream uint64, begun func(string, uint64) 
 	switch {
 	case !known:
 	case begun(m.Run, stream):
-		in.Answered, begins = true, false
+		begins = false
 	case begun(m.Run+name, stream):
-		in.Suffix, in.Answered, begins = name, true, false
+		in.Suffix, begins = name, false
 	case !begins:
-		in.Suffix, in.Answered = last.Suffix, last.Answered
+		in.Suffix = last.Suffix
 		if made := c.made(m.Tool.CallID, m.Run+last.Suffix); made != nil && m.Tool.CallID != "" && strings.HasPrefix(made.Run, m.Run) {
 			in.Suffix = made.Run[len(m.Run):]
 		}

@@ -45,6 +45,8 @@ func TestPairs(t *testing.T) {
 		{"one thread, called again", msg.ByNativeID, []CallSite{site("a", 100, 200), site("b", 300, 400)}, []Candidate{candidate("x", "", 110), candidate("y", "", 310)}, map[string]Pair{"x": {0, 0}, "y": {1, 0}}},
 		{"one thread of unknown times, by order", msg.ByNativeID, []CallSite{site("a", 100, 200), site("b", 300, 400)}, []Candidate{inferred(candidate("x", "", 5000)), inferred(candidate("y", "", 5001))}, map[string]Pair{"x": {0, 0}, "y": {1, 0}}},
 		{"an agent that was busy", msg.ByPrompt, []CallSite{async(site("a", 100, 101))}, []Candidate{candidate("x", "", 400)}, map[string]Pair{"x": {0, 40}}},
+		{"an agent that was busy, twice", msg.ByPrompt, []CallSite{async(site("a", 100, 101)), async(site("b", 101, 102))}, []Candidate{candidate("x", "", 400), candidate("y", "", 401)}, map[string]Pair{"x": {0, 40}, "y": {1, 40}}},
+		{"in the time of two", msg.ByPrompt, []CallSite{async(site("a", 50, 60)), async(site("b", 55, 56))}, []Candidate{candidate("x", "", 58)}, map[string]Pair{"x": {0, 40}}},
 		{"an agent that was busy for too long", msg.ByPrompt, []CallSite{async(site("a", 100, 101))}, []Candidate{candidate("x", "", 2*hour)}, map[string]Pair{"x": {-1, 0}}},
 	} {
 		for seed := range uint64(5) {

@@ -309,7 +309,7 @@ func (t *Correlation) pairHops() []Pair {
 
 // pairAlike pairs hops with calls that are alike. Those whose times overlap, directly or by
 // others, belong together: if they are as many calls as hops, they are paired in order, unless some
-// of that time were forgotten.
+// of that time were forgotten. Both are sorted by their start, so that they are found in their order.
 func (t *Correlation) pairAlike(pairs []Pair) {
 	taken := make([]bool, len(t.Calls))
 	done := make([]bool, len(t.Runs))
@@ -332,11 +332,9 @@ func (t *Correlation) pairAlike(pairs []Pair) {
 				}
 			}
 		}
-		slices.Sort(runs)
 		if len(runs) != len(calls) || t.Crowded(&t.Runs[runs[0]]) {
 			continue
 		}
-		slices.Sort(calls)
 		confidence := uint8(aloneConfidence)
 		if len(runs) > 1 {
 			confidence = orderedConfidence

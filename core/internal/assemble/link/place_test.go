@@ -53,10 +53,13 @@ func TestResolve(t *testing.T) {
 		run          string
 		parent, call string
 		by           msg.LinkMethod
+		confidence   uint8
 		top          bool
 		want         Place
 	}{
 		{name: "nothing names a parent", run: "other", top: true, want: Place{Root: "other"}},
+		{name: "evidence of no call", run: "other", by: msg.ByPrompt, top: true, want: Place{Root: "other"}},
+		{name: "it names its call, by the same evidence", run: "child", call: "call", by: msg.ByMetaFile, confidence: 7, want: Place{Root: "top", Parent: "top", Call: "call", Link: msg.ByMetaFile, Confidence: 7, Linked: true, Delegate: "scout"}},
 		{name: "its call names it", run: "child", want: Place{Root: "top", Parent: "top", Call: "call", Link: msg.ByMetaFile, Linked: true, Delegate: "scout"}},
 		{name: "it names its call, by stronger evidence", run: "child", call: "call", by: msg.ByNativeID, want: Place{Root: "top", Parent: "top", Call: "call", Link: msg.ByNativeID, Linked: true, Delegate: "scout"}},
 		{name: "it names its parent alone", run: "other", parent: "top", want: Place{Root: "top", Parent: "top", Link: msg.ByParent, Linked: true}},
@@ -65,7 +68,7 @@ func TestResolve(t *testing.T) {
 		{name: "known to be a child, and no more", run: "other", parent: msg.UnknownRun, want: Place{Root: "other"}},
 	} {
 		p := Place{Root: c.run}
-		if top := !Resolve(family(), c.run, &p, c.parent, c.call, c.by, 0); top != c.top {
+		if top := !Resolve(family(), c.run, &p, c.parent, c.call, c.by, c.confidence); top != c.top {
 			t.Errorf("%s: top-level %t", c.name, top)
 		}
 		if d := cmp.Diff(c.want, p); d != "" {
@@ -181,6 +184,7 @@ func TestAccepts(t *testing.T) {
 		{"the same call", Place{Remote: remote("x", msg.ByPrompt)}, remote("x", msg.ByPrompt), false},
 		{"the same call, apart", Place{Remote: apart}, remote("x", msg.ByPrompt), false},
 		{"a stronger correlation", Place{Remote: remote("y", msg.ByPrompt)}, remote("x", msg.ByNativeID), true},
+		{"another correlation, as strong", Place{Remote: remote("y", msg.ByPrompt)}, remote("x", msg.ByPrompt), false},
 		{"a weaker correlation", Place{Remote: remote("y", msg.ByNativeID)}, remote("x", msg.ByPrompt), false},
 	} {
 		if got := c.at.Accepts("x", c.up); got != c.want {
