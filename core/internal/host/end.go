@@ -14,9 +14,8 @@ const killAfter = 5 * time.Second
 // Kill asks the process to end, ends it if it does not, and waits. Its children end with
 // it.
 func (p *Process) Kill() {
-	t := time.AfterFunc(killAfter, p.endGroup)
+	defer time.AfterFunc(killAfter, p.endGroup).Stop()
 	p.client.Kill()
-	t.Stop()
 	p.endGroup()
 	p.cleanup()
 }
@@ -32,7 +31,7 @@ func (p *Process) Abort() {
 // endGroup ends the process's group. A child of a process that has ended is in it
 // still, and go-plugin waits as long as one holds the process's pipes.
 func (p *Process) endGroup() {
-	if p.cmd.Process != nil && p.cmd.Process.Pid > 1 {
+	if p.cmd.Process != nil {
 		endGroup(p.cmd.Process.Pid)
 	}
 }
@@ -41,11 +40,10 @@ func (p *Process) endGroup() {
 // "signal: killed"; it is empty for a process that goes on. killed reports a signal from
 // outside of the process.
 func (p *Process) Died() (how string, killed bool) {
-	for end := time.Now().Add(time.Second); !p.client.Exited(); {
+	for end := time.Now().Add(time.Second); !p.client.Exited(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return "", false
 		}
-		time.Sleep(time.Millisecond)
 	}
 	s := p.cmd.ProcessState // set before Exited is
 	if s == nil {

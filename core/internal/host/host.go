@@ -85,25 +85,25 @@ type Process struct {
 	snapshots bool
 }
 
-// attempts is how often a process is launched that ends before it has answered: it may have
+// pauses are before the second launch and the third of a process that ends before it has answered: it may have
 // been killed, and one that cannot run fails each time with the same error.
-const attempts = 3
+var pauses = [...]time.Duration{50 * time.Millisecond, 200 * time.Millisecond}
 
 // Start launches the process and reads its Info.
 func Start(ctx context.Context, s Settings) (*Process, error) {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	for n := 1; ; n++ {
+	for n := 0; ; n++ {
 		p, exited, err := launch(ctx, s)
-		if err == nil || !exited || n == attempts {
+		if err == nil || !exited || n == len(pauses) {
 			return p, err
 		}
 		s.Logger.Warn("decoder ended before it answered; launched again", "decoder", s.Name, "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(time.Duration(n*n) * 50 * time.Millisecond):
+		case <-time.After(pauses[n]):
 		}
 	}
 }
@@ -146,7 +146,7 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 		// Its pipes close before its end is seen: an early error shows that it exited.
 		exited = time.Since(began) < s.StartTimeout
 		p.Abort()
-		if s.Rules.Processes && cmd.Process == nil && refusesNamespaces(err) {
+		if s.namespace() && cmd.Process == nil && refusesNamespaces(err) {
 			s.noNamespace = true
 			return launch(ctx, s)
 		}
@@ -163,6 +163,9 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 
 // confined reports whether the process runs under rules.
 func (s *Settings) confined() bool { return len(s.Cell) > 0 && sandbox.Cells && !s.Off }
+
+// namespace reports whether the process is to be the first of a PID namespace.
+func (s *Settings) namespace() bool { return s.confined() && s.Rules.Processes && !s.noNamespace }
 
 // sandboxHint is how the configuration grants a right that a cell refuses.
 func (s *Settings) sandboxHint() string {
@@ -193,11 +196,7 @@ func (s *Settings) command() (cmd *exec.Cmd, socket string, cleanup func(), err 
 	case len(s.Cell) > 0 && sandbox.Cells:
 		c := sandbox.Cell{Rules: s.Rules, Off: s.Off, Pinned: s.SHA256 != "", Path: s.Path, Args: s.Args}
 		c.Write = append(slices.Clone(c.Write), dir)
-		text, err := json.Marshal(c)
-		if err != nil {
-			release()
-			return nil, "", nil, err
-		}
+		text, _ := json.Marshal(c) // of texts and booleans
 		path, args = "/proc/self/exe", append(slices.Clone(s.Cell), string(text))
 	case s.SHA256 != "":
 		path = here(f)
@@ -210,7 +209,7 @@ func (s *Settings) command() (cmd *exec.Cmd, socket string, cleanup func(), err 
 		cmd.Env = append(cmd.Env, plane.Env+"="+socket)
 	}
 	inherit(cmd, f)
-	cmd.SysProcAttr = processAttributes(s.confined() && s.Rules.Processes && !s.noNamespace)
+	cmd.SysProcAttr = processAttributes(s.namespace())
 	return cmd, socket, release, nil
 }
 
@@ -229,9 +228,7 @@ func (p *Process) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.settings.Path, err)
 	}
-	if r := p.client.ReattachConfig(); r != nil {
-		p.pid = r.Pid
-	}
+	p.pid = p.cmd.Process.Pid
 	raw, err := rpc.Dispense(wire.PluginName)
 	if err != nil {
 		return fmt.Errorf("dispense: %w", err)

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -44,10 +46,16 @@ func other(command, arg string) bool {
 		sdk.Serve(legion.New())
 	case "child": // of a hostile decoder: with much memory, in a session of its own where it may
 		_, _ = unix.Setsid()
-		kept := bytes.Repeat([]byte{1}, 200<<20)
+		kept := bytes.Repeat([]byte{1}, 80<<20)
 		_ = os.WriteFile(arg, []byte("here"), 0o600)
 		time.Sleep(time.Minute)
 		_ = kept
+	case "namespace":
+		var s Settings
+		if err := json.Unmarshal([]byte(arg), &s); err != nil {
+			panic(err)
+		}
+		reportNamespace(s)
 	case "sidecar":
 		var s Settings
 		if err := json.Unmarshal([]byte(arg), &s); err != nil {
@@ -273,22 +281,93 @@ func TestGrantedDecoder(t *testing.T) {
 }
 
 // TestChildren of a decoder that may have them count for its memory, and end with it, also when they
-// wanted a session of their own.
+// wanted a session of their own, and where there are no namespaces.
 func TestChildren(t *testing.T) {
-	m := newMachine(t)
-	s := m.settings(t)
-	s.MemoryLimit, s.Rules = 150<<20, sandbox.Rules{Execute: []string{s.Path}, Write: []string{m.Dir}, Processes: true}
-	p, err := Start(t.Context(), s)
+	for _, noNamespace := range []bool{false, true} {
+		m := newMachine(t)
+		s := m.settings(t)
+		s.MemoryLimit, s.Rules, s.noNamespace = 70<<20, sandbox.Rules{Execute: []string{s.Path}, Write: []string{m.Dir}, Processes: true}, noNamespace
+		p, err := Start(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Kill()
+		until(t, "the child is there", func() bool { _, err := os.Stat(m.Child); return err == nil })
+		if err := p.OverLimit(); err == nil {
+			t.Error("the memory of the child is not counted")
+		}
+		p.Kill()
+		until(t, "the child has ended", func() bool { return len(running(m.Child)) == 0 })
+		if left, err := os.ReadDir(s.SocketDir); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	}
+}
+
+// TestWithoutPrivileges: a decoder that may have children is in a namespace of theirs for a user who needs one of users for that, too, and starts where the
+// kernel makes none.
+func TestWithoutPrivileges(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start a sidecar with fewer rights")
+	}
+	const nobody = 65534
+	dir, err := os.MkdirTemp("", "host") // one that nobody can enter
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Kill()
-	until(t, "the child is there", func() bool { _, err := os.Stat(m.Child); return err == nil })
-	if err := p.OverLimit(); err == nil {
-		t.Error("the memory of the child is not counted")
+	defer os.RemoveAll(dir)
+	exe := dir + "/acme"
+	program, err := os.ReadFile(os.Args[0])
+	if err := errors.Join(err, os.WriteFile(exe, program, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
 	}
-	p.Kill()
-	until(t, "the child has ended", func() bool { return len(running(m.Child)) == 0 })
+	for _, uid := range []int{0, nobody} {
+		sockets := fmt.Sprint(dir, "/", uid)
+		arg, err := json.Marshal(Settings{Name: "legion", Path: exe, Args: []string{"decoder"}, SocketDir: sockets, Cell: []string{"cell"}, Rules: sandbox.Rules{Processes: true}})
+		if err := errors.Join(err, os.Mkdir(sockets, 0o700), os.Chown(sockets, uid, uid)); err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(exe, "namespace", string(arg))
+		c.Stderr, c.SysProcAttr = t.Output(), &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+		var out []byte
+		ended := make(chan error)
+		go func() {
+			runtime.LockOSThread() // one with fewer rights, which ends with the goroutine
+			err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0)
+			if err == nil {
+				out, err = c.Output()
+			}
+			ended <- err
+		}()
+		if err := <-ended; err != nil || string(out) != "as the kernel allows" {
+			t.Errorf("user %d: %s, %v", uid, out, err)
+		}
+	}
+}
+
+// reportNamespace starts a decoder, and reports whether it is in a PID namespace of its own when this process can make one.
+func reportNamespace(s Settings) {
+	p, err := start(s)
+	if err != nil {
+		panic(err)
+	}
+	defer p.Kill()
+	probe := exec.Command("/proc/self/exe", "-test.run=^$")
+	probe.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
+	if os.Geteuid() != 0 {
+		probe.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+	}
+	allowed := probe.Run() == nil
+	ours, err := os.Readlink("/proc/self/ns/pid")
+	its, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", p.Pid()))
+	if err := errors.Join(err, err1); err != nil {
+		panic(err)
+	}
+	if allowed == (ours != its) {
+		fmt.Print("as the kernel allows")
+		return
+	}
+	fmt.Printf("allowed: %t, ours: %s, its: %s", allowed, ours, its)
 }
 
 // TestSidecarIsKilled: with a sidecar that is killed its decoder ends, and the decoder's children.
@@ -439,7 +518,30 @@ func TestPinnedRunsFromMemory(t *testing.T) {
 		if err != nil || filepath.Base(exe) != want {
 			t.Errorf("it runs %s, %v, not %s", exe, err, want)
 		}
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid()))
+		if want := os.Args[0] + "\x00decoder\x00"; string(line) != want {
+			t.Errorf("its command line is %q, %v, not %q", line, err, want)
+		}
 		p.Kill()
+	}
+}
+
+// TestPrivate: the copy of a pinned program cannot be changed.
+func TestPrivate(t *testing.T) {
+	f, err := private(t.TempDir(), func(w io.Writer) error { _, err := io.WriteString(w, "#!/bin/sh\n"); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write([]byte("x")); err == nil {
+		t.Error("it was written to")
+	}
+	b := make([]byte, 100)
+	if n, err := f.ReadAt(b, 0); string(b[:n]) != "#!/bin/sh\n" {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+	if _, err := private(t.TempDir(), func(io.Writer) error { return io.ErrShortWrite }); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a copy that is not whole: %v", err)
 	}
 }
 
@@ -461,6 +563,9 @@ func TestMemoryOfASession(t *testing.T) {
 	}
 	if n, has := ofSession(-1); has || n != 0 {
 		t.Errorf("%d bytes of no session", n)
+	}
+	if err := of[0].OverLimit(); err != nil { // there is none
+		t.Error(err)
 	}
 	of[0].settings.MemoryLimit = 2 * all
 	if err := of[0].OverLimit(); err != nil {

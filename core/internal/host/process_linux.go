@@ -1,8 +1,8 @@
 package host
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -57,11 +57,8 @@ func resident(pid int) (n int64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	fields := bytes.Fields(b)
-	if len(fields) < 2 {
-		return 0, false
-	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	var mapped, pages int64
+	_, err = fmt.Sscan(string(b), &mapped, &pages)
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
@@ -72,10 +69,7 @@ func ofSession(leader int) (n int64, ok bool) {
 		return 0, false
 	}
 	for _, e := range list {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
+		pid, _ := strconv.Atoi(e.Name()) // 0, which is this process, for what is none
 		if session, err := unix.Getsid(pid); err != nil || session != leader {
 			continue
 		}

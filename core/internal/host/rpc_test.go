@@ -3,9 +3,11 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -73,7 +75,12 @@ func startAs(t *testing.T, s Settings, args ...string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Abort)
+	t.Cleanup(func() {
+		p.Abort()
+		if left, err := os.ReadDir(s.SocketDir); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	})
 	return p
 }
 
@@ -119,7 +126,7 @@ func TestBothWaysAreTheSame(t *testing.T) {
 }
 
 // TestWhoIsSpokenToOverGRPC: a decoder that does not listen at the socket, one of which the connection is encrypted, and on Linux one
-// whose socket is another program's, which receives nothing.
+// whose socket is another program's, which receives nothing, and is logged.
 func TestWhoIsSpokenToOverGRPC(t *testing.T) {
 	path := t.TempDir() + "/other"
 	l, err := net.Listen("unix", path)
@@ -137,17 +144,19 @@ func TestWhoIsSpokenToOverGRPC(t *testing.T) {
 		n, _ := c.Read(make([]byte, 100))
 		received <- n
 	}()
-	for name, p := range map[string]*Process{
-		"older":     startAs(t, Settings{}, "older"),
-		"encrypted": startAs(t, Settings{AutoMTLS: true}, "decoder"),
-		"elsewhere": startAs(t, Settings{}, "elsewhere", path),
-	} {
+	for name, s := range map[string]Settings{"older": {}, "encrypted": {AutoMTLS: true}, "elsewhere": {}} {
+		args := map[string][]string{"older": {"older"}, "encrypted": {"decoder"}, "elsewhere": {"elsewhere", path}}[name]
 		if name == "elsewhere" && runtime.GOOS != "linux" {
 			continue
 		}
-		c := openCall(t, p)
+		var log bytes.Buffer
+		s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		c := openCall(t, startAs(t, s, args...))
 		if !c.OverGRPC() {
 			t.Errorf("%s: not over gRPC", name)
+		}
+		if got := strings.Contains(log.String(), "not reached at its socket"); got != (name == "elsewhere") {
+			t.Errorf("%s: %s", name, log.String())
 		}
 		var res wire.Result
 		data := []byte("{}\n")
@@ -201,12 +210,12 @@ func TestKilledWithinACall(t *testing.T) {
 	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	if how, killed := p.Died(); how != "signal: killed" || !killed {
+		t.Errorf("it died of %q", how)
+	}
 	var err error
 	for err == nil {
 		err = c.Recv(&resp)
-	}
-	if how, killed := p.Died(); how != "signal: killed" || !killed {
-		t.Errorf("it died of %q after %v", how, err)
 	}
 	if err := <-send; err == nil {
 		t.Error("requests to a process that has ended were sent")
@@ -246,6 +255,22 @@ func TestStoppedWithinACall(t *testing.T) {
 			}
 		}
 		cancel()
+	}
+}
+
+// TestRequestOverTheLimit: one that is longer than a message may be is an error, with which the call ends.
+func TestRequestOverTheLimit(t *testing.T) {
+	c := openCall(t, startAs(t, Settings{}, "decoder"))
+	data := make([]byte, wire.MaxMessage/4)
+	r := &wire.Request{}
+	for range 5 {
+		r.Batches = append(r.Batches, wire.Batch{Stream: 1, Data: data})
+	}
+	if err := c.Send(r); err == nil || !strings.Contains(err.Error(), "decoder legion: send: ") || !strings.Contains(err.Error(), "the limit is") {
+		t.Errorf("sent: %v", err)
+	}
+	if err := c.Recv(new(wire.Response)); err == nil || !strings.Contains(err.Error(), "decoder legion: receive: ") {
+		t.Errorf("received: %v", err)
 	}
 }
 

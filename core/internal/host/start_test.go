@@ -1,23 +1,29 @@
 package host
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/earshot-dev/earshot/core/sandbox"
 	"github.com/earshot-dev/earshot/plugins/legion"
 )
 
 // TestStartRefusals: the error for an executable that is no decoder, or not the configured
-// one, names the reason, and none of its processes is left running.
+// one, names the reason. One that ended is launched again. Nothing is left of it.
 func TestStartRefusals(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -36,6 +42,14 @@ func TestStartRefusals(t *testing.T) {
 		}
 		return path
 	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if err := os.Symlink(exe, filepath.Join(dir, "on-the-path")); err != nil {
+		t.Fatal(err)
+	}
+	interpreted := filepath.Join(dir, "interpreted")
+	if err := os.WriteFile(interpreted, []byte("#!"+script("interpreter", "exit 0\n", 0o600)+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	plain := filepath.Join(dir, "no program")
 	if err := os.WriteFile(plain, []byte{0, 1, 2, 3}, 0o700); err != nil {
 		t.Fatal(err)
@@ -46,22 +60,28 @@ func TestStartRefusals(t *testing.T) {
 		name     string
 		settings Settings
 		want     string // part of the error; empty: it starts
+		again    int
 	}{
-		{"right checksum", Settings{Path: exe, Args: []string{"decoder"}, SHA256: hex.EncodeToString(sum[:])}, ""},
-		{"right checksum in capitals", Settings{Path: exe, Args: []string{"decoder"}, SHA256: strings.ToUpper(hex.EncodeToString(sum[:]))}, ""},
-		{"changed checksum", Settings{Path: exe, Args: []string{"decoder"}, SHA256: strings.Repeat("ab", 32)}, "the configuration has abab"},
-		{"missing file", Settings{Path: filepath.Join(dir, "none")}, "no such file"},
-		{"missing file with a checksum", Settings{Path: filepath.Join(dir, "none"), SHA256: strings.Repeat("ab", 32)}, "no such file"},
-		{"not executable", Settings{Path: script("plain", "exit 0\n", 0o600)}, "permission denied"},
-		{"ends at once", Settings{Path: script("ends", "exit 3\n", 0o700)}, "start "},
-		{"writes another line", Settings{Path: script("chats", "echo hello\nsleep 60\n", 0o700)}, "start "},
-		{"writes nothing", Settings{Path: script("silent", "exec sleep 60\n", 0o700), StartTimeout: 300 * time.Millisecond}, "timeout"},
-		{"another version", Settings{Path: script("old", "echo '1|99"+line+"'\nexec sleep 60\n", 0o700)}, "version"},
-		{"no program", Settings{Path: plain}, "exec format error"},
-		{"net/rpc", Settings{Path: script("rpc", "echo '1|1|unix|/nowhere|netrpc'\nexec sleep 60\n", 0o700)}, "start "},
+		{"right checksum", Settings{Path: exe, Args: []string{"decoder"}, SHA256: hex.EncodeToString(sum[:])}, "", 0},
+		{"right checksum in capitals", Settings{Path: exe, Args: []string{"decoder"}, SHA256: strings.ToUpper(hex.EncodeToString(sum[:]))}, "", 0},
+		{"changed checksum", Settings{Path: exe, Args: []string{"decoder"}, SHA256: strings.Repeat("ab", 32)}, "the configuration has abab", 0},
+		{"missing file", Settings{Path: filepath.Join(dir, "none")}, "no such file", 0},
+		{"missing file with a checksum", Settings{Path: filepath.Join(dir, "none"), SHA256: strings.Repeat("ab", 32)}, "no such file", 0},
+		{"folder", Settings{Path: dir}, "not a file", 0},
+		{"command", Settings{Path: "on-the-path", Args: []string{"decoder"}}, "", 0},
+		{"missing command", Settings{Path: "not-on-the-path"}, "executable file not found", 0},
+		{"not executable", Settings{Path: script("plain", "exit 0\n", 0o600)}, "permission denied", 0},
+		{"interpreter is not executable", Settings{Path: interpreted, Rules: sandbox.Rules{Processes: true}}, "permission denied", 2},
+		{"ends at once", Settings{Path: script("ends", "exit 3\n", 0o700)}, "start ", 2},
+		{"writes another line", Settings{Path: script("chats", "echo hello\nsleep 60\n", 0o700)}, "start ", 2},
+		{"writes nothing", Settings{Path: script("silent", "exec sleep 60\n", 0o700), StartTimeout: 300 * time.Millisecond}, "timeout", 0},
+		{"another version", Settings{Path: script("old", "echo '1|99"+line+"'\nexec sleep 60\n", 0o700)}, "version", 2},
+		{"no program", Settings{Path: plain}, "exec format error", 2},
+		{"net/rpc", Settings{Path: script("rpc", "echo '1|1|unix|/nowhere|netrpc'\nexec sleep 60\n", 0o700)}, "start ", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.settings.Name, c.settings.SocketDir = "birds", t.TempDir()
+			var log bytes.Buffer
+			c.settings.Name, c.settings.SocketDir, c.settings.Logger = "birds", t.TempDir(), slog.New(slog.NewTextHandler(&log, nil))
 			p, err := Start(t.Context(), c.settings)
 			if err == nil {
 				p.Kill()
@@ -75,6 +95,12 @@ func TestStartRefusals(t *testing.T) {
 				t.Errorf("it runs in no sandbox, and the error names one: %v", err)
 			default:
 				t.Log(err)
+			}
+			if n := strings.Count(log.String(), "launched again"); n != c.again {
+				t.Errorf("launched again %d times, want %d", n, c.again)
+			}
+			if left, err := os.ReadDir(c.settings.SocketDir); err != nil || len(left) > 0 && (c.settings.SHA256 == "" || runtime.GOOS == "linux") {
+				t.Errorf("left: %v, %v", left, err)
 			}
 		})
 	}
@@ -134,11 +160,22 @@ func TestDescription(t *testing.T) {
 	}
 	defer p.Kill()
 	want := legion.New().Info()
-	got := p.Info()
-	if got.Name != want.Name || got.Version != want.Version || got.Revision != want.Revision || got.Summary != want.Summary || !slices.Equal(got.Transports, want.Transports) || len(want.Transports) == 0 {
-		t.Errorf("%+v, want %+v", got, want)
+	if d := cmp.Diff(want, p.Info(), cmpopts.EquateEmpty()); d != "" || len(want.Transports) == 0 {
+		t.Error(d)
 	}
 	if !p.Snapshots() {
 		t.Error("its decoders do not resume from snapshots")
+	}
+	for options, valid := range map[string]bool{"{}": true, `{"unheard": 1}`: false} {
+		if problems, err := p.Check(t.Context(), options); err != nil || (len(problems) == 0) != valid {
+			t.Errorf("%s: %q, %v", options, problems, err)
+		}
+	}
+	p.Abort()
+	if problems, err := p.Check(t.Context(), "{}"); err == nil || !strings.Contains(err.Error(), "decoder legion: Check: ") {
+		t.Errorf("of a process that has ended: %q, %v", problems, err)
+	}
+	if _, err := p.Decode(t.Context()); err == nil || !strings.Contains(err.Error(), "decoder legion: open Decode: ") {
+		t.Errorf("of a process that has ended: %v", err)
 	}
 }

@@ -46,6 +46,23 @@ level=WARN msg=yy decoder=acme
 	}
 }
 
+// TestLogOfThePlugin: what go-plugin logs of a process is one level lower here.
+func TestLogOfThePlugin(t *testing.T) {
+	var log bytes.Buffer
+	b := newBridge(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), "acme")
+	for level, write := range map[string]func(string, ...any){"DEBUG": b.Debug, "DEBUG msg=i": b.Info, "INFO": b.Warn, "WARN": b.Error} {
+		log.Reset()
+		write("i am here", "pid", 7)
+		if level, _, _ = strings.Cut(level, " "); !strings.Contains(log.String(), "level="+level+` msg="i am here" decoder=acme pid=7`) {
+			t.Errorf("%s: %s", level, log.String())
+		}
+	}
+	log.Reset()
+	if b.Trace("i am here"); log.Len() > 0 {
+		t.Error(log.String())
+	}
+}
+
 // TestLongLineIsCut: a line without an end takes no more memory than maxLine, however it is written.
 func TestLongLineIsCut(t *testing.T) {
 	var log bytes.Buffer

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/base64"
 	"unicode/utf8"
 )
@@ -8,14 +9,10 @@ import (
 // encoded reports whether b as a whole may be text in base64, as the events of some formats
 // are.
 func encoded(b []byte) bool {
-	n := len(b)
-	if n < 24 || n%4 != 0 {
+	if n := len(b); n < 24 || n%4 != 0 {
 		return false
 	}
-	for n > len(b)-2 && b[n-1] == '=' {
-		n--
-	}
-	for _, c := range b[:n] {
+	for _, c := range bytes.TrimRight(b, "=") {
 		if !word(c) && c != '+' && c != '/' || c == '_' {
 			return false
 		}

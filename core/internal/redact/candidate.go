@@ -43,12 +43,8 @@ func escapedLetter(b []byte) bool {
 
 // escaped reports whether b may hold the literal with escapes in it.
 func escaped(literal, b []byte) bool {
-	for _, c := range literal {
-		if c < ' ' || c >= 0x80 || bytes.IndexByte([]byte(`"\/<>&'`), c) >= 0 {
-			return bytes.IndexByte(b, '\\') >= 0
-		}
-	}
-	return false
+	odd := bytes.ContainsFunc(literal, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\/<>&'`, r) })
+	return odd && bytes.Contains(b, []byte(`\`))
 }
 
 // shortest is the least length of a name that is looked at: no builtin secret is shorter with the
@@ -77,7 +73,7 @@ func (k keys) in(b []byte) bool {
 		for at > 0 && b[at-1] <= ' ' {
 			at--
 		}
-		if at < 2 || b[at-1] != '"' {
+		if at == 0 || b[at-1] != '"' {
 			continue
 		}
 		at--
@@ -87,15 +83,20 @@ func (k keys) in(b []byte) bool {
 		if at == 0 {
 			continue
 		}
-		for _, key := range k[lower(b[at-1])] {
-			if at > len(key) && b[at-len(key)-1] == '"' && bytes.EqualFold(b[at-len(key):at], []byte(key)) {
-				return true
-			}
-		}
-		if k.named(b[:at]) || escapedKey(b[:at]) {
+		if k.end(b[:at]) || k.named(b[:at]) || escapedKey(b[:at]) {
 			return true
 		}
 	}
+}
+
+// end reports whether b ends with a quote and one of the keys.
+func (k keys) end(b []byte) bool {
+	for _, key := range k[lower(b[len(b)-1])] {
+		if at := len(b) - len(key); at > 0 && b[at-1] == '"' && bytes.EqualFold(b[at:], []byte(key)) {
+			return true
+		}
+	}
+	return false
 }
 
 // named reports whether b ends with one of the keys as a name and "value": {"name":"key","value":…}.
@@ -105,24 +106,9 @@ func (k keys) named(b []byte) bool {
 	if n < 0 || !strings.EqualFold(string(b[n:]), value) {
 		return false
 	}
-	b = bytes.TrimRight(b[:n], "\\ \t\r\n")
-	if len(b) == 0 || b[len(b)-1] != ',' {
-		return false
-	}
-	b = bytes.TrimRight(b[:len(b)-1], " \t\r\n")
-	if len(b) < 2 || b[len(b)-1] != '"' {
-		return false
-	}
-	b = bytes.TrimRight(b[:len(b)-1], "\\")
-	if len(b) == 0 {
-		return false
-	}
-	for _, key := range k[lower(b[len(b)-1])] {
-		if at := len(b) - len(key); at > 0 && b[at-1] == '"' && bytes.EqualFold(b[at:], []byte(key)) {
-			return true
-		}
-	}
-	return escapedKey(b)
+	name, quoted := bytes.CutSuffix(bytes.TrimRight(b[:n], "\\, \t\r\n"), []byte(`"`))
+	name = bytes.TrimRight(name, `\`)
+	return quoted && len(name) > 0 && (k.end(name) || escapedKey(name))
 }
 
 // escapedKey reports whether the key that ends there has an escape in it: then it

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -30,8 +31,7 @@ func azure(c byte) bool  { return word(c) || c == '~' || c == '.' }
 
 // mixed reports whether b has letters and digits.
 func mixed(b []byte) bool {
-	return bytes.IndexFunc(b, func(r rune) bool { return r < utf8.RuneSelf && digit(byte(r)) }) >= 0 &&
-		bytes.IndexFunc(b, func(r rune) bool { return r < utf8.RuneSelf && letter(byte(r)) }) >= 0
+	return slices.ContainsFunc(b, digit) && slices.ContainsFunc(b, letter)
 }
 
 // random reports whether b is nothing that a person writes: it has a run of ten letters and
@@ -81,7 +81,7 @@ func basicShape(b []byte) bool {
 	if err != nil || !utf8.Valid(text) || bytes.IndexByte(text, ':') < 1 {
 		return false
 	}
-	return bytes.IndexFunc(text, func(r rune) bool { return r < ' ' }) < 0
+	return !slices.ContainsFunc(text, func(c byte) bool { return c < ' ' })
 }
 
 // placeholders are words that people write where a secret belongs.
@@ -130,11 +130,11 @@ func bareValue(b []byte) bool {
 		return false
 	}
 	strange := false
-	for i, c := range b {
+	for _, c := range b {
 		switch {
 		case c >= 0x80:
 			return false
-		case digit(c), bytes.IndexByte([]byte("!@#^*+~?"), c) >= 0, c == '-' && i > 0:
+		case digit(c), bytes.IndexByte([]byte("!@#^*+~?"), c) >= 0, c == '-':
 			strange = true
 		}
 	}
@@ -172,10 +172,7 @@ func noAt(b []byte) int {
 			return i + 1
 		}
 	}
-	if len(near) < len(b) {
-		return urlReach
-	}
-	return len(b)
+	return urlReach
 }
 
 // notKey: behind a key is a separator.

@@ -143,9 +143,6 @@ func (w *writer) between(b []byte) (out []byte, changed bool) {
 		for pos < len(b) && !structure(b[pos]) {
 			pos++
 		}
-		if from == pos {
-			continue
-		}
 		if text, ok := w.text(b[from:pos]); ok {
 			out = append(out, b[kept:from]...)
 			out = quote(out, text)

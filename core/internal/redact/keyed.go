@@ -12,15 +12,16 @@ func keyEnd() kind {
 	}
 }
 
+// longestEnd is more than the end of a key has.
+const longestEnd = 20
+
 // notKeyEnd: a key ends with a quote, which may be escaped.
 func notKeyEnd(b []byte) int {
-	for i, c := range b {
-		switch {
-		case c == '"' || c == '\\':
+	for _, c := range b[:min(len(b), longestEnd)] {
+		if c == '"' || c == '\\' {
 			return 0
-		case !letter(c) && c != '_' && c != '-':
-			return 1
-		case i > 20:
+		}
+		if !letter(c) && c != '_' && c != '-' {
 			return 1
 		}
 	}

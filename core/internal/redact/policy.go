@@ -109,9 +109,6 @@ func (f *Filter) Message(m *msg.Message, clean []byte) {
 	}
 	if f.policy.Content == Full {
 		for _, t := range texts {
-			if t.IsZero() {
-				continue
-			}
 			text := t.String()
 			if out := f.text(text); out != text {
 				*t = msg.Plain(out)
@@ -177,7 +174,7 @@ func (f *Filter) sum(b []byte) []byte {
 
 // text replaces the personal data in a text.
 func (f *Filter) text(s string) string {
-	if len(f.personal) == 0 || s == "" {
+	if s == "" {
 		return s
 	}
 	b := []byte(s)
@@ -220,5 +217,5 @@ func inRedacted(b []byte, at int) bool {
 		return false
 	}
 	from += max(0, at-96)
-	return (bytes.HasPrefix(b[from:], []byte("[redacted:")) || bytes.HasPrefix(b[from:], []byte("[content:"))) && bytes.IndexByte(b[from:at], ']') < 0
+	return (bytes.HasPrefix(b[from:], []byte("[redacted:")) || bytes.HasPrefix(b[from:], []byte("[content:"))) && !bytes.Contains(b[from:at], []byte("]"))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -67,14 +68,9 @@ func (l *starts) in(b []byte) []start {
 	return l.all
 }
 
-const groups = 32
-
-// halves are how often the first and the second pairs of the windows of a group are to be expected.
-type halves [2]float64
-
 func newPrefilter(all []start) (*prefilter, error) {
 	p := &prefilter{lists: make([]starts, 1)}
-	var load [groups]halves
+	var groups [32]group
 	added := make(map[window]bool)
 	for _, s := range all {
 		p.addStart(s)
@@ -83,7 +79,7 @@ func newPrefilter(all []start) (*prefilter, error) {
 			if added[w] {
 				continue
 			}
-			if err := p.add(w, bestGroup(&load, w)); err != nil {
+			if err := p.add(w, bestGroup(&groups, w)); err != nil {
 				return nil, err
 			}
 			added[w] = true
@@ -117,25 +113,26 @@ func (p *prefilter) addStart(s start) {
 // window is two pairs of sets.
 type window [4]set
 
-// any is the set of all bytes.
+// texts is how many texts a window has.
+func (w *window) texts() int {
+	n := 1
+	for i := range w {
+		n *= w[i].size()
+	}
+	return n
+}
+
+// anyByte is the set of all bytes.
 var anyByte = set{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
-// rarest is the window of a prefix that is found least often, among those that begin at an
-// even or at an odd byte of it. Bytes outside of the prefix may be any.
+// rarest is the window of a prefix that is expected least often, among those that begin at an
+// even or at an odd byte of it. The byte before a prefix and the two behind it may be any.
 func rarest(sets []set, odd int) (best window) {
-	least := 9.0
-	for from := -2 + odd; from < len(sets)-1; from += 2 {
-		w := window{anyByte, anyByte, anyByte, anyByte}
-		for i := range w {
-			if at := from + i; at >= 0 && at < len(sets) {
-				w[i] = sets[at]
-			}
-		}
-		if from < firstWindow {
-			continue
-		}
-		if f := w.all(); f < least {
-			best, least = w, f
+	around := slices.Concat([]set{anyByte}, sets, []set{anyByte, anyByte})
+	least := math.Inf(1)
+	for from := 1 - odd; from+len(best) <= len(around); from += 2 {
+		if often := expected(around[from : from+len(best)]); often < least {
+			best, least = window(around[from:]), often
 		}
 	}
 	return best
@@ -143,74 +140,41 @@ func rarest(sets []set, odd int) (best window) {
 
 // usual is how the traffic of agents looks: the windows of prefixes are not to be found in it. Of OTLP it has the attributes, in
 // each of which "key": is, and no more: the choice among the windows is narrow.
-const usual = `{"type":"assistant","message":{"id":"msg_01","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"I'll read the file, then I can update the function. The tests of the package are in the same directory and should be"},{"type":"tool_use","id":"toolu_01","name":"Bash","input":{"command":"cd /home/user/project && go test ./... 2>&1 | head -20","description":"Run tests"}}],"stop_reason":"end_turn","usage":{"input_tokens":4,"cache_creation_input_tokens":1,"cache_read_input_tokens":2,"output_tokens":3,"service_tier":"standard"}},"session_id":"0f8fad5b-d9cb-469f-a165-70867728950e","sessionId":"","uuid":"","parentUuid":null,"timestamp":"2026-03-02T08:00:04.000Z","cwd":"/srv","version":"2.1.230","gitBranch":"main","isSidechain":false}
+var usual = []byte(`{"type":"assistant","message":{"id":"msg_01","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"I'll read the file, then I can update the function. The tests of the package are in the same directory and should be"},{"type":"tool_use","id":"toolu_01","name":"Bash","input":{"command":"cd /home/user/project && go test ./... 2>&1 | head -20","description":"Run tests"}}],"stop_reason":"end_turn","usage":{"input_tokens":4,"cache_creation_input_tokens":1,"cache_read_input_tokens":2,"output_tokens":3,"service_tier":"standard"}},"session_id":"0f8fad5b-d9cb-469f-a165-70867728950e","sessionId":"","uuid":"","parentUuid":null,"timestamp":"2026-03-02T08:00:04.000Z","cwd":"/srv","version":"2.1.230","gitBranch":"main","isSidechain":false}
 data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1772445601,"choices":[{"index":0,"delta":{"content":" which"},"finish_reason":null}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}
-"attributes":[{"key":"a","value":{"stringValue":"b"}},{"key":"c","value":{"intValue":"0"}}]
-https://example.com/docs/context https://github.com/owner/repo\n\tif err != nil {\n\t\treturn fmt.Errorf(\"open %s: %w\", path, err)\n\t}\n\nself.assertEqual(response.status_code, 200)\nimport { useState } from 'react'\nThe capacity of the orchard is checked before anything else is wanted; most of it was stored sometimes. `
+"attributes":[{"key":"a","value":{"stringValue":"b"}},{"key":"c","value":{"intValue":"0"}},{"key":"duration_ms","value":{"stringValue":"config"}}]
+https://example.com/docs/context https://github.com/owner/repo\n\tif err != nil {\n\t\treturn fmt.Errorf(\"open %s: %w\", path, err)\n\t}\n\nself.assertEqual(response.status_code, 200)\nimport { useState } from 'react'\nThe capacity of the orchard is checked before anything else is wanted; most of it was stored sometimes. if (config === 'x') { return; }`)
 
-// pair is how often the two sets are expected to follow each other.
-func (w *window) pair(at int) float64 {
-	n := 0
-	for i := range len(usual) - 1 {
-		if w[at].has(usual[i]) && w[at+1].has(usual[i+1]) {
-			n++
+// expected is how often bytes of the sets are expected to follow one another: by half as often as in usual, which is short, and by half
+// as often as one of their halves follows the other by chance. A byte of the traffic is one of 64.
+func expected(sets []set) float64 {
+	if len(sets) == 1 {
+		return float64(min(sets[0].size(), 64)) / 64
+	}
+	seen := 0
+	for i, c := range usual {
+		if sets[0].has(c) && followed(usual[i+1:], sets[1:]) {
+			seen++
 		}
 	}
-	return (weight(&w[at])*weight(&w[at+1]) + float64(n)/float64(len(usual))) / 2
+	half := len(sets) / 2
+	return (float64(seen)/float64(len(usual)) + expected(sets[:half])*expected(sets[half:])) / 2
 }
 
-// all is how often the whole window is expected.
-func (w *window) all() float64 {
-	n := 0
-	for i := range len(usual) - 3 {
-		if w[0].has(usual[i]) && w[1].has(usual[i+1]) && w[2].has(usual[i+2]) && w[3].has(usual[i+3]) {
-			n++
-		}
-	}
-	return w.pair(0)*w.pair(2) + float64(n)/float64(len(usual))
-}
-
-// weight is how often one of the bytes of a set is expected at a place of the traffic, which is
-// mostly English and code in JSON.
-func weight(s *set) float64 {
-	sum := 0.0
-	for _, c := range s.bytes() {
-		switch {
-		case c == ' ':
-			sum += 0.12
-		case 'a' <= c && c <= 'z':
-			sum += letters[c-'a']
-		case c == '"':
-			sum += 0.05
-		case digit(c), slices.Contains([]byte(`:,.-_/\{}=`), c):
-			sum += 0.012
-		case 'A' <= c && c <= 'Z':
-			sum += 0.003
-		case c > ' ' && c < 0x7F:
-			sum += 0.003
-		default:
-			sum += 0.0005
-		}
-	}
-	return min(sum, 1)
-}
-
-// letters are how often those from a to z are in English, by their share of all bytes.
-var letters = [26]float64{
-	.065, .012, .022, .034, .102, .018, .016, .049, .056, .001, .006, .032, .019, .054, .060, .015, .001, .048, .051, .073, .022, .008, .019, .001, .016, .001,
-}
+// group is how often the first and the second pairs of its windows are expected.
+type group struct{ first, second float64 }
 
 // bestGroup enters a window into the group in which it causes the fewest false finds.
-func bestGroup(load *[groups]halves, w window) (best int) {
-	first, second, least := w.pair(0), w.pair(2), 9.0
-	for g := range load {
-		more := (load[g][0]+first)*(load[g][1]+second) - load[g][0]*load[g][1]
-		if more < least {
-			best, least = g, more
+func bestGroup(all *[32]group, w window) (best int) {
+	first, second := expected(w[:2]), expected(w[2:])
+	least := math.Inf(1)
+	for i, g := range all {
+		if more := g.first*second + first*g.second; more < least {
+			best, least = i, more
 		}
 	}
-	load[best][0] += first
-	load[best][1] += second
+	all[best].first += first
+	all[best].second += second
 	return best
 }
 
@@ -227,17 +191,22 @@ func wideHash(x uint32) uint32 { return (x | 0x20202020) * 0x9E3779B1 >> (32 - e
 
 // add sets the bits of a window and of its pairs.
 func (p *prefilter) add(w window, group int) error {
-	a, b, c, d := w[0].bytes(), w[1].bytes(), w[2].bytes(), w[3].bytes()
-	n := len(a) * len(b) * len(c) * len(d)
-	if n > mostTexts {
+	if n := w.texts(); n > mostTexts {
 		return fmt.Errorf("redact: four bytes of a prefix may be one of %d texts, which is too many to look for", n)
 	}
-	for i := range n {
-		x := uint32(a[i%len(a)]) | uint32(b[i/len(a)%len(b)])<<8 | uint32(c[i/len(a)/len(b)%len(c)])<<16 | uint32(d[i/len(a)/len(b)/len(c)])<<24
-		h := wideHash(x)
-		p.exact[h/64] |= 1 << (h % 64)
-		p.pairs[uint16(x)].first |= 1 << group
-		p.pairs[x>>16].second |= 1 << group
+	second, third, fourth := w[1].bytes(), w[2].bytes(), w[3].bytes()
+	for _, a := range w[0].bytes() {
+		for _, b := range second {
+			for _, c := range third {
+				for _, d := range fourth {
+					x := binary.LittleEndian.Uint32([]byte{a, b, c, d})
+					h := wideHash(x)
+					p.exact[h/64] |= 1 << (h % 64)
+					p.pairs[uint16(x)].first |= 1 << group
+					p.pairs[x>>16].second |= 1 << group
+				}
+			}
+		}
 	}
 	return nil
 }
@@ -342,12 +311,16 @@ func (p *prefilter) at(b []byte, i int) []start {
 
 func three(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
 
-func (s *start) in(b []byte) bool {
-	if len(b) < len(s.sets) {
+// in reports whether b begins with the prefix.
+func (s *start) in(b []byte) bool { return followed(b, s.sets) }
+
+// followed reports whether b begins with a byte of each set.
+func followed(b []byte, sets []set) bool {
+	if len(b) < len(sets) {
 		return false
 	}
-	for i := range s.sets {
-		if !s.sets[i].has(b[i]) {
+	for i := range sets {
+		if !sets[i].has(b[i]) {
 			return false
 		}
 	}

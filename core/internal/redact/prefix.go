@@ -1,12 +1,23 @@
 package redact
 
-import "regexp/syntax"
+import (
+	"math/bits"
+	"regexp/syntax"
+)
 
 // set is a set of bytes.
 type set [4]uint64
 
 func (s *set) add(c byte)      { s[c>>6] |= 1 << (c & 63) }
 func (s *set) has(c byte) bool { return s[c>>6]>>(c&63)&1 != 0 }
+
+// size is how many bytes are in it.
+func (s *set) size() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
 
 func (s *set) bytes() (out []byte) {
 	for c := range 256 {

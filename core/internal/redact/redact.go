@@ -97,7 +97,7 @@ func (r *Redactor) clean(b []byte) bool { return !r.mayHold(b) && !encoded(b) }
 
 // String is Bytes of a string.
 func (r *Redactor) String(s string) string {
-	if r == nil || len(s) < 3 || r.clean([]byte(s)) {
+	if r == nil || r.clean([]byte(s)) {
 		return s
 	}
 	b := []byte(s)

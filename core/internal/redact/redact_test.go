@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -137,10 +138,12 @@ func TestRedaction(t *testing.T) {
 		"h: bearer  \n " + bearer:                                           "h: bearer  \n [redacted:credentials]",
 		`{"h":["curl -H 'authorization: basic ` + bearer + `'"]}`:           `{"h":["curl -H 'authorization: basic [redacted:credentials]'"]}`,
 		"a://" + strings.Repeat("x", 1015) + "://joe:secretpw@db.example/x": "a://" + strings.Repeat("x", 1015) + "://joe:[redacted:url_password]@db.example/x",
+		"a://" + strings.Repeat("x", 3000) + "://joe:secretpw@db.example/x": "a://" + strings.Repeat("x", 3000) + "://joe:[redacted:url_password]@db.example/x",
 		`{"SecretAccessKey":"` + secret + `"}`:                              `{"SecretAccessKey":"[redacted:aws_secret_key]"}`,
 		`export AWS_SECRET_ACCESS_KEY=` + secret:                            `export AWS_SECRET_ACCESS_KEY=[redacted:aws_secret_key]`,
 		`{"a":"` + aws + ` ` + github + `"}`:                                `{"a":"[redacted:aws_access_key] [redacted:github_token]"}`,
 		`{"x":"` + aws + `"}`:                                               `{"x":"[redacted:x]"}`,
+		`\n` + aws:                                                          `\n[redacted:aws_access_key]`,
 	} {
 		got := string(r.Bytes([]byte(in)))
 		if got != want {
@@ -155,10 +158,24 @@ func TestRedaction(t *testing.T) {
 	}
 }
 
+// TestWords: a secret is no part of a longer word.
+func TestWords(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	for before, found := range map[string]bool{"azAZ09_": false, "`{@[/:-^": true} {
+		for _, c := range before {
+			in := "is " + string(c) + aws
+			if out := r.String(in); (out != in) != found {
+				t.Errorf("%s: %s", in, out)
+			}
+		}
+	}
+}
+
 // TestInnocentBytesAreNotTouched has text without secrets: it is not copied.
 func TestInnocentBytesAreNotTouched(t *testing.T) {
-	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"password"}})
+	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"password"}, Patterns: []Pattern{{"plan", `top secret`}, {"home", `~acme`}}})
 	for _, in := range []string{
+		`{"my_token":"short","a":1}`, `{"a":"{\"my_token\":\"short\",\"b\":1}"}`, `{"text":"one\ntwo and \u00e9"}`, `{"password_hint":1,"xpassword":2,"a":"password: x","name":"password","values":3}`,
 		"", "{}", `{"id":"0f8fad5b-d9cb-469f-a165-70867728950e","t":"2026-03-01T10:00:00.123456Z"}`,
 		`{"path":"/home/user/disk-0123456789abcdefghij/task-0123456789abcdefghijkl"}`,
 		`{"text":"the password: is a word, and risk-assessment-of-the-year-2026 too"}`,
@@ -230,7 +247,7 @@ func TestSettingsAreChecked(t *testing.T) {
 
 func TestLiterals(t *testing.T) {
 	for expr, want := range map[string]string{
-		`\bE-[0-9]{6}\b`: "", `acme-[0-9]+`: "acme-", `(?i)acme`: "", `a|acme`: "", `(acme)+x`: "acme", `[0-9]+ kronor`: " kronor", `(`: "",
+		`\bE-[0-9]{6}\b`: "", `acme-[0-9]+`: "acme-", `(?i)acme`: "", `a|acme`: "", `(acme)+x`: "acme", `[0-9]+ kronor`: " kronor", `(`: "", `abc[0-9]+`: "abc", `ab[0-9]+`: "",
 	} {
 		if got := string(literalOf(expr)); got != want {
 			t.Errorf("%s: %q, want %q", expr, got, want)
@@ -338,19 +355,42 @@ func TestSecretsAtTheEndOfAStretch(t *testing.T) {
 	}
 }
 
-// TestPrefilterSeldomStops has the lines of an agent, in which is no secret: 96 of 100 steps are passed without a closer look, which is why the search is fast.
+// TestPrefilterSeldomStops has what agents write, in which is no secret. The search is fast because one step of ten has the halves of a window, and one of
+// thirty a window, and because a stop is short.
 func TestPrefilterSeldomStops(t *testing.T) {
 	d, err := newDetector(kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, in, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 1 << 20}).Session(0)
-	steps, stops := len(in)/step, 0
-	for range d.prefilter.places(in) {
-		stops++
+	_, lines, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 1 << 20}).Session(0)
+	for name, in := range map[string][]byte{"lines": lines, "events": events(1000)} {
+		whole := len(in) - len(in)%step
+		halves, stops, near := 0, 0, 0
+		for i := 0; i < whole; i += stretch {
+			halves += bits.OnesCount64(d.prefilter.hits(in[:whole], i))
+		}
+		for from, to := range d.prefilter.places(in) {
+			stops++
+			near += to - from
+		}
+		share := func(n, of int) float64 { return float64(n) / float64(of) }
+		t.Logf("%s: %.4f %.4f %.4f", name, share(halves, len(in)/step), share(stops, len(in)/step), share(near, len(in)))
+		if share(halves, len(in)/step) > 0.1 || share(stops, len(in)/step) > 0.035 || share(near, len(in)) > 0.028 {
+			t.Errorf("of %d steps of %s %d have halves of a window, %d have one, and %d bytes are looked at", len(in)/step, name, halves, stops, near)
+		}
 	}
-	if stops > steps/25 {
-		t.Errorf("%d of %d steps are looked at", stops, steps)
+}
+
+// TestKindsAreChecked: a kind that the prefilter cannot find is an error, and none that is slow.
+func TestKindsAreChecked(t *testing.T) {
+	for expr, want := range map[string]string{
+		`acme_[0-9]{8}`: "", `acme(`: "missing closing", `ac[0-9]*`: "less than three known bytes", `(?:acme|a)c*`: "less than three known bytes",
+		`[0-9A-Za-z_-]{8}`: "too many", `[0-9A-F][0-9A-F][0-9A-F]acme`: "",
+	} {
+		_, err := newDetector([]kind{{name: "acme", expr: expr}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", expr, err)
+		}
 	}
 }
 

@@ -52,12 +52,8 @@ func (r *Redactor) frame(f *frame.Frame) {
 		kept := frame.WithoutCutWord(f.Data)
 		f.Data, f.Dropped = kept, f.Dropped+int64(len(f.Data)-len(kept))
 	}
-	if len(f.Name) >= shortest || len(r.patterns) > 0 {
-		f.Name = r.String(f.Name)
-	}
-	if len(f.ID) >= shortest || len(r.patterns) > 0 {
-		f.ID = r.String(f.ID)
-	}
+	r.name(&f.Name)
+	r.name(&f.ID)
 }
 
 // Sink returns a sink that redacts frames and passes them on to sink.

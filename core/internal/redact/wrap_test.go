@@ -143,12 +143,15 @@ func TestRecorderRedactsBeforeTheJournal(t *testing.T) {
 func TestSinkLooksAtEachPart(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"plain"}})
 	const inBase64 = "eyJwbGFpbiI6ImhhcmJvdXIifQ=="
-	for _, c := range []struct{ name, id, data string }{{"is " + aws, "", "{}"}, {"", "is " + aws, "{}"}, {"", "", inBase64}, {"", "", "is " + aws}} {
+	const option = "--pass=abc12"
+	for _, c := range []struct{ name, id, data string }{
+		{"is " + aws, "", "{}"}, {"", "is " + aws, "{}"}, {"", "", inBase64}, {"", "", "is " + aws}, {option, "", "{}"}, {"", option, "{}"},
+	} {
 		b := &frame.Batch{}
 		b.Append(frame.Frame{Name: c.name, ID: c.id, End: 10}, []byte(c.data))
 		b.Append(frame.Frame{End: 20}, []byte("{}"))
 		got := deliver(t, r, b).Frames
-		if all := got[0].Name + got[0].ID + string(got[0].Data); got[0].End != 10 || string(got[1].Data) != "{}" || all == c.name+c.id+c.data || strings.Contains(all, aws) {
+		if all := got[0].Name + got[0].ID + string(got[0].Data); got[0].End != 10 || string(got[1].Data) != "{}" || all == c.name+c.id+c.data || strings.Contains(all, aws) || strings.Contains(all, option) {
 			t.Errorf("%+v: %s", c, all)
 		}
 	}
