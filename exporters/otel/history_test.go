@@ -114,6 +114,10 @@ func TestTextsOfARun(t *testing.T) {
 		"an answer of no response":      {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", none, run)}, []string{"how deep?"}, []string{"4 m"}},
 		"one prompt after the answer":   {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), say(3, msg.User, "and there?", none, run)}, []string{"and there?"}, nil},
 		"a result of an unread call":    {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), result}, []string{"of no call"}, nil},
+		"beside a call that was read":   {[]msg.Message{say(1, msg.ToolCall, "", chat, msg.SpanID{8}), result}, []string{"of no call"}, nil},
+		"a result of a call":            {[]msg.Message{say(1, msg.ToolCall, "", chat, msg.SpanID{9}), result}, nil, nil},
+		"a result on the run":           {[]msg.Message{say(1, msg.ToolCall, "", chat, run), say(2, msg.ToolResult, "4 m", none, run)}, []string{"4 m"}, nil},
+		"a text beside its span":        {[]msg.Message{say(1, msg.Assistant, "4 m", none, msg.SpanID{9}), result}, []string{"of no call"}, []string{"4 m"}},
 		"a prompt between two parts":    {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), say(3, msg.User, "and?", none, run), say(4, msg.Assistant, "5 m", chat, chat)}, []string{"and?"}, nil},
 		"an answer before every prompt": {[]msg.Message{say(1, msg.Assistant, "4 m", chat, chat), say(2, msg.User, "how deep?", none, run)}, []string{"how deep?"}, nil},
 	} {
@@ -139,6 +143,25 @@ func TestTextsOfARun(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: %s are %q, want %q", name, key, got, want)
 			}
+		}
+	}
+	for name, c := range map[string]struct {
+		sizes       []int // of prompts, in KiB
+		in, dropped int
+	}{
+		"as much as fits": {[]int{32, 32}, 2, 0}, "more": {[]int{20, 20, 20, 10}, 3, 1}, "each is too long": {[]int{99, 99}, 1, 1}, "one is too long": {[]int{99}, 1, 0}, "none": {nil, 0, 0},
+	} {
+		h := new(history)
+		for i, kib := range c.sizes {
+			m := say(byte(i), msg.User, strings.Repeat("x", kib<<10), none, run)
+			e, _ := entryOf(&m)
+			h.add(e)
+		}
+		m := say(99, msg.Assistant, "4 m", chat, chat)
+		e, _ := entryOf(&m)
+		h.add(e)
+		if in, out, dropped := h.chat(chat, 0); len(in) != c.in || len(out) != 1 || dropped != c.dropped {
+			t.Errorf("%s: %d messages in, want %d; %d out, %d dropped, want %d", name, len(in), c.in, len(out), dropped, c.dropped)
 		}
 	}
 	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)

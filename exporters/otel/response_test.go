@@ -185,3 +185,43 @@ func TestTimeout(t *testing.T) {
 		}
 	})
 }
+
+// TestErrorsOfAContext: an error is the context's once that has ended, whatever the receiver answered before.
+func TestErrorsOfAContext(t *testing.T) {
+	failed, gone := errors.New("failed"), errors.New("gone")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		response response
+		err      error
+		want     outcome
+		is       []error
+	}{
+		"an error":                {t.Context(), response{}, failed, outcome{}, []error{failed}},
+		"a permanent one":         {t.Context(), response{permanent: true, wait: 1}, failed, outcome{permanent: true}, []error{failed}},
+		"with a wait":             {t.Context(), response{wait: 1}, failed, outcome{wait: 1}, []error{failed}},
+		"at the end":              {ended, response{permanent: true, wait: 1}, failed, outcome{}, []error{failed, gone}},
+		"of the end":              {ended, response{permanent: true}, gone, outcome{}, []error{gone}},
+		"accepted before the end": {ended, response{permanent: true}, nil, outcome{}, nil},
+	} {
+		err := c.response.error(c.ctx, c.err)
+		if c.is == nil {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if got := seen(t, err); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+		for _, is := range c.is {
+			if !errors.Is(err, is) {
+				t.Errorf("%s: %v is not %v", name, err, is)
+			}
+		}
+		if err.Error() == "gone\ngone" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -193,15 +193,32 @@ func TestOutcomesAreKept(t *testing.T) {
 	stuck := func(name string) *export.Batch {
 		return &export.Batch{ID: "v", Verdicts: []msg.Verdict{{Tenant: "default", Session: "s", TraceID: first.TraceID, Name: name}}}
 	}
+	spans := func(list ...msg.Span) *export.Batch { return &export.Batch{ID: "v", Spans: list} }
+	below, link, linked := span("other", "1", "b"), span("s", "1", "c"), span("other", "2", "c") // of another session, in its trace, and in that of the first one
+	link.TraceID, linked.TraceID = below.TraceID, first.TraceID
+	quick, open, ofNone := slow, slow, stuck("budget_spent")
+	quick.End = quick.Start + int64(30*time.Second)
+	open.State = msg.SpanOpen
+	ofNone.Verdicts[0].Session = ""
 	for name, c := range map[string]struct {
 		then *export.Batch
 		kept bool
+		set  func(*Sample)
 	}{
-		"nothing": {&export.Batch{ID: "v", Spans: []msg.Span{second}}, false}, "an error": {&export.Batch{ID: "v", Spans: []msg.Span{failed(second)}}, true},
-		"slow": {&export.Batch{ID: "v", Spans: []msg.Span{slow}}, true}, "stuck": {stuck("tool_running"), true}, "waits": {stuck("waiting_person"), false}, "healthy": {stuck("healthy"), false},
+		"nothing": {spans(second), false, nil}, "an error": {spans(failed(second)), true, nil},
+		"slow": {spans(slow), true, nil}, "stuck": {stuck("tool_running"), true, nil}, "waits": {stuck("waiting_person"), false, nil}, "healthy": {stuck("healthy"), false, nil},
+		"as slow as it may be": {spans(quick), false, nil}, "open for long": {spans(open), false, nil}, "a verdict of no session": {ofNone, false, nil},
+		"errors do not count": {spans(failed(second)), false, func(s *Sample) { s.Errors = false }}, "the time does not count": {spans(slow), false, func(s *Sample) { s.Slow = 0 }},
+		"verdicts do not count":    {stuck("tool_running"), false, func(s *Sample) { s.Stuck = false }},
+		"one that another took in": {spans(failed(below), link), true, nil},
+		"one that took in another": {spans(failed(second), below, linked), true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tr := newTrial(t, func(s *Sample) { s.Slow = spec.Duration(30 * time.Second) })
+			tr := newTrial(t, func(s *Sample) {
+				if s.Slow = spec.Duration(30 * time.Second); c.set != nil {
+					c.set(s)
+				}
+			})
 			tr.export(first)
 			tr.want()
 			if err := tr.s.Export(t.Context(), c.then); err != nil {
@@ -216,8 +233,17 @@ func TestOutcomesAreKept(t *testing.T) {
 			}
 			tr.want(all...)
 			n := tr.s.Sampled()
-			if n.Held != 0 || n.Kept != int64(len(all)) || (n.Dropped == 0) != c.kept {
-				t.Errorf("%+v", n)
+			lost := int64(0)
+			if !c.kept {
+				lost = 3 // the first one, and two late ones
+				for i := range c.then.Spans {
+					if exportable(&c.then.Spans[i]) {
+						lost++
+					}
+				}
+			}
+			if n != (export.Sampling{Kept: int64(len(all)), Dropped: lost}) {
+				t.Errorf("%+v, of which %d are sent", n, len(all))
 			}
 		})
 	}
@@ -516,4 +542,36 @@ func TestARefusedRecordIsFound(t *testing.T) {
 		t.Errorf("%d lost, %+v", lost, tr.s.Sampled())
 	}
 	tr.want(span("bad", "1", "a"), span("bad", "1", "b"), span("bad", "1", "c"), span("bad", "2", "b"))
+}
+
+// TestTheFileFails: what cannot be kept is not accepted, and is there when it is offered again.
+func TestTheFileFails(t *testing.T) {
+	tr := newTrial(t, nil)
+	tr.export(span("held", "1", "a"))
+	file := tr.s.file.f
+	broken, err := os.Open(tr.file) // for reading alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broken.Close()
+	tr.s.file.f = broken
+	b := &export.Batch{ID: strings.Repeat("b", 32), Spans: []msg.Span{span("held", "1", "b"), failed(span("kept", "1", "c"))}}
+	for range 2 {
+		if err := tr.s.Export(t.Context(), b); err == nil {
+			t.Error("spans were accepted")
+		}
+	}
+	tr.want()
+	tr.s.file.f = file
+	if err := tr.s.Export(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	tr.want(span("kept", "1", "c"))
+	tr.sound()
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(tr.file, "sample.jsonl")} {
+		if _, err := newSampler(tr.far, tr.set, path, true, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%s is no error", path)
+		}
+	}
 }
