@@ -35,7 +35,10 @@ func responses(r *rand.Rand, n, most int) (spans []msg.Span, messages []msg.Mess
 // messages as text.
 func TestRequestsAreFull(t *testing.T) {
 	const most = 3 << 10
-	x := exporter(t, &receiver{}, ProtocolHTTP, func(s *Settings) { withContent(s); s.MaxBytes = most })
+	x := exporter(t, &receiver{}, ProtocolHTTP, func(s *Settings) {
+		withContent(s)
+		s.MaxBytes, s.Resource = most, map[string]string{"of": strings.Repeat("harbour ", 50)}
+	})
 	r := rand.New(rand.NewPCG(1, 3<<10))
 	for range 50 {
 		spans, messages := responses(r, 30, []int{100, 1000, 4000}[r.IntN(3)])
@@ -47,7 +50,7 @@ func TestRequestsAreFull(t *testing.T) {
 			size, n := proto.Size(&coltracepb.ExportTraceServiceRequest{ResourceSpans: q.resources}), 0
 			for _, rs := range q.resources {
 				for _, s := range rs.ScopeSpans[0].Spans {
-					if n++; n == 1 && before > 0 && before+proto.Size(s)+200 <= most {
+					if n++; n == 1 && before > 0 && before+proto.Size(s)+proto.Size(rs.Resource)+200 <= most {
 						t.Fatalf("a request ends at %d bytes, and the next span has %d", before, proto.Size(s))
 					}
 					ids = append(ids, string(s.SpanId))
@@ -81,11 +84,11 @@ func recordsAreFull(t *testing.T, x *Exporter, resources []*tracepb.ResourceSpan
 		}
 		for _, rl := range q.ResourceLogs {
 			for _, l := range rl.ScopeLogs[0].LogRecords {
-				if n++; n == 1 && before > 0 && before+proto.Size(l)+500 <= most {
+				if n++; n == 1 && before > 0 && before+proto.Size(l)+proto.Size(rl.Resource)+200 <= most {
 					t.Fatalf("a request ends at %d bytes, and the next record has %d", before, proto.Size(l))
 				}
 				for _, a := range l.Attributes {
-					if a.Key == semconv.KeyOutputMessages && a.Value.GetArrayValue() == nil && proto.Size(l)+500 <= most {
+					if a.Key == semconv.KeyOutputMessages && a.Value.GetArrayValue() == nil && proto.Size(l)+proto.Size(rl.Resource)+400 <= most {
 						t.Fatalf("a record of %d bytes has its messages as text", proto.Size(l))
 					}
 				}
@@ -120,6 +123,16 @@ func TestOnlyWhatIsTooLargeIsTrimmed(t *testing.T) {
 		if got != proto.Size(s) || got > limit || len(s.Attributes) != left || len(s.Name) != 18 || limit < size && s.DroppedAttributesCount != 1 || limit >= size && s.DroppedAttributesCount != 0 {
 			t.Fatalf("of %d bytes, limit %d: %d bytes, by its count %d, %d attributes", size, limit, proto.Size(s), got, len(s.Attributes))
 		}
+	}
+	x.settings.MaxBytes = 1
+	tiny, sent := many(3, 1), 0
+	for q := range x.requests(tiny) {
+		if sent += q.spans; q.spans != 1 {
+			t.Errorf("a request of %d spans", q.spans)
+		}
+	}
+	if sent != 3 {
+		t.Errorf("%d of 3 spans are sent", sent)
 	}
 	long := &tracepb.Span{Name: strings.Repeat("n", shortName)}
 	if x.trim(long, 10); len(long.Name) != shortName || long.Attributes[0].Value.GetIntValue() != 0 {

@@ -145,6 +145,10 @@ func TestTextsOfARun(t *testing.T) {
 			}
 		}
 	}
+	five, seven := "12345", "1234567"
+	if n := (&part{Arguments: []byte("123"), Name: "1234", URI: "12345678901", Content: &five, Response: &seven}).size(); n != 30 {
+		t.Errorf("a part of 30 bytes has %d by its count", n)
+	}
 	for name, c := range map[string]struct {
 		sizes       []int // of prompts, in KiB
 		in, dropped int

@@ -215,8 +215,8 @@ func (d *Delivery) acceptGathered(q *queue, n int) {
 // ungather moves the batches that the exporter has gathered to the spool, or delivers it while there is no
 // room. The error is ctx's.
 func (d *Delivery) ungather(ctx context.Context, q *queue) error {
-	g, ok := q.Exporter.(export.Gatherer)
-	for ok && len(q.gathered) > 0 {
+	for len(q.gathered) > 0 {
+		g := q.Exporter.(export.Gatherer)
 		q.mu.Lock()
 		moved := 0
 		err := g.Ungather(func(b *export.Batch) error {
