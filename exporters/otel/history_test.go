@@ -116,6 +116,7 @@ func TestTextsOfARun(t *testing.T) {
 		"a result of an unread call":    {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), result}, []string{"of no call"}, nil},
 		"beside a call that was read":   {[]msg.Message{say(1, msg.ToolCall, "", chat, msg.SpanID{8}), result}, []string{"of no call"}, nil},
 		"a result of a call":            {[]msg.Message{say(1, msg.ToolCall, "", chat, msg.SpanID{9}), result}, nil, nil},
+		"a call of no response":         {[]msg.Message{say(1, msg.ToolCall, "", none, msg.SpanID{9}), result}, nil, nil},
 		"a result on the run":           {[]msg.Message{say(1, msg.ToolCall, "", chat, run), say(2, msg.ToolResult, "4 m", none, run)}, []string{"4 m"}, nil},
 		"a text beside its span":        {[]msg.Message{say(1, msg.Assistant, "4 m", none, msg.SpanID{9}), result}, []string{"of no call"}, []string{"4 m"}},
 		"a prompt between two parts":    {[]msg.Message{say(1, msg.User, "how deep?", none, run), say(2, msg.Assistant, "4 m", chat, chat), say(3, msg.User, "and?", none, run), say(4, msg.Assistant, "5 m", chat, chat)}, []string{"and?"}, nil},
@@ -175,5 +176,32 @@ func TestTextsOfARun(t *testing.T) {
 		if len(in) != want || len(out) != 0 || dropped != 0 {
 			t.Errorf("asked at %d: %d messages in, %d out, %d dropped", asked, len(in), len(out), dropped)
 		}
+	}
+}
+
+// TestWhatIsRemembered: of messages that are there, and are of a run, the texts, the instructions and the tools.
+func TestWhatIsRemembered(t *testing.T) {
+	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
+	add := func(kind msg.Kind, content string, change func(*msg.Message)) {
+		m := msg.Message{Session: "s", Run: "r", Kind: kind, Content: msg.Plain(content)}
+		change(&m)
+		x.cache.record([]msg.Message{m})
+	}
+	add(msg.User, "taken back", func(m *msg.Message) { m.Host.Tombstone = true })
+	add(msg.User, "of no run", func(m *msg.Message) { m.Run = "" })
+	if len(x.cache.byRun) != 0 || len(x.cache.order) != 0 {
+		t.Errorf("%d runs are remembered", len(x.cache.byRun))
+	}
+	const tools = `[{"name":"tides"}]`
+	add(msg.System, "You keep the harbour.", func(m *msg.Message) { m.Role = msg.RoleSystem })
+	add(msg.Status, tools, func(m *msg.Message) { m.SetAttr("type", msg.TypeTools) })
+	add(msg.System, "", func(m *msg.Message) { m.Role = msg.RoleSystem })
+	add(msg.System, "a notice", func(*msg.Message) {})
+	add(msg.Error, "an error", func(m *msg.Message) { m.Role = msg.RoleSystem })
+	add(msg.Status, "[]", func(*msg.Message) {})
+	add(msg.File, "[]", func(m *msg.Message) { m.SetAttr("type", msg.TypeTools) })
+	h := x.cache.history(&msg.Span{Session: "s", Run: "r"})
+	if string(h.system) != `[{"type":"text","content":"You keep the harbour."}]` || string(h.tools) != tools || len(h.entries) != 0 {
+		t.Errorf("%s, %s, %d entries", h.system, h.tools, len(h.entries))
 	}
 }

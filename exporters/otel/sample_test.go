@@ -409,6 +409,14 @@ func TestUndecidedSurvive(t *testing.T) {
 	tr.sound()
 	tr.export(failed(span("held", "2", "b")), failed(span("erased", "2", "b")), failed(span("dropped", "2", "b")))
 	tr.want(span("held", "1", "a"), span("held", "2", "b"), span("erased", "2", "b"))
+	size := tr.s.file.size
+	if tr.export(span("dropped", "1", "a")); tr.s.file.size != size {
+		t.Errorf("a late span of what is decided added %d bytes", tr.s.file.size-size)
+	}
+	tr.export(span("held", "1", "c"))
+	if tr.s.file.size != size {
+		t.Errorf("a late span of what is kept added %d bytes", tr.s.file.size-size)
+	}
 }
 
 // TestHeldIsBounded: over max_size the conversation that was quiet for longest is dropped, and counted.
