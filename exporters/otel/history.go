@@ -56,11 +56,9 @@ func (t *contentCache) record(messages []msg.Message) {
 		if m.Host.Tombstone || m.Run == "" {
 			continue
 		}
-		if s, ok := entryOf(m); ok {
+		switch s, ok := entryOf(m); {
+		case ok:
 			t.touch(runKeyOf(m)).add(s)
-			continue
-		}
-		switch {
 		case m.Kind == msg.System && m.Role == msg.RoleSystem && !m.Content.IsZero():
 			t.touch(runKeyOf(m)).system = instructions(m.Content)
 		case m.Kind == msg.Status && m.Attr("type") == msg.TypeTools:

@@ -2,6 +2,7 @@ package otel
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -46,6 +47,12 @@ func (r *metricsReceiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	body, err := io.ReadAll(q.Body)
+	if q.Header.Get("Content-Encoding") == "gzip" && err == nil {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(z)
+		}
+	}
 	var in colmetricspb.ExportMetricsServiceRequest
 	if r.ill || err != nil || q.URL.Path != "/base/v1/metrics" || proto.Unmarshal(body, &in) != nil {
 		http.Error(w, "ill", http.StatusServiceUnavailable)
@@ -126,9 +133,9 @@ func TestMetricsAreOfTheirSource(t *testing.T) {
 			if s.Endpoint, s.Protocol = over.overGRPC(t, secure...), ProtocolGRPC; secure != nil {
 				s.Endpoint = strings.Replace(s.Endpoint, "http:", "https:", 1)
 			}
-			if named == "gzip" {
-				s.Compression = CompressionGzip
-			}
+		}
+		if named == "gzip" || named == "fleet" {
+			s.Compression = CompressionGzip
 		}
 		if s.Resource = map[string]string{"pod": "p7"}; named != "" {
 			s.Resource[semconv.KeyService] = named
@@ -176,8 +183,12 @@ func TestMetricsAreOfTheirSource(t *testing.T) {
 		if named != "" {
 			want = []string{"p7 " + named, "p7 " + named}
 		}
-		if over != nil && (over.compression == "gzip") != (named == "gzip") {
-			t.Errorf("%s: compression %q", named, over.compression)
+		compression := r.header.Get("Content-Encoding")
+		if over != nil {
+			compression = over.compression
+		}
+		if (compression == "gzip") != (named == "gzip" || named == "fleet") {
+			t.Errorf("%s: compression %q", named, compression)
 		}
 		if !slices.Equal(r.services, want) || r.header.Get("X-Token") != "t" {
 			t.Errorf("services %q, token %q", r.services, r.header.Get("X-Token"))

@@ -270,9 +270,10 @@ func TestArguments(t *testing.T) {
 // TestDefinitions: those of tools over the bound are their types and names, and none where these are too many as well.
 func TestDefinitions(t *testing.T) {
 	small := `[{"type":"function","name":"tides"}]`
+	most := strings.Repeat(" ", maxContent-len(small)) + small
 	large := strings.Replace(small, `"}`, `","description":"`+strings.Repeat("x", maxContent)+`"}`, 1)
 	for text, want := range map[string]string{
-		"": "", "tides": "", small: small, large: small, `"` + strings.Repeat("x", maxContent) + `"`: "", "[" + strings.Repeat(small[1:len(small)-1]+",", maxContent/20) + small[1:]: "",
+		"": "", "tides": "", small: small, most: most, " " + most: small, large: small, `"` + strings.Repeat("x", maxContent) + `"`: "", "[" + strings.Repeat(small[1:len(small)-1]+",", maxContent/20) + small[1:]: "",
 	} {
 		if got := definitions(msg.Plain(text)); string(got) != want {
 			t.Errorf("%.50s of %d bytes: %.50s of %d", text, len(text), got, len(got))
