@@ -25,6 +25,9 @@ func responses(r *rand.Rand, n, most int) (spans []msg.Span, messages []msg.Mess
 			TraceID: msg.TraceID{1}, ID: msg.SpanID{byte(i + 1)}, Start: 1, End: 2,
 		}
 		m := msg.Message{Session: s.Session, Run: s.Run, Kind: msg.Assistant, Content: msg.Plain(strings.Repeat("x", r.IntN(most)))}
+		if r.IntN(2) == 0 { // the values of it take more than its text
+			m.Kind, m.Content, m.Tool.Arguments = msg.ToolCall, msg.Text{}, msg.Plain("["+strings.Repeat("1,", r.IntN(most/4))+"1]")
+		}
 		m.Host = msg.Host{Tenant: s.Tenant, Format: s.Format, ID: msg.ID{byte(i + 1)}, SpanID: s.ID, Chat: s.ID}
 		spans, messages = append(spans, s), append(messages, m)
 	}
@@ -71,9 +74,10 @@ func TestRequestsAreFull(t *testing.T) {
 func recordsAreFull(t *testing.T, x *Exporter, resources []*tracepb.ResourceSpans, most int) {
 	t.Helper()
 	var want, got []string
+	spans := make(map[string]*tracepb.Span)
 	for _, rs := range resources {
 		for _, s := range rs.ScopeSpans[0].Spans {
-			want = append(want, string(s.SpanId))
+			want, spans[string(s.SpanId)] = append(want, string(s.SpanId)), s
 		}
 	}
 	before := 0
@@ -88,7 +92,7 @@ func recordsAreFull(t *testing.T, x *Exporter, resources []*tracepb.ResourceSpan
 					t.Fatalf("a request ends at %d bytes, and the next record has %d", before, proto.Size(l))
 				}
 				for _, a := range l.Attributes {
-					if a.Key == semconv.KeyOutputMessages && a.Value.GetArrayValue() == nil && proto.Size(l)+proto.Size(rl.Resource)+400 <= most {
+					if a.Key == semconv.KeyOutputMessages && a.Value.GetArrayValue() == nil && proto.Size(x.record(spans[string(l.SpanId)], true))+proto.Size(rl.Resource)+200 <= most {
 						t.Fatalf("a record of %d bytes has its messages as text", proto.Size(l))
 					}
 				}

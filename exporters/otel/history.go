@@ -161,12 +161,12 @@ func (t *history) add(s entry) {
 
 // trim drops the oldest entries over maxContent.
 func (t *history) trim() {
-	if t.bytes <= maxContent {
-		return
-	}
 	n := 0
-	for ; t.bytes > maxContent && n < len(t.entries); n++ {
+	for ; t.bytes > maxContent; n++ {
 		t.bytes -= t.entries[n].part.size()
+	}
+	if n == 0 {
+		return
 	}
 	t.dropped += n
 	t.entries = append(t.entries[:0:0], t.entries[n:]...)

@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -162,12 +164,21 @@ func TestTextsOfARun(t *testing.T) {
 			e, _ := entryOf(&m)
 			h.add(e)
 		}
+		h.trim()
 		m := say(99, msg.Assistant, "4 m", chat, chat)
 		e, _ := entryOf(&m)
 		h.add(e)
 		if in, out, dropped := h.chat(chat, 0); len(in) != c.in || len(out) != 1 || dropped != c.dropped {
 			t.Errorf("%s: %d messages in, want %d; %d out, %d dropped, want %d", name, len(in), c.in, len(out), dropped, c.dropped)
 		}
+	}
+	h := new(history)
+	for _, m := range []msg.Message{say(1, msg.Assistant, "4 m", chat, chat), say(2, msg.User, "and there?", none, run), say(3, msg.Assistant, "5 m", chat, chat)} {
+		e, _ := entryOf(&m)
+		h.add(e)
+	}
+	if in, out, _ := h.chat(chat, 9); len(in) != 0 || len(out) != 1 || len(out[0].Parts) != 2 {
+		t.Errorf("a response that is first: %d messages in, %d out", len(in), len(out))
 	}
 	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
 	x.cache.record([]msg.Message{say(1, msg.User, "one", none, run), say(2, msg.User, "two", none, run), say(3, msg.User, "three", none, run)})
@@ -176,6 +187,40 @@ func TestTextsOfARun(t *testing.T) {
 		if len(in) != want || len(out) != 0 || dropped != 0 {
 			t.Errorf("asked at %d: %d messages in, %d out, %d dropped", asked, len(in), len(out), dropped)
 		}
+	}
+}
+
+// TestHistoriesOutliveTheirBatch: the texts of a batch lie in memory that has others once it is exported.
+func TestHistoriesOutliveTheirBatch(t *testing.T) {
+	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
+	for n := range byte(3) {
+		lent := []byte("default legion s1 r1 c1 tides how deep?")
+		of := func(s string) string {
+			at := bytes.Index(lent, []byte(s))
+			return unsafe.String(&lent[at], len(s))
+		}
+		m := msg.Message{Session: of("s1"), Run: of("r1"), Kind: msg.User, Content: msg.Raw(lent[len(lent)-9:]), Host: msg.Host{Tenant: of("default"), Format: of("legion"), ID: msg.ID{n, 1}}}
+		call, other := m, m
+		call.Kind, call.Host.ID, call.Tool = msg.ToolCall, msg.ID{n, 2}, msg.Tool{CallID: of("c1"), Name: of("tides"), Arguments: msg.Raw(lent[len(lent)-9:])}
+		other.Run = of("legion")
+		list := []msg.Message{m, call}
+		if n == 1 {
+			list = []msg.Message{other, m, call}
+		}
+		if err := x.Export(t.Context(), &export.Batch{ID: string(rune('a' + n)), Messages: list}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range lent {
+			lent[i] = '!'
+		}
+	}
+	x.cache.evict()
+	got, err := json.Marshal(x.cache.history(&msg.Span{Tenant: "default", Format: "legion", Session: "s1", Run: "r1"}).entries[5].part)
+	if err != nil || string(got) != `{"type":"tool_call","id":"c1","name":"tides","arguments":"how deep?"}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	if len(x.cache.order) != 2 || x.cache.order[1].run != "r1" {
+		t.Errorf("the runs are %v", x.cache.order)
 	}
 }
 

@@ -225,6 +225,9 @@ func TestContentOfAChat(t *testing.T) {
 	say(msg.User, "how deep?", msg.SpanID{}, msg.Tool{})
 	say(msg.ToolCall, "", first, msg.Tool{CallID: "c1", Name: "sound", Arguments: msg.Plain(`{"at": "pier"}`)})
 	say(msg.ToolResult, "4 m", msg.SpanID{}, msg.Tool{CallID: "c1"})
+	written := msg.SpanID{4}
+	n++
+	x.cache.record([]msg.Message{{Session: "s", Run: "r", Kind: msg.ToolCall, Tool: msg.Tool{CallID: "c2", Arguments: msg.Plain("port 7")}, Host: msg.Host{ID: msg.ID{n}, SpanID: written, Chat: msg.SpanID{5}}}})
 	say(msg.Assistant, "Four <metres> & more.", second, msg.Tool{})
 	chat := func(id msg.SpanID, reasons ...string) *msg.Span {
 		return &msg.Span{Kind: msg.SpanChat, Session: "s", Run: "r", ID: id, FinishReasons: reasons}
@@ -236,10 +239,11 @@ func TestContentOfAChat(t *testing.T) {
 	}{
 		{chat(first, "tool_use"), semconv.KeyInputMessages, `[{"role":"user","parts":[{"type":"text","content":"how deep?"}]}]`},
 		{chat(first, "tool_use"), semconv.KeyOutputMessages, `[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"sound","arguments":{"at":"pier"}}],"finish_reason":"tool_use"}]`},
-		{chat(second), semconv.KeyInputMessages, `[{"role":"user","parts":[{"type":"text","content":"how deep?"}]},{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"sound","arguments":{"at":"pier"}}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"4 m"}]}]`},
+		{chat(second), semconv.KeyInputMessages, `[{"role":"user","parts":[{"type":"text","content":"how deep?"}]},{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"sound","arguments":{"at":"pier"}}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"4 m"}]},{"role":"assistant","parts":[{"type":"tool_call","id":"c2","arguments":"port 7"}]}]`},
 		{chat(second), semconv.KeyOutputMessages, `[{"role":"assistant","parts":[{"type":"text","content":"Four <metres> & more."}],"finish_reason":"unknown"}]`},
 		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: call, Outcome: msg.OutcomeOK}, semconv.KeyToolArguments, `{"at":"pier"}`},
 		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: call, Outcome: msg.OutcomeOK}, semconv.KeyToolResult, "4 m"},
+		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: written, Outcome: msg.OutcomeOK}, semconv.KeyToolArguments, "port 7"},
 		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: call, Outcome: msg.OutcomeError}, semconv.KeyToolResult, ""},
 		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: call, Outcome: msg.OutcomeCancelled}, semconv.KeyToolResult, ""},
 	} {

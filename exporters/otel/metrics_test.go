@@ -82,8 +82,11 @@ func (r *metricsReceiver) take(q *colmetricspb.ExportMetricsServiceRequest) {
 		for _, a := range rm.Resource.Attributes {
 			attrs = append(attrs, a.Value.GetStringValue())
 		}
-		r.services = append(r.services, strings.Join(attrs, " "))
-		r.points = append(r.points, pointsOf(rm)...)
+		service := strings.Join(attrs, " ")
+		r.services = append(r.services, service)
+		for _, p := range pointsOf(rm) {
+			r.points = append(r.points, service+": "+p)
+		}
 	}
 }
 
@@ -194,6 +197,13 @@ func TestMetricsAreOfTheirSource(t *testing.T) {
 			t.Errorf("services %q, token %q", r.services, r.header.Get("X-Token"))
 		}
 		points := []string{"harbour seconds 1", "harbour size 1", "harbour tokens 1", "quay seconds 2", "quay size 2", "quay tokens 2", "quay turns 1"}
+		for i, p := range points {
+			service := want[0]
+			if strings.HasPrefix(p, "quay") {
+				service = want[1]
+			}
+			points[i] = service + ": " + p
+		}
 		if slices.Sort(r.points); !slices.Equal(r.points, points) {
 			t.Errorf("points %q", r.points)
 		}
