@@ -48,6 +48,7 @@ func TestRequestsAreFull(t *testing.T) {
 		x.cache = contentCache{}
 		x.cache.record(messages)
 		var ids []string
+		var all []*tracepb.ResourceSpans
 		var before int // bytes of the request before, and of what is reserved for its parts
 		for q := range x.requests(spans) {
 			size, n := proto.Size(&coltracepb.ExportTraceServiceRequest{ResourceSpans: q.resources}), 0
@@ -63,8 +64,9 @@ func TestRequestsAreFull(t *testing.T) {
 				t.Fatalf("a request of %d bytes has %d spans, %d by its count", size, n, q.spans)
 			}
 			before = size + q.spans*overhead + len(q.resources)*3*overhead
-			recordsAreFull(t, x, q.resources, most)
+			all = append(all, q.resources...)
 		}
+		recordsAreFull(t, x, all, most)
 		if slices.Sort(ids); len(slices.Compact(ids)) != len(spans) {
 			t.Fatalf("%d of %d spans are sent", len(slices.Compact(ids)), len(spans))
 		}

@@ -72,7 +72,7 @@ func turn() *export.Batch {
 		b.Messages = append(b.Messages, m)
 	}
 	say(run.ID, msg.System, "You keep the harbour.", msg.Tool{})
-	say(run.ID, msg.Status, `[{"type":"function","name":"read_tide_table","parameters":{"type":"object"}}]`, msg.Tool{})
+	say(run.ID, msg.Status, `[{"type":"function","name":"read_tide_table","parameters":{"type":"object","maxProperties":1}}]`, msg.Tool{})
 	say(run.ID, msg.User, "When may the ferry leave?", msg.Tool{})
 	say(chat.ID, msg.Reasoning, "they will need the tides", msg.Tool{})
 	say(chat.ID, msg.Assistant, "Let me look.", msg.Tool{})
