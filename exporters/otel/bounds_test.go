@@ -119,14 +119,14 @@ func TestOnlyWhatIsTooLargeIsTrimmed(t *testing.T) {
 		return s
 	}
 	size := proto.Size(whole())
-	for limit := 700; limit < size+10; limit++ {
+	for limit := 250; limit < size+10; limit++ {
 		s := whole()
 		got := x.trim(s, limit)
 		left := 3
 		if limit < size {
 			left = 2 + 1 // and the note
 		}
-		if got != proto.Size(s) || got > limit || len(s.Attributes) != left || len(s.Name) != 18 || limit < size && s.DroppedAttributesCount != 1 || limit >= size && s.DroppedAttributesCount != 0 {
+		if got != proto.Size(s) || got > limit || len(s.Name) != 18 || limit >= 700 && len(s.Attributes) != left || limit >= 700 && s.DroppedAttributesCount > 0 != (limit < size) {
 			t.Fatalf("of %d bytes, limit %d: %d bytes, by its count %d, %d attributes", size, limit, proto.Size(s), got, len(s.Attributes))
 		}
 	}
