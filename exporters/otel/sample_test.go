@@ -582,6 +582,9 @@ func TestTheFileFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr.want(span("kept", "1", "c"))
+		if n := tr.s.Sampled().Held; n != 2 {
+			t.Errorf("%d spans are held, rewritten: %t", n, rewritten)
+		}
 		tr.sound()
 		for _, path := range []string{t.TempDir(), filepath.Join(tr.file, "sample.jsonl")} {
 			if _, err := newSampler(tr.far, tr.set, path, true, slog.New(slog.DiscardHandler)); err == nil {
