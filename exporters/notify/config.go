@@ -80,18 +80,24 @@ func parseQuiet(s string) (q quiet, err error) {
 		return q, nil
 	}
 	from, to, _ := strings.Cut(s, "-")
-	for text, at := range map[string]*int{from: &q.from, to: &q.to} {
-		t, err := time.Parse("15:04", strings.TrimSpace(text))
-		if err != nil {
-			return q, fmt.Errorf("notify: quiet hours %q: want 22:00-07:00", s)
-		}
-		*at = t.Hour()*60 + t.Minute()
+	if q.from, err = minutes(from); err == nil {
+		q.to, err = minutes(to)
+	}
+	if err != nil {
+		return q, fmt.Errorf("notify: quiet hours %q: want 22:00-07:00", s)
 	}
 	return q, nil
 }
 
+// minutes is a time of the day.
+func minutes(s string) (int, error) {
+	t, err := time.Parse("15:04", strings.TrimSpace(s))
+	return t.Hour()*60 + t.Minute(), err
+}
+
 func (q quiet) at(t time.Time) bool {
-	m := t.Local().Hour()*60 + t.Local().Minute()
+	t = t.Local()
+	m := t.Hour()*60 + t.Minute()
 	if q.from <= q.to {
 		return q.from <= m && m < q.to
 	}

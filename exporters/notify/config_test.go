@@ -2,6 +2,7 @@ package notify
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -43,9 +44,12 @@ func TestProblemsOfTargets(t *testing.T) {
 		"slack to nothing":       {&Slack{Rules: defaults()}, []string{"url"}},
 		"pagerduty":              {&PagerDuty{RoutingKey: spec.NewSecret("k"), URL: pagerDutyURL, Rules: defaults()}, nil},
 		"pagerduty without keys": {&PagerDuty{Rules: defaults()}, []string{"routing_key", "url"}},
-		"alertmanager":           {&Alertmanager{URL: "ftp://x", Rules: defaults()}, []string{"url"}},
+		"alertmanager":           {&Alertmanager{URL: "ftp://x", Headers: spec.Headers{"bad name": spec.NewSecret("x")}}, []string{`headers."bad name"`, "rules.max_per_hour", "rules.timeout", "url"}},
 		"command":                {&Command{Args: []string{"notify-send"}, Rules: defaults()}, nil},
 		"no command":             {&Command{Args: []string{""}, Rules: defaults()}, []string{"args"}},
+		"slack":                  {&Slack{URL: url, Rules: with(func(r *Rules) { r.MaxPerHour = 0 })}, []string{"rules.max_per_hour"}},
+		"pagerduty's rules":      {&PagerDuty{RoutingKey: spec.NewSecret("k"), URL: pagerDutyURL, Rules: with(func(r *Rules) { r.MaxPerHour = 0 })}, []string{"rules.max_per_hour"}},
+		"command's rules":        {&Command{Args: []string{"notify-send"}, Rules: with(func(r *Rules) { r.MaxPerHour = 0 })}, []string{"rules.max_per_hour"}},
 		"no time":                {&Webhook{URL: url, Rules: with(func(r *Rules) { r.Timeout = 0 })}, []string{"rules.timeout"}},
 		"none an hour":           {&Webhook{URL: url, Rules: with(func(r *Rules) { r.MaxPerHour = 0 })}, []string{"rules.max_per_hour"}},
 		"one an hour":            {&Webhook{URL: url, Rules: with(func(r *Rules) { r.MaxPerHour, r.Timeout = 1, spec.Duration(time.Nanosecond) })}, nil},
@@ -58,6 +62,28 @@ func TestProblemsOfTargets(t *testing.T) {
 	} {
 		if d := cmp.Diff(c.want, make(problems).of(c.section)); d != "" {
 			t.Errorf("%s: -want +got:\n%s", name, d)
+		}
+	}
+}
+
+// TestExamples: the example of a target shows every key, and the first one every rule.
+func TestExamples(t *testing.T) {
+	for i, typ := range Types() {
+		s := typ.New()
+		typ.Example.On(s)
+		shown := reflect.ValueOf(s).Elem()
+		if i == 0 {
+			rules := shown.FieldByName("Rules")
+			for k := range rules.NumField() {
+				if rules.Field(k).IsZero() {
+					t.Errorf("%s does not show %s", typ.Name, rules.Type().Field(k).Name)
+				}
+			}
+		}
+		for k := range shown.NumField() {
+			if shown.Field(k).IsZero() {
+				t.Errorf("%s does not show %s", typ.Name, shown.Type().Field(k).Name)
+			}
 		}
 	}
 }

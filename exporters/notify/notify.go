@@ -133,18 +133,16 @@ func open(name string, r Rules, s sender, env export.Env) (*Exporter, error) {
 	return x, nil
 }
 
-// Select implements export.Selector: the verdicts that are to be sent, and those that were held
-// when the quiet hours are over.
+// Select implements export.Selector: the verdicts that were held, when the quiet hours are over, and
+// those that are to be sent, which may resolve them.
 func (x *Exporter) Select(b *export.Batch) *export.Batch {
 	out := &export.Batch{ID: b.ID}
+	if held := x.held.Load(); held != nil && !x.quiet.at(x.now()) && x.held.CompareAndSwap(held, nil) { // once
+		out.Verdicts = append(out.Verdicts, *held...)
+	}
 	for i := range b.Verdicts {
 		if v := &b.Verdicts[i]; x.wanted(v) {
 			out.Verdicts = append(out.Verdicts, *v)
-		}
-	}
-	if held := x.held.Load(); held != nil && len(*held) > 0 && !x.quiet.at(x.now()) {
-		if x.held.CompareAndSwap(held, nil) { // once
-			out.Verdicts = append(out.Verdicts, *held...)
 		}
 	}
 	return out
@@ -167,27 +165,36 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.now()
+	over := make(map[string]bool) // by key: the batch has the end of it as well
+	for i := range b.Verdicts {
+		over[keyOf(&b.Verdicts[i])] = b.Verdicts[i].Resolved != 0
+	}
 	groups, order := map[string]*Notification{}, []string{}
-	held := false
+	changed := false
 	for i := range b.Verdicts {
 		v := &b.Verdicts[i]
-		status := x.status(v, now)
-		if status == "" {
+		key := keyOf(v)
+		status := x.status(v, key, over[key], now)
+		switch status {
+		case "":
 			continue
-		}
-		if status == "held" {
-			x.state.Held[keyOf(v)], held = *v, true
+		case "held":
+			x.state.Held[key], changed = *v, true
+			continue
+		case "over":
+			delete(x.state.Held, key)
+			changed = true
 			continue
 		}
 		group := status + "\x00" + v.Tenant + "\x00" + v.Session
 		n := groups[group]
 		if n == nil {
-			n = &Notification{Version: 1, Status: status, Key: keyOf(v), Session: v.Session, Link: x.link(v), At: now.UTC()}
+			n = &Notification{Version: 1, Status: status, Key: key, Session: v.Session, Link: x.link(v), At: now.UTC()}
 			groups[group] = n
 			order = append(order, group)
 		}
-		if !slices.ContainsFunc(n.Alerts, func(a Alert) bool { return a.Key == keyOf(v) }) {
-			n.Alerts = append(n.Alerts, alert(v))
+		if !slices.ContainsFunc(n.Alerts, func(a Alert) bool { return a.Key == key }) {
+			n.Alerts = append(n.Alerts, alert(v, key))
 		}
 	}
 	for _, g := range order {
@@ -195,24 +202,23 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 			return err
 		}
 	}
-	if held {
+	if changed {
 		return x.save()
 	}
 	return nil
 }
 
-// status is the notification that a verdict needs: firing, resolved, held; empty: nothing.
-func (x *Exporter) status(v *msg.Verdict, now time.Time) string {
-	key := keyOf(v)
+// status is the notification that a verdict needs: firing, resolved, held; over: the one that is held is
+// dropped; empty: nothing. over means that the batch has the end of the verdict as well.
+func (x *Exporter) status(v *msg.Verdict, key string, over bool, now time.Time) string {
 	_, sent := x.state.Sent[key]
 	_, waits := x.state.Held[key]
 	switch {
-	case v.Resolved != 0 && waits: // it was over before anybody was woken
-		delete(x.state.Held, key)
-		return ""
+	case v.Resolved != 0 && waits: // before anybody was woken
+		return "over"
 	case v.Resolved != 0 && sent:
 		return "resolved"
-	case v.Resolved != 0 || sent:
+	case v.Resolved != 0 || sent || over:
 		return ""
 	case x.quiet.at(now):
 		if waits || len(x.state.Held) >= maxHeld {
@@ -298,9 +304,9 @@ func (x *Exporter) link(v *msg.Verdict) string {
 	return strings.NewReplacer("{session}", escapePath(v.Session), "{trace}", v.TraceID.String()).Replace(x.rules.Link)
 }
 
-func alert(v *msg.Verdict) Alert {
+func alert(v *msg.Verdict, key string) Alert {
 	a := Alert{
-		Key: keyOf(v), Verdict: v.Name, Severity: severity(v.Name), Evidence: v.Evidence, Path: v.Path, Advice: verdict.Advice(v.Name), LastWords: clip(v.Words, maxWords), Agent: v.Agent, Tool: v.Tool,
+		Key: key, Verdict: v.Name, Severity: severity(v.Name), Evidence: v.Evidence, Path: v.Path, Advice: verdict.Advice(v.Name), LastWords: clip(v.Words, maxWords), Agent: v.Agent, Tool: v.Tool,
 		Source: v.Source, Format: v.Format, Tenant: v.Tenant, TraceID: v.TraceID.String(), SpanID: v.Span.String(), Since: time.Unix(0, v.Since).UTC(), Why: v.Resolution,
 	}
 	if v.TraceID == (msg.TraceID{}) { // of a budget, or a change

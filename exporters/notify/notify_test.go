@@ -387,7 +387,8 @@ func TestClip(t *testing.T) {
 // TestQuietHours: the first minute is quiet and the last is not, over midnight too.
 func TestQuietHours(t *testing.T) {
 	for hours, times := range map[string]map[string]bool{
-		"11:00-13:00": {"10:59": false, "11:00": true, "12:59": true, "13:00": false, "00:00": false},
+		"11:00-13:00":   {"10:59": false, "11:00": true, "12:59": true, "13:00": false, "00:00": false},
+		"22:30 - 07:15": {"22:29": false, "22:30": true, "07:14": true, "07:15": false}, "12:00-12:00": {"11:59": false, "12:00": false, "12:01": false}, "": {"00:00": false, "12:00": false},
 		"22:00-07:00": {"21:59": false, "22:00": true, "23:59": true, "00:00": true, "06:59": true, "07:00": false, "12:00": false},
 	} {
 		q, err := parseQuiet(hours)
@@ -399,7 +400,7 @@ func TestQuietHours(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if q.at(at) != want {
+			if q.at(at) != want || q.at(at.In(time.FixedZone("elsewhere", 5*60*60))) != want {
 				t.Errorf("%s, quiet %s: %t", text, hours, !want)
 			}
 		}
@@ -441,11 +442,120 @@ func TestRules(t *testing.T) {
 		sent(t, "firing 3 withheld 0")
 	})
 	t.Run("silences", func(t *testing.T) {
-		x, _ := open(t, func(r *Rules) { r.SilenceAgents, r.SilenceTools = []string{"pi*"}, []string{"Ba?h"} })
-		other := verdictOf(1, "zombie")
-		other.Agent = "mate"
-		must(t, put(t, x, other, verdictOf(2, "zombie")))
-		sent(t)
+		x, _ := open(t, func(r *Rules) { r.SilenceAgents, r.SilenceTools = []string{"pi*"}, []string{"Ba?h", "*-test"} })
+		for who, silent := range map[[2]string]bool{
+			{"pilot", "Bash"}: true, {"mate", "Bash"}: true, {"pilot", "Read"}: true, {"pilot", ""}: true, {"mate", "Read"}: false, {"", ""}: false,
+			{"mate", "tide-test"}: true, {"mate", "Ba/h"}: false, {"co-pilot", ""}: false,
+		} {
+			v := verdictOf(1, "zombie")
+			if v.Agent, v.Tool = who[0], who[1]; len(x.Select(&export.Batch{Verdicts: []msg.Verdict{v}}).Verdicts) == 0 != silent {
+				t.Errorf("%q is silent: %t", who, !silent)
+			}
+		}
+		x, _ = open(t, func(r *Rules) { r.SilenceTools = []string{"*"} })
+		ofNone := verdictOf(1, "zombie")
+		ofNone.Tool = ""
+		must(t, put(t, x, ofNone, verdictOf(2, "zombie")))
+		sent(t, "firing 1 withheld 0")
+	})
+	t.Run("over at once", func(t *testing.T) { // nobody is woken by what a batch has with its end
+		x, _ := open(t, func(*Rules) {})
+		v := verdictOf(1, "zombie")
+		must(t, put(t, x, v, resolved(v), verdictOf(2, "zombie")))
+		must(t, put(t, x, resolved(v)))
+		sent(t, "firing 1 withheld 0")
+		must(t, put(t, x, verdictOf(2, "zombie"), resolved(verdictOf(2, "zombie")), resolved(verdictOf(3, "zombie")), verdictOf(3, "zombie")))
+		sent(t, "resolved 1 withheld 0", "firing 1 withheld 0")
+	})
+	t.Run("over while it is held", func(t *testing.T) { // with the last batch of the quiet hours, with the first after them, and after a restart
+		v, other, last := verdictOf(1, "zombie"), verdictOf(2, "zombie"), verdictOf(3, "zombie")
+		for _, again := range []bool{false, true} {
+			c := &Webhook{URL: spec.NewSecret(hook.URL + "/h"), Rules: rules()}
+			c.Rules.QuietHours = "11:00-12:01"
+			dir := t.TempDir()
+			x := at(c.NewExporter(t.Context(), env(dir)))(t, base)
+			must(t, put(t, x, v, other, last))
+			must(t, put(t, x, resolved(v)))
+			must(t, put(t, x, v, resolved(v)))
+			if again {
+				x = at(c.NewExporter(t.Context(), env(dir)))(t, base)
+			}
+			x.now = func() time.Time { return base.Add(time.Minute) }
+			must(t, put(t, x, resolved(other)))
+			sent(t, "firing 1 withheld 0")
+			must(t, put(t, x, resolved(v), resolved(other), resolved(last)))
+			sent(t, "resolved 1 withheld 0")
+		}
+	})
+	t.Run("withheld after the quiet hours", func(t *testing.T) {
+		x, clock := open(t, func(r *Rules) { r.QuietHours, r.MaxPerHour = "11:00-13:00", 1 })
+		other := verdictOf(2, "zombie")
+		other.Session = "s/1"
+		other.Tenant = "other"
+		must(t, put(t, x, verdictOf(1, "zombie"), other))
+		clock(2 * time.Hour)
+		must(t, put(t, x))
+		clock(4 * time.Hour)
+		must(t, put(t, x))
+		sent(t, "firing 1 withheld 0")
+		must(t, put(t, x, resolved(verdictOf(1, "zombie")), resolved(other)))
+		sent(t, "resolved 1 withheld 1")
+	})
+	t.Run("many are held", func(t *testing.T) {
+		x, clock := open(t, func(r *Rules) { r.QuietHours = "11:00-13:00" })
+		var list []msg.Verdict
+		for i := range maxHeld + 5 {
+			v := verdictOf(1, "zombie")
+			v.Since += int64(time.Duration(i) * time.Millisecond)
+			list = append(list, v)
+		}
+		must(t, put(t, x, list...))
+		must(t, put(t, x, list[0], list[maxHeld]))
+		clock(2 * time.Hour)
+		must(t, put(t, x))
+		sent(t, fmt.Sprintf("firing %d withheld 0", maxHeld))
+	})
+	t.Run("remembered for a week", func(t *testing.T) {
+		for days, want := range map[int][]string{6: {"resolved 1 withheld 0"}, 8: nil} {
+			x, clock := open(t, func(*Rules) {})
+			must(t, put(t, x, verdictOf(1, "zombie")))
+			clock(time.Duration(days) * 24 * time.Hour)
+			late := verdictOf(2, "zombie")
+			late.At = x.now().UnixNano()
+			must(t, put(t, x, late))
+			sent(t, "firing 1 withheld 0", "firing 1 withheld 0")
+			must(t, put(t, x, resolved(verdictOf(1, "zombie"))))
+			sent(t, want...)
+		}
+	})
+	t.Run("its file", func(t *testing.T) { // one that cannot be read or written is an error, and there need be none
+		dir := t.TempDir()
+		t.Chdir(t.TempDir())
+		c := &Webhook{URL: spec.NewSecret(hook.URL + "/h"), Rules: rules()}
+		x := at(c.NewExporter(t.Context(), export.Env{Logger: env("").Logger}))(t, base)
+		must(t, put(t, x, verdictOf(1, "zombie")))
+		must(t, put(t, x, verdictOf(1, "zombie")))
+		sent(t, "firing 1 withheld 0")
+		if files, err := os.ReadDir("."); err != nil || len(files) > 0 {
+			t.Errorf("%v, %v", files, err)
+		}
+		x = at(c.NewExporter(t.Context(), env(dir)))(t, base)
+		must(t, os.WriteFile(filepath.Join(dir, "notify"), nil, 0o600))
+		if put(t, x, verdictOf(1, "zombie")) == nil {
+			t.Error("a directory that is a file is no error")
+		}
+		hook.take()
+		must(t, os.Remove(filepath.Join(dir, "notify")))
+		must(t, put(t, x, verdictOf(2, "zombie")))
+		must(t, os.WriteFile(x.file, []byte("{"), 0o600))
+		if _, err := c.NewExporter(t.Context(), env(dir)); err == nil {
+			t.Error("a broken file is no error")
+		}
+		c.Rules.QuietHours = "late"
+		if _, err := c.NewExporter(t.Context(), env(t.TempDir())); err == nil {
+			t.Error("quiet hours that are none are no error")
+		}
+		hook.take()
 	})
 	t.Run("quiet hours", func(t *testing.T) {
 		x, clock := open(t, func(r *Rules) { r.QuietHours = "11:00-13:00" })

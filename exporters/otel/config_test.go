@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,12 @@ func TestProblemsOfDestinations(t *testing.T) {
 		"no limits":        {func(c *Config) { c.Timeout, c.MaxBatchBytes, c.MetricsInterval = 0, 0, -1 }, []string{"max_batch_bytes", "metrics_interval", "timeout"}},
 		"a share":          {func(c *Config) { c.Sample = &Sample{Share: 0.1, Wait: spec.Duration(time.Minute), MaxSize: 1 << 20} }, nil},
 		"a sample of none": {func(c *Config) { c.Sample = &Sample{Slow: -1} }, []string{"sample.max_size", "sample.slow", "sample.wait"}},
+		"logs and traces":  {func(c *Config) { c.Signals = []string{"logs", "traces"} }, nil},
+		"a header":         {func(c *Config) { c.Headers = spec.Headers{"bad name": spec.NewSecret("x")} }, []string{`headers."bad name"`}},
+		"tls of nothing":   {func(c *Config) { c.TLS = &spec.ClientTLS{} }, []string{"tls"}},
+		"errors":           {func(c *Config) { c.Sample = &Sample{Errors: true, Wait: 1, MaxSize: 1} }, nil},
+		"stuck":            {func(c *Config) { c.Sample = &Sample{Stuck: true, Wait: 1, MaxSize: 1} }, nil},
+		"slow":             {func(c *Config) { c.Sample = &Sample{Slow: 1, Wait: 1, MaxSize: 1} }, nil},
 		"nothing chosen":   {func(c *Config) { c.Sample = &Sample{Wait: spec.Duration(time.Minute), MaxSize: 1 << 20} }, []string{"sample"}},
 	} {
 		p, config := make(problems), Type().New().(*Config)
@@ -51,6 +58,72 @@ func TestProblemsOfDestinations(t *testing.T) {
 		config.Validate(spec.NewCheck(p, "", "otel"))
 		if d := cmp.Diff(c.want, slices.Sorted(maps.Keys(p))); d != "" {
 			t.Errorf("%s: -want +got:\n%s%v", name, d, p)
+		}
+	}
+}
+
+// TestExample: the example shows every key, with a sample that has every key but those that are on.
+func TestExample(t *testing.T) {
+	c := Type().New().(*Config)
+	Type().Example.On(c)
+	for _, shown := range []reflect.Value{reflect.ValueOf(c).Elem(), reflect.ValueOf(c.Sample).Elem()} {
+		for k := range shown.NumField() {
+			if name := shown.Type().Field(k).Name; shown.Field(k).IsZero() && name != "Content" {
+				t.Errorf("it does not show %s", name)
+			}
+		}
+	}
+}
+
+// TestProtocolOfThePort: the protocol follows from the port, if it is not given.
+func TestProtocolOfThePort(t *testing.T) {
+	for _, c := range []Config{
+		{Endpoint: "http://h:4317", Protocol: ProtocolGRPC}, {Endpoint: "http://h:4318", Protocol: ProtocolHTTP}, {Endpoint: "http://h", Protocol: ProtocolHTTP}, {Endpoint: "http://h:x y", Protocol: ProtocolHTTP},
+	} {
+		want := c.Protocol
+		c.Protocol = ""
+		if c.Resolve(); c.Protocol != want {
+			t.Errorf("%s is %s", c.Endpoint, c.Protocol)
+		}
+		c.Protocol = "given"
+		if c.Resolve(); c.Protocol != "given" {
+			t.Errorf("%s is %s, and another one was given", c.Endpoint, c.Protocol)
+		}
+	}
+}
+
+// TestSignals: an exporter sends the signals that are asked for, and logs with contents alone.
+func TestSignals(t *testing.T) {
+	for _, c := range []struct {
+		signals     []string
+		content     bool
+		spans, logs int
+	}{
+		{[]string{"traces", "logs"}, true, 1, 1}, {[]string{"traces", "logs"}, false, 1, 0}, {[]string{"traces"}, true, 1, 0}, {[]string{"logs"}, true, 0, 1}, {[]string{"metrics"}, true, 0, 0},
+	} {
+		r := &receiver{logs: &logReceiver{}}
+		config := Type().New().(*Config)
+		config.Endpoint, config.Signals, config.Content = r.overHTTP(t), c.signals, c.content
+		x, err := config.NewExporter(t.Context(), export.Env{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Export(t.Context(), turn()); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.seen()) != c.spans || len(r.logs.requests) != c.logs {
+			t.Errorf("%v, contents: %t: %d requests of spans, %d of logs", c.signals, c.content, len(r.seen()), len(r.logs.requests))
+		}
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, change := range []func(*Config){func(c *Config) { c.Endpoint = "ftp://nowhere" }, func(c *Config) { c.TLS = &spec.ClientTLS{CAFile: "testdata/none.pem"} }} {
+		config := Type().New().(*Config)
+		config.Endpoint = "http://127.0.0.1:4318"
+		change(config)
+		if _, err := config.NewExporter(t.Context(), export.Env{Logger: slog.New(slog.DiscardHandler)}); err == nil {
+			t.Errorf("%+v is no error", config)
 		}
 	}
 }

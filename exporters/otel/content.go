@@ -141,14 +141,15 @@ func arguments(t msg.Text) (value json.RawMessage, quoted bool) {
 	return b, true
 }
 
-// truncate shortens a text at a rune.
+// truncate shortens a text at a rune, to maxContent with the mark of that.
 func truncate(s string) string {
+	const mark = "…"
 	if len(s) <= maxContent {
 		return s
 	}
-	n := maxContent
-	for n > maxContent-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+	n := maxContent - len(mark)
+	for least := n - utf8.UTFMax; n > least && !utf8.RuneStart(s[n]); {
 		n--
 	}
-	return s[:n] + "…"
+	return s[:n] + mark
 }

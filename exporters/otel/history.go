@@ -56,11 +56,9 @@ func (t *contentCache) record(messages []msg.Message) {
 		if m.Host.Tombstone || m.Run == "" {
 			continue
 		}
-		if s, ok := entryOf(m); ok {
+		switch s, ok := entryOf(m); {
+		case ok:
 			t.touch(runKeyOf(m)).add(s)
-			continue
-		}
-		switch {
 		case m.Kind == msg.System && m.Role == msg.RoleSystem && !m.Content.IsZero():
 			t.touch(runKeyOf(m)).system = instructions(m.Content)
 		case m.Kind == msg.Status && m.Attr("type") == msg.TypeTools:
@@ -163,12 +161,12 @@ func (t *history) add(s entry) {
 
 // trim drops the oldest entries over maxContent.
 func (t *history) trim() {
-	if t.bytes <= maxContent {
-		return
-	}
 	n := 0
-	for ; t.bytes > maxContent && n < len(t.entries); n++ {
+	for ; t.bytes > maxContent; n++ {
 		t.bytes -= t.entries[n].part.size()
+	}
+	if n == 0 {
+		return
 	}
 	t.dropped += n
 	t.entries = append(t.entries[:0:0], t.entries[n:]...)

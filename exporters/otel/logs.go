@@ -127,24 +127,24 @@ func (x *Exporter) records(resources []*tracepb.ResourceSpans) (out []*collogspb
 	var q *collogspb.ExportLogsServiceRequest
 	size := 0
 	for _, rs := range resources {
+		head := proto.Size(logsOf(rs)) + 3*overhead
 		var scope *logspb.ScopeLogs
 		for _, s := range rs.ScopeSpans[0].Spans {
 			if s.Kind != tracepb.Span_SPAN_KIND_CLIENT {
 				continue
 			}
-			head := proto.Size(rs.Resource) + proto.Size(rs.ScopeSpans[0].Scope) + len(rs.ScopeSpans[0].SchemaUrl) + 4*overhead
 			record := x.record(s, true)
 			if proto.Size(record)+head+overhead > x.settings.MaxBytes {
 				record = x.record(s, false)
 			}
 			n := proto.Size(record) + overhead
-			if q == nil || size+n+head > x.settings.MaxBytes && size > 0 {
+			if q == nil || size+n+head > x.settings.MaxBytes {
 				q, scope, size = &collogspb.ExportLogsServiceRequest{}, nil, 0
 				out = append(out, q)
 			}
 			if scope == nil {
-				scope = &logspb.ScopeLogs{Scope: rs.ScopeSpans[0].Scope, SchemaUrl: rs.ScopeSpans[0].SchemaUrl}
-				q.ResourceLogs = append(q.ResourceLogs, &logspb.ResourceLogs{Resource: rs.Resource, ScopeLogs: []*logspb.ScopeLogs{scope}})
+				to := logsOf(rs)
+				scope, q.ResourceLogs = to.ScopeLogs[0], append(q.ResourceLogs, to)
 				size += head
 			}
 			scope.LogRecords = append(scope.LogRecords, record)
@@ -152,6 +152,12 @@ func (x *Exporter) records(resources []*tracepb.ResourceSpans) (out []*collogspb
 		}
 	}
 	return out
+}
+
+// logsOf is the head of the log records of a source: those of its spans.
+func logsOf(rs *tracepb.ResourceSpans) *logspb.ResourceLogs {
+	scope := rs.ScopeSpans[0]
+	return &logspb.ResourceLogs{Resource: rs.Resource, ScopeLogs: []*logspb.ScopeLogs{{Scope: scope.Scope, SchemaUrl: scope.SchemaUrl}}}
 }
 
 // severityDebug is the event's severity in the newest convention; 1.41 has none.

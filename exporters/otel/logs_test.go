@@ -2,17 +2,20 @@ package otel
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
@@ -21,28 +24,32 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-// logReceiver takes log records; fail refuses the first so many requests.
+// logReceiver takes log records.
 type logReceiver struct {
 	collogspb.UnimplementedLogsServiceServer
-	mu      sync.Mutex
-	fail    int
-	tokens  []string
-	sizes   []int
-	records []*logspb.LogRecord
+	mu       sync.Mutex
+	refuse   int // the request after so many; 0: none
+	status   int // of a refusal over HTTP
+	partial  *collogspb.ExportLogsPartialSuccess
+	tokens   []string
+	encoding string // of the last request over HTTP
+	asked    int    // requests
+	requests []*collogspb.ExportLogsServiceRequest
+	records  []*logspb.LogRecord
 }
 
 func (r *logReceiver) take(q *collogspb.ExportLogsServiceRequest, token string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.fail--; r.fail >= 0 {
+	r.asked++
+	if r.refuse--; r.refuse == 0 {
 		return false
 	}
-	r.tokens, r.sizes = append(r.tokens, token), append(r.sizes, proto.Size(q))
+	r.tokens, r.requests = append(r.tokens, token), append(r.requests, q)
 	for _, rl := range q.ResourceLogs {
 		for _, sl := range rl.ScopeLogs {
 			r.records = append(r.records, sl.LogRecords...)
@@ -52,18 +59,28 @@ func (r *logReceiver) take(q *collogspb.ExportLogsServiceRequest, token string) 
 }
 
 func (r *logReceiver) serve(w http.ResponseWriter, q *http.Request) {
-	z, err := gzip.NewReader(q.Body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	var in io.Reader = q.Body
+	if r.encoding = q.Header.Get("Content-Encoding"); r.encoding == "gzip" {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		in = z
 	}
-	var in collogspb.ExportLogsServiceRequest
-	if body, err := io.ReadAll(z); err != nil || proto.Unmarshal(body, &in) != nil {
+	var req collogspb.ExportLogsServiceRequest
+	if body, err := io.ReadAll(in); err != nil || q.Header.Get("Content-Type") != "application/x-protobuf" || proto.Unmarshal(body, &req) != nil {
 		http.Error(w, "broken", http.StatusBadRequest)
 		return
 	}
-	if !r.take(&in, q.Header.Get("X-Token")) {
-		http.Error(w, "busy", http.StatusServiceUnavailable)
+	if !r.take(&req, q.Header.Get("X-Token")) {
+		w.Header().Set("Retry-After", "7")
+		http.Error(w, "busy", cmp.Or(r.status, http.StatusServiceUnavailable))
+		return
+	}
+	if b, err := proto.Marshal(&collogspb.ExportLogsServiceResponse{PartialSuccess: r.partial}); err == nil {
+		w.Header().Set("Content-Type", "application/x-protobuf")
+		_, _ = w.Write(b)
 	}
 }
 
@@ -73,7 +90,7 @@ func (r *logReceiver) Export(ctx context.Context, q *collogspb.ExportLogsService
 	if !r.take(q, strings.Join(md.Get("x-token"), ",")) {
 		return nil, status.Error(codes.Unavailable, "busy")
 	}
-	return &collogspb.ExportLogsServiceResponse{}, nil
+	return &collogspb.ExportLogsServiceResponse{PartialSuccess: r.partial}, nil
 }
 
 func withContent(s *Settings) { s.Content, s.Headers = true, map[string]string{"x-token": "t0"} }
@@ -82,7 +99,7 @@ func withContent(s *Settings) { s.Content, s.Headers = true, map[string]string{"
 // protocols, and offers it again after a refusal.
 func TestDetailsAreLogged(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, protocol string) {
-		r := &receiver{logs: &logReceiver{fail: 1}}
+		r := &receiver{logs: &logReceiver{refuse: 1}}
 		x := exporter(t, r, protocol, withContent)
 		b := turn()
 		if err := x.Export(t.Context(), b); err == nil {
@@ -157,26 +174,25 @@ func TestNoDetailsWithoutContent(t *testing.T) {
 	})
 }
 
-// TestLogRequestsAreBounded cuts the events of a batch into requests by bytes.
-func TestLogRequestsAreBounded(t *testing.T) {
-	const most = 200 << 10
-	r := &receiver{logs: &logReceiver{}}
-	x := exporter(t, r, ProtocolHTTP, func(s *Settings) { withContent(s); s.MaxBytes = most })
-	b := &export.Batch{ID: "b"}
-	for i := range 20 {
-		s := msg.Span{
-			Tenant: "default", Source: "a", Format: "legion", Session: "s", Run: string(rune('a' + i)), Kind: msg.SpanChat, State: msg.SpanClosed,
-			TraceID: msg.TraceID{1}, ID: msg.SpanID{byte(i + 1)}, Start: 1, End: 2,
+// TestAnswersToLogs: a receiver without a logs endpoint is asked once; each other refusal is an error, and is classified as that of spans.
+func TestAnswersToLogs(t *testing.T) {
+	for status, want := range map[int]*outcome{
+		404: nil, 405: nil, 501: nil, 400: {permanent: true}, 401: {wait: 7 * time.Second}, 413: {permanent: true}, 422: {permanent: true}, 302: {wait: 7 * time.Second}, 503: {wait: 7 * time.Second},
+	} {
+		r := &receiver{logs: &logReceiver{refuse: 1, status: status}}
+		x := exporter(t, r, ProtocolHTTP, withContent)
+		err := x.Export(t.Context(), turn())
+		if want != nil {
+			if got := seen(t, err); got != *want || !strings.HasPrefix(err.Error(), "otel: upload log records: ") {
+				t.Errorf("%d: %+v, want %+v: %v", status, got, *want, err)
+			}
+			continue
 		}
-		m := msg.Message{Session: s.Session, Run: s.Run, Kind: msg.Assistant, Content: msg.Plain(strings.Repeat("x", 40<<10))}
-		m.Host = msg.Host{Tenant: s.Tenant, Format: s.Format, ID: msg.ID{byte(i + 1)}, SpanID: s.ID, Chat: s.ID}
-		b.Spans, b.Messages = append(b.Spans, s), append(b.Messages, m)
-	}
-	if err := x.Export(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.logs.records) != 20 || slices.Max(r.logs.sizes) > most {
-		t.Errorf("%d records in requests of %v bytes", len(r.logs.records), r.logs.sizes)
+		b := turn()
+		b.ID = "next"
+		if err := errors.Join(err, x.Export(t.Context(), b)); err != nil || r.logs.asked != 1 || x.Stats().Sent != 10 {
+			t.Errorf("%d: asked %d times, %+v, %v", status, r.logs.asked, x.Stats(), err)
+		}
 	}
 }
 
@@ -209,7 +225,10 @@ func TestContentOfAChat(t *testing.T) {
 	say(msg.User, "how deep?", msg.SpanID{}, msg.Tool{})
 	say(msg.ToolCall, "", first, msg.Tool{CallID: "c1", Name: "sound", Arguments: msg.Plain(`{"at": "pier"}`)})
 	say(msg.ToolResult, "4 m", msg.SpanID{}, msg.Tool{CallID: "c1"})
-	say(msg.Assistant, "Four metres.", second, msg.Tool{})
+	written := msg.SpanID{4}
+	n++
+	x.cache.record([]msg.Message{{Session: "s", Run: "r", Kind: msg.ToolCall, Tool: msg.Tool{CallID: "c2", Arguments: msg.Plain("port 7")}, Host: msg.Host{ID: msg.ID{n}, SpanID: written, Chat: msg.SpanID{5}}}})
+	say(msg.Assistant, "Four <metres> & more.", second, msg.Tool{})
 	chat := func(id msg.SpanID, reasons ...string) *msg.Span {
 		return &msg.Span{Kind: msg.SpanChat, Session: "s", Run: "r", ID: id, FinishReasons: reasons}
 	}
@@ -220,14 +239,15 @@ func TestContentOfAChat(t *testing.T) {
 	}{
 		{chat(first, "tool_use"), semconv.KeyInputMessages, `[{"role":"user","parts":[{"type":"text","content":"how deep?"}]}]`},
 		{chat(first, "tool_use"), semconv.KeyOutputMessages, `[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"sound","arguments":{"at":"pier"}}],"finish_reason":"tool_use"}]`},
-		{chat(second), semconv.KeyInputMessages, `[{"role":"user","parts":[{"type":"text","content":"how deep?"}]},{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"sound","arguments":{"at":"pier"}}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"4 m"}]}]`},
-		{chat(second), semconv.KeyOutputMessages, `[{"role":"assistant","parts":[{"type":"text","content":"Four metres."}],"finish_reason":"unknown"}]`},
+		{chat(second), semconv.KeyInputMessages, `[{"role":"user","parts":[{"type":"text","content":"how deep?"}]},{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"sound","arguments":{"at":"pier"}}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"4 m"}]},{"role":"assistant","parts":[{"type":"tool_call","id":"c2","arguments":"port 7"}]}]`},
+		{chat(second), semconv.KeyOutputMessages, `[{"role":"assistant","parts":[{"type":"text","content":"Four <metres> & more."}],"finish_reason":"unknown"}]`},
 		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: call, Outcome: msg.OutcomeOK}, semconv.KeyToolArguments, `{"at":"pier"}`},
 		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: call, Outcome: msg.OutcomeOK}, semconv.KeyToolResult, "4 m"},
+		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: written, Outcome: msg.OutcomeOK}, semconv.KeyToolArguments, "port 7"},
 		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: call, Outcome: msg.OutcomeError}, semconv.KeyToolResult, ""},
 		{&msg.Span{Kind: msg.SpanTool, Session: "s", Run: "r", ID: call, Outcome: msg.OutcomeCancelled}, semconv.KeyToolResult, ""},
 	} {
-		if d := cmp.Diff(c.want, x.attribute(c.span, c.key)); d != "" {
+		if d := gocmp.Diff(c.want, x.attribute(c.span, c.key)); d != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.span.Kind, c.key, d)
 		}
 	}

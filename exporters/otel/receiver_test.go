@@ -14,6 +14,7 @@ import (
 	"time"
 
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	colmetricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
@@ -56,6 +57,7 @@ type receiver struct {
 	requests    []received
 	compression string // of the last request over gRPC
 	logs        *logReceiver
+	metrics     *metricsReceiver
 
 	// http and grpc return the response; nil accepts everything.
 	http func(w http.ResponseWriter, q *http.Request, r received)
@@ -130,16 +132,19 @@ func reply(w http.ResponseWriter, res *coltracepb.ExportTraceServiceResponse) {
 
 // overGRPC starts the receiver, with gRPC's own limit of 4 MiB, and returns its
 // endpoint.
-func (r *receiver) overGRPC(t *testing.T) string {
+func (r *receiver) overGRPC(t *testing.T, opts ...grpc.ServerOption) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := grpc.NewServer(grpc.StatsHandler(r))
+	s := grpc.NewServer(append(opts, grpc.StatsHandler(r))...)
 	coltracepb.RegisterTraceServiceServer(s, r)
 	if r.logs != nil {
 		collogspb.RegisterLogsServiceServer(s, r.logs)
+	}
+	if r.metrics != nil {
+		colmetricspb.RegisterMetricsServiceServer(s, r.metrics)
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Serve(l) })

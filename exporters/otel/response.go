@@ -112,7 +112,7 @@ func (a *response) intercept(ctx context.Context, method string, req, reply any,
 			a.partial(r.GetPartialSuccess())
 			r.PartialSuccess = nil
 		}
-		if r, ok := reply.(*collogspb.ExportLogsServiceResponse); ok && r.GetPartialSuccess() != nil {
+		if r, ok := reply.(*collogspb.ExportLogsServiceResponse); ok {
 			a.rejected, a.message = r.GetPartialSuccess().GetRejectedLogRecords(), r.GetPartialSuccess().GetErrorMessage()
 		}
 		return nil

@@ -119,6 +119,7 @@ func (s *sampler) Export(ctx context.Context, b *export.Batch) error {
 		if err := s.decide(b); err != nil {
 			return fmt.Errorf("otel: sample: %w", err)
 		}
+		s.plan.batch = b.ID
 	}
 	if err := s.file.flush(); err != nil {
 		return fmt.Errorf("otel: sample: %w", err)
@@ -147,10 +148,10 @@ func (s *sampler) Close(ctx context.Context) error {
 	return s.next.Close(ctx)
 }
 
-// decide makes the plan of a batch.
+// decide makes the plan of a batch, which has its id once that is done.
 func (s *sampler) decide(b *export.Batch) error {
 	whole := cmp.Or(s.plan.whole, s.plan.batch)
-	if s.plan = (plan{batch: b.ID, pass: &export.Batch{ID: b.ID}}); whole != "" && strings.HasPrefix(b.ID, whole) {
+	if s.plan = (plan{pass: &export.Batch{ID: b.ID}}); whole != "" && strings.HasPrefix(b.ID, whole) {
 		s.plan.whole = whole
 	}
 	now := s.now()
@@ -195,7 +196,6 @@ func (s *sampler) decide(b *export.Batch) error {
 		}
 	}
 	if err := s.divide(b); err != nil {
-		s.plan.batch = ""
 		return err
 	}
 	s.expire(now)

@@ -4,10 +4,20 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
+	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/earshot-dev/earshot/core/semconv"
 )
 
 func TestSettings(t *testing.T) {
@@ -39,11 +49,30 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: %v", c.settings.Endpoint, err)
 			continue
 		}
-		if x.settings.Protocol != c.protocol {
-			t.Errorf("%s: %s, want %s", c.settings.Endpoint, x.settings.Protocol, c.protocol)
+		if s := x.settings; s.Protocol != c.protocol || s.Compression != CompressionGzip || s.Timeout != 10*time.Second || s.MaxBytes != 3<<20 || s.Profile.Latest() || s.Logger != slog.Default() {
+			t.Errorf("%s: %+v, want %s", c.settings.Endpoint, s, c.protocol)
 		}
 		if err := x.Close(t.Context()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestSettingsStay: those that are set are as they were.
+func TestSettingsStay(t *testing.T) {
+	latest, err := semconv.New(semconv.GenAILatest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Settings{Endpoint: "http://h:4317", Protocol: ProtocolHTTP, Compression: CompressionNone, Timeout: 1, MaxBytes: 1, Profile: latest, Logger: slog.New(slog.DiscardHandler), Headers: map[string]string{"b": "secret", "a": "secret"}}
+	was := s
+	if _, err := s.check(); err != nil || !reflect.DeepEqual(s, was) {
+		t.Errorf("%v, %v", s, err)
+	}
+	for endpoint, want := range map[string]string{"http://h": "http://h", "http://u:secret@h": "http://u:xxxxx@h", "http://h:x y": "[not a URL]"} {
+		s.Endpoint = endpoint
+		if got := s.String(); got != "{Endpoint:"+want+" Protocol:http Headers:[a b] Compression:none Timeout:1ns MaxBytes:1 Content:false Resource:map[]}" {
+			t.Error(got)
 		}
 	}
 }
@@ -94,56 +123,67 @@ func TestTheEnvironmentIsTheAgents(t *testing.T) {
 
 func TestCompression(t *testing.T) {
 	for compression, want := range map[string]string{"": "gzip", CompressionGzip: "gzip", CompressionNone: ""} {
-		r := &receiver{}
-		x := exporter(t, r, ProtocolHTTP, func(s *Settings) { s.Compression = compression })
+		r := &receiver{logs: &logReceiver{}}
+		x := exporter(t, r, ProtocolHTTP, func(s *Settings) { withContent(s); s.Compression = compression })
 		if err := x.Export(t.Context(), turn()); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.seen()[0].header.Get("Content-Encoding"); got != want {
-			t.Errorf("%q: encoding %q", compression, got)
+		if got := r.seen()[0].header.Get("Content-Encoding"); got != want || r.logs.encoding != want || len(r.logs.records) != 1 {
+			t.Errorf("%q: encoding %q, of logs %q", compression, got, r.logs.encoding)
 		}
-		r = &receiver{}
-		x = exporter(t, r, ProtocolGRPC, func(s *Settings) { s.Compression = compression })
-		if err := x.Export(t.Context(), turn()); err != nil {
-			t.Fatal(err)
+		for _, logs := range []bool{false, true} {
+			r := &receiver{logs: &logReceiver{}}
+			x := exporter(t, r, ProtocolGRPC, func(s *Settings) { s.Compression, s.Content, s.NoTraces = compression, logs, logs })
+			if err := x.Export(t.Context(), turn()); err != nil {
+				t.Fatal(err)
+			}
+			r.mu.Lock()
+			if r.compression != want || (len(r.logs.records) == 1) != logs || (len(r.requests) == 0) != logs {
+				t.Errorf("%q over gRPC, logs: %t: %q", compression, logs, r.compression)
+			}
+			r.mu.Unlock()
 		}
-		r.mu.Lock()
-		if r.compression != want {
-			t.Errorf("%q over gRPC: %q", compression, r.compression)
-		}
-		r.mu.Unlock()
 	}
 }
 
 func TestPathAndTLS(t *testing.T) {
-	r := &receiver{}
+	r := &receiver{logs: &logReceiver{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /otlp/v1/traces", r.serve)
-	server := httptest.NewTLSServer(mux)
+	mux.HandleFunc("POST /otlp/v1/logs", r.logs.serve)
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
 	defer server.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	trust := &tls.Config{RootCAs: roots}
-	for endpoint, ok := range map[string]bool{"/otlp": true, "/otlp/": true, "/otlp/v1/traces": true, "": false} {
-		x, err := New(t.Context(), Settings{Endpoint: server.URL + endpoint, TLS: trust})
-		if err != nil {
-			t.Fatal(err)
+	secure := credentials.NewServerTLSFromCert(&server.TLS.Certificates[0])
+	for endpoint, ok := range map[string]bool{server.URL + "/otlp": true, server.URL + "/otlp/": true, server.URL + "/otlp/v1/traces": true, server.URL + "/otlp/v1/logs": true, server.URL: false, "grpc": true} {
+		for _, trust := range []*tls.Config{trust, nil} {
+			s := Settings{Endpoint: endpoint, TLS: trust, Content: true, Logger: slog.New(slog.DiscardHandler)}
+			if endpoint == "grpc" {
+				s.Endpoint, s.Protocol = strings.Replace(r.overGRPC(t, grpc.Creds(secure)), "http:", "https:", 1), ProtocolGRPC
+			}
+			x, err := New(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spans, logs := len(r.seen()), len(r.logs.records)
+			err = x.Export(t.Context(), turn())
+			if want := ok && trust != nil; (err == nil) != want || want && (len(r.seen()) != spans+1 || len(r.logs.records) != logs+1) {
+				t.Errorf("%s, trusted: %t: %v", endpoint, trust != nil, err)
+			}
+			if trust == nil && !strings.Contains(err.Error(), "certificate") {
+				t.Errorf("a receiver that nobody vouches for: %v", err)
+			}
+			x.settings.NoTraces = true // the logs have a connection of their own
+			if err := x.Export(t.Context(), turn()); (err == nil) != (ok && trust != nil) && endpoint != server.URL {
+				t.Errorf("%s, trusted: %t: logs: %v", endpoint, trust != nil, err)
+			}
+			if err := x.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
 		}
-		if err := x.Export(t.Context(), turn()); (err == nil) != ok {
-			t.Errorf("%q: %v", endpoint, err)
-		}
-		if err := x.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	x, err := New(t.Context(), Settings{Endpoint: server.URL + "/otlp"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Export(t.Context(), turn()); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a receiver that nobody vouches for: %v", err)
-	}
-	if err := x.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -70,7 +72,7 @@ func turn() *export.Batch {
 		b.Messages = append(b.Messages, m)
 	}
 	say(run.ID, msg.System, "You keep the harbour.", msg.Tool{})
-	say(run.ID, msg.Status, `[{"type":"function","name":"read_tide_table","parameters":{"type":"object"}}]`, msg.Tool{})
+	say(run.ID, msg.Status, `[{"type":"function","name":"read_tide_table","parameters":{"type":"object","maxProperties":1}}]`, msg.Tool{})
 	say(run.ID, msg.User, "When may the ferry leave?", msg.Tool{})
 	say(chat.ID, msg.Reasoning, "they will need the tides", msg.Tool{})
 	say(chat.ID, msg.Assistant, "Let me look.", msg.Tool{})
@@ -82,9 +84,9 @@ func turn() *export.Batch {
 }
 
 // asJSON is a request as OTLP/JSON: ids in hex, keys sorted.
-func asJSON(t *testing.T, r received) string {
+func asJSON(t *testing.T, request proto.Message) string {
 	t.Helper()
-	b, err := protojson.Marshal(r.spans)
+	b, err := protojson.Marshal(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func TestGolden(t *testing.T) {
 		},
 	} {
 		eachProtocol(t, func(t *testing.T, protocol string) {
-			r := &receiver{}
+			r := &receiver{logs: &logReceiver{}}
 			x := exporter(t, r, protocol, set)
 			if err := x.Export(t.Context(), turn()); err != nil {
 				t.Fatal(err)
@@ -145,21 +147,37 @@ func TestGolden(t *testing.T) {
 			if n := len(r.seen()); n != 1 {
 				t.Fatalf("%d requests", n)
 			}
-			got, file := asJSON(t, r.seen()[0]), "testdata/"+name+".json"
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				t.Error("rewritten: read the difference")
+			golden(t, name, r.seen()[0].spans)
+			if len(r.logs.requests) != 0 != x.settings.Content {
+				t.Fatalf("%d requests of logs", len(r.logs.requests))
 			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+			for _, q := range r.logs.requests {
+				golden(t, name+"-logs", q)
 			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("%s (-want +got):\n%s", name, d)
+			x.settings.Profile = dev
+			if got := x.record(&tracepb.Span{}, true).SeverityNumber; got != 5 {
+				t.Errorf("the newest severity is %v", got)
 			}
 		})
+	}
+}
+
+// golden holds a request to a file.
+func golden(t *testing.T, name string, request proto.Message) {
+	t.Helper()
+	got, file := asJSON(t, request), "testdata/"+name+".json"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Error("rewritten: read the difference")
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", name, d)
 	}
 }
 
@@ -206,14 +224,12 @@ func TestBrokenTextIsMended(t *testing.T) {
 }
 
 func TestTimesNeverRunBackwards(t *testing.T) {
-	r := &receiver{}
-	x := exporter(t, r, ProtocolHTTP, nil)
-	s := msg.Span{TraceID: msg.TraceID{1}, ID: msg.SpanID{1}, State: msg.SpanClosed, Start: 100, End: 50}
-	if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: []msg.Span{s}}); err != nil {
-		t.Fatal(err)
-	}
-	if got := onlySpan(t, r); got.StartTimeUnixNano != 100 || got.EndTimeUnixNano != 100 {
-		t.Errorf("from %d to %d", got.StartTimeUnixNano, got.EndTimeUnixNano)
+	x := exporter(t, &receiver{}, ProtocolHTTP, nil)
+	for span, want := range map[[2]int64][2]uint64{{100, 50}: {100, 100}, {50, 100}: {50, 100}, {-5, 7}: {0, 7}, {-5, -7}: {0, 0}} {
+		got := x.span(&msg.Span{TraceID: msg.TraceID{1}, ID: msg.SpanID{1}, State: msg.SpanClosed, Start: span[0], End: span[1], Events: []msg.SpanEvent{{Time: span[0]}}})
+		if got.StartTimeUnixNano != want[0] || got.EndTimeUnixNano != want[1] || got.Events[0].TimeUnixNano != want[0] {
+			t.Errorf("from %d to %d, want %d", got.StartTimeUnixNano, got.EndTimeUnixNano, want)
+		}
 	}
 }
 
@@ -221,11 +237,64 @@ func TestContentIsBounded(t *testing.T) {
 	long := strings.Repeat("é", maxContent)
 	for n := range 4 {
 		s := strings.Repeat("x", n) + long
-		if got := truncate(s); len(got) > maxContent+3 || !strings.HasSuffix(got, "é…") {
+		if got, cut := strings.CutSuffix(truncate(s), "…"); !cut || len(got) != maxContent-3-(n+1)%2 || !strings.HasPrefix(s, got) {
 			t.Errorf("%d bytes, ends in %q", len(got), got[len(got)-6:])
 		}
 	}
-	if got := truncate("short"); got != "short" {
-		t.Error(got)
+	if got := truncate(strings.Repeat("\x80", maxContent+1)); len(got) != maxContent-4 {
+		t.Errorf("%d bytes of no characters", len(got))
+	}
+	if got := truncate(long[:maxContent]); got != long[:maxContent] {
+		t.Errorf("%d bytes are cut to %d", maxContent, len(got))
+	}
+}
+
+// TestArguments: those of a call are JSON as they are, but for blanks, or a string of what they are.
+func TestArguments(t *testing.T) {
+	most := `"` + strings.Repeat("x", maxContent-2) + `"`
+	for text, want := range map[string]string{
+		"": "", `{"a": 1}`: `{"a":1}`, "port 7": `"port 7"`, "[1,": `"[1,"`, "\"\xff\"": `"\"\ufffd\""`, most: most, most[:1] + "x" + most[1:]: `"\"` + strings.Repeat("x", maxContent-4) + `…"`,
+	} {
+		got, quoted := arguments(msg.Plain(text))
+		if string(got) != want || quoted != (want != "" && want != text && want != `{"a":1}`) {
+			t.Errorf("%.20q: %.20q of %d, want %d, quoted: %t", text, got, len(got), len(want), quoted)
+		}
+	}
+	for text, want := range map[string]string{`"a\nb"`: "a\nb", `{"a":1}`: `{"a":1}`} {
+		if got := unquoted([]byte(text)); string(got) != want {
+			t.Errorf("%s is %q", text, got)
+		}
+	}
+}
+
+// TestDefinitions: those of tools over the bound are their types and names, and none where these are too many as well.
+func TestDefinitions(t *testing.T) {
+	small := `[{"type":"function","name":"tides"}]`
+	most := strings.Repeat(" ", maxContent-len(small)) + small
+	large := strings.Replace(small, `"}`, `","description":"`+strings.Repeat("x", maxContent)+`"}`, 1)
+	for text, want := range map[string]string{
+		"": "", "tides": "", small: small, most: most, " " + most: small, large: small, `"` + strings.Repeat("x", maxContent) + `"`: "", "[" + strings.Repeat(small[1:len(small)-1]+",", maxContent/20) + small[1:]: "",
+	} {
+		if got := definitions(msg.Plain(text)); string(got) != want {
+			t.Errorf("%.50s of %d bytes: %.50s of %d", text, len(text), got, len(got))
+		}
+	}
+}
+
+// TestFilesOfPrompts: a prompt without a text is its first file.
+func TestFilesOfPrompts(t *testing.T) {
+	for want, m := range map[string]msg.Message{
+		`{"type":"text","content":"look"}`: {Content: msg.Plain("look"), Attachments: []msg.Attachment{{URL: "https://x/a.png"}}},
+		`{"type":"text","content":""}`:     {},
+		`{"type":"uri","modality":"image","mime_type":"image/png","uri":"https://x/a.png"}`: {Attachments: []msg.Attachment{{MediaType: "image/png", URL: "https://x/a.png"}, {}}},
+		`{"type":"uri","modality":"document","uri":"https://x/a"}`:                          {Attachments: []msg.Attachment{{URL: "https://x/a"}}},
+		`{"type":"attachment","modality":"audio","mime_type":"audio/wav"}`:                  {Attachments: []msg.Attachment{{MediaType: "audio/wav"}}},
+	} {
+		m.Kind = msg.User
+		e, ok := entryOf(&m)
+		got, err := json.Marshal(e.part)
+		if !ok || err != nil || string(got) != want {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
 	}
 }

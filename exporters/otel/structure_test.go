@@ -45,17 +45,6 @@ func TestASpanOfItsOperationAlone(t *testing.T) {
 	}
 }
 
-// TestRejectedLogRecordsAreNoSpans: what a receiver rejects of log records is no lost span.
-func TestRejectedLogRecordsAreNoSpans(t *testing.T) {
-	x := exporter(t, &receiver{}, ProtocolHTTP, nil)
-	x.response.rejected = 3
-	for spans, want := range []int64{0, 3} {
-		if x.logPartial(spans); x.Stats().Rejected != want {
-			t.Errorf("of %d spans %d are rejected, want %d", spans, x.Stats().Rejected, want)
-		}
-	}
-}
-
 // TestMetricsOverGRPC: a receiver that is down is no error of the start, in either protocol.
 func TestMetricsOverGRPC(t *testing.T) {
 	for _, protocol := range []string{ProtocolHTTP, ProtocolGRPC} {

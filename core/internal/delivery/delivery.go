@@ -93,7 +93,7 @@ type Delivery struct {
 	settings Settings
 	commit   Committer
 	queues   []*queue
-	order    chan *inFlight
+	order    chan *inFlight // bounds the batches in memory: one in it, and the one that is to be released next
 	released chan *inFlight
 	lost     atomic.Int64
 }

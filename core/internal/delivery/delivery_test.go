@@ -1,9 +1,11 @@
 package delivery_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -147,6 +150,9 @@ type rig struct {
 	other    *far
 	max      int64
 	gather   time.Duration
+	opened   func() // called before the exporters are
+	log      bytes.Buffer
+	metrics  *telemetry.Metrics
 	refused  []string
 	reported []string // batches that Released was called with
 
@@ -173,7 +179,9 @@ func (r *rig) commits() int { r.mu.Lock(); defer r.mu.Unlock(); return r.committ
 func (r *rig) start() *rig {
 	r.Helper()
 	var err error
+	r.metrics = telemetry.New()
 	r.d, err = delivery.New(delivery.Settings{
+		Metrics: r.metrics, Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
 		RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, SpoolDir: r.dir, SpoolMax: r.max, GatherFor: r.gather,
 		Refused: func(exporter string, b *export.Batch, why error) error {
 			r.refused = append(r.refused, fmt.Sprint(exporter, " ", name(b), " ", why))
@@ -187,6 +195,9 @@ func (r *rig) start() *rig {
 	}, r, delivery.Target{Name: "near", Exporter: r.near}, delivery.Target{Name: "other", Exporter: r.other})
 	if err != nil {
 		r.Fatal(err)
+	}
+	if r.opened != nil {
+		r.opened()
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan struct{})

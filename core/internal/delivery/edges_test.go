@@ -236,22 +236,116 @@ func TestGatherLimits(t *testing.T) {
 		more    bool
 		gather  time.Duration
 		batches int
-		exports int // at least
+		pause   time.Duration // between two of them
+		exports int
 	}{
-		"none follows": {false, time.Hour, 10, 10}, "for long": {true, time.Nanosecond, 10, 5}, "too many": {true, time.Hour, 130, 2},
+		"none follows": {false, time.Hour, 10, 0, 10}, "for long": {true, time.Millisecond, 10, time.Second / 2, 10}, "too many": {true, time.Hour, 130, 0, 2},
+		"no other came": {true, time.Hour, 4, 1100 * time.Millisecond, 4}, "another came in time": {true, time.Hour, 4, 900 * time.Millisecond, 1},
+		"for so long": {true, 2 * time.Second, 8, 900 * time.Millisecond, 3}, "by default": {true, 0, 8, 900 * time.Millisecond, 2},
 	} {
-		near := &gathering{most: 1000}
-		r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}, more: c.more, gather: c.gather}).start()
-		r.submit(0, c.batches)
-		r.until(name, func() bool { return r.commits() == c.batches && r.d.Settled() })
-		r.stop()
-		if near.exports < c.exports {
-			t.Errorf("%s: %d exports", name, near.exports)
-		}
-		if d := cmp.Diff(want(c.batches), near.got); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			near := &gathering{most: 1000}
+			r := (&rig{T: t, dir: dir, near: near, other: &far{}, more: c.more, gather: c.gather}).start()
+			for i := range c.batches {
+				r.submit(i, i+1)
+				time.Sleep(c.pause)
+			}
+			r.until(name, func() bool { return r.commits() == c.batches && r.d.Settled() })
+			r.stop()
+			if near.exports != c.exports {
+				t.Errorf("%s: %d exports, want %d", name, near.exports, c.exports)
+			}
+			if d := cmp.Diff(want(c.batches), near.got); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+			if got := figures(t, r.metrics); got["export_records_total near"] != float64(3*c.batches) || got["checkpoint_commits_total"] != float64(c.batches) {
+				t.Errorf("%s: %v", name, got)
+			}
+		})
 	}
+}
+
+// TestRoomAtOnce has an exporter that went away with two batches in memory, of which one has room in its spool: a third one waits, and no longer than
+// until the first is delivered.
+func TestRoomAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		near := &slow{far: far{away: true}, gate: make(chan struct{})}
+		r := (&rig{T: t, dir: dir, near: near, other: &far{}, max: 1}).start()
+		var submitted atomic.Int32
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for i := range 3 {
+				r.submit(i, i+1)
+				submitted.Add(1)
+			}
+		}()
+		synctest.Wait()
+		near.gate <- struct{}{}
+		time.Sleep(100 * time.Millisecond)
+		if n := submitted.Load(); n != 2 || r.commits() != 1 || !r.d.Behind("near") {
+			t.Errorf("%d batches are submitted, %d are committed, behind: %t", n, r.commits(), r.d.Behind("near"))
+		}
+		near.set(false)
+		near.gate <- struct{}{}
+		synctest.Wait()
+		if n := submitted.Load(); n != 3 {
+			t.Errorf("%d batches are submitted", n)
+		}
+		close(near.gate)
+		<-ended
+		r.until("all of it", r.d.Settled)
+		r.stop()
+		if d := cmp.Diff(want(3), near.received()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestADiskThatIsGone has spools that can neither be read nor written for a while: nothing is lost, and the disk is not asked without a pause.
+func TestADiskThatIsGone(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		spools, away := filepath.Join(dir, "spools"), filepath.Join(dir, "away")
+		move := func(from, to string) {
+			if err := os.Rename(from, to); err != nil {
+				t.Error(err)
+			}
+		}
+		near := &far{away: true}
+		r := (&rig{T: t, dir: spools, near: near, other: &far{}}).start()
+		r.submit(0, 3)
+		r.until("the commits", func() bool { return r.commits() == 3 })
+		r.stop()
+		near.set(false)
+		r.opened = func() { move(spools, away) }
+		r.start()
+		ended := make(chan struct{})
+		go func() { r.submit(3, 4); close(ended) }()
+		time.Sleep(20 * time.Millisecond)
+		if near.count() != 0 || r.d.Settled() {
+			t.Error("a batch is delivered from nowhere")
+		}
+		move(away, spools)
+		time.Sleep(10 * time.Millisecond)
+		if near.count() != 12 {
+			t.Errorf("%d messages are delivered when the disk is back", near.count())
+		}
+		<-ended
+		r.until("all of it", r.d.Settled)
+		r.stop()
+		if d := cmp.Diff(want(4), near.received()); d != "" {
+			t.Error(d)
+		}
+		if n := strings.Count(r.log.String(), "cannot be read"); n < 10 || n > 30 {
+			t.Errorf("the spool was read %d times in 20 ms", n)
+		}
+		if n := strings.Count(r.log.String(), "not spooled"); n != 1 {
+			t.Errorf("the batch was written %d times in 20 ms", n)
+		}
+	})
 }
 
 // TestDefaultPauses has a destination that is away for an hour: a delivery without settings asks it after 100 to 200 ms, then less and less
@@ -297,8 +391,12 @@ func TestDefaultPauses(t *testing.T) {
 			if lines := strings.Count(log.String(), "not delivered, trying again"); lines < 20 || lines > 60 {
 				t.Errorf("%s: %d log lines in an hour", name, lines)
 			}
-			if got := figures(t, c.settings.Metrics)["export_batches_total x retry"]; got != float64(n) {
+			got := figures(t, c.settings.Metrics)
+			if got := got["export_batches_total x retry"]; got != float64(n) {
 				t.Errorf("%s: %v of %d attempts are counted", name, got, n)
+			}
+			if lag := got["export_lag_seconds x"]; lag < 3500 || got["spool_bytes x"] == 0 {
+				t.Errorf("%s: the batch has waited for %v seconds, %v bytes are in the spool", name, lag, got["spool_bytes x"])
 			}
 		})
 	}
@@ -358,9 +456,18 @@ func TestCommitsTogether(t *testing.T) {
 }
 
 // TestGatheredWithoutRoom has a destination that goes away with batches that it has gathered, while the spools are full: they are not accepted
-// until it is back, and then all of them are delivered.
+// until it is back, and then all of them are delivered. Meanwhile it can be stopped.
 func TestGatheredWithoutRoom(t *testing.T) {
 	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := (&rig{T: t, dir: filepath.Join(dir, "stopped"), near: &gathering{far: far{away: true}}, other: &far{}, more: true, max: 1}).start()
+		r.submit(0, 4)
+		time.Sleep(time.Minute)
+		r.stop()
+		if n := r.commits(); n != 1 {
+			t.Errorf("%d batches are committed", n)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		near := &gathering{far: far{away: true}}
 		r := (&rig{T: t, dir: dir, near: near, other: &far{}, more: true, max: 1}).start()

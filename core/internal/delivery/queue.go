@@ -13,10 +13,6 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// depth is how many batches wait in memory for an exporter that keeps up, with the one
-// that it is exporting.
-const depth = 2
-
 // queue has the batches of one exporter: first the spool's records, then those in memory.
 type queue struct {
 	Target
@@ -51,7 +47,8 @@ func (q *queue) wakeUp() {
 	}
 }
 
-// enqueue adds a batch to a queue, and waits until there is room.
+// enqueue adds a batch to a queue. One that is behind has no room while its spool is full, or while batches
+// that were before in memory are not in its spool.
 func (d *Delivery) enqueue(ctx context.Context, q *queue, p *inFlight) error {
 	var record []byte
 	for {
@@ -72,7 +69,7 @@ func (d *Delivery) enqueue(ctx context.Context, q *queue, p *inFlight) error {
 				q.wakeUp()
 				return nil
 			}
-		case !q.behind && len(q.memory) < depth:
+		case !q.behind:
 			q.memory = append(q.memory, p)
 			q.mu.Unlock()
 			q.wakeUp()
@@ -191,7 +188,6 @@ func (d *Delivery) gather(q *queue, p *inFlight) bool {
 	q.mu.Lock()
 	q.memory = append(q.memory[:0:0], q.memory[1:]...)
 	q.gathered = append(q.gathered, p)
-	q.announce()
 	q.mu.Unlock()
 	d.settings.Metrics.Records.With(q.Name).Add(int64(p.batch.Len()))
 	p.used.sub(1)
@@ -219,8 +215,8 @@ func (d *Delivery) acceptGathered(q *queue, n int) {
 // ungather moves the batches that the exporter has gathered to the spool, or delivers it while there is no
 // room. The error is ctx's.
 func (d *Delivery) ungather(ctx context.Context, q *queue) error {
-	g, ok := q.Exporter.(export.Gatherer)
-	for ok && len(q.gathered) > 0 {
+	for len(q.gathered) > 0 {
+		g := q.Exporter.(export.Gatherer)
 		q.mu.Lock()
 		moved := 0
 		err := g.Ungather(func(b *export.Batch) error {
@@ -288,7 +284,7 @@ func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 			d.warn(q, "the spool cannot be read, trying again", "error", err)
 			after = time.After(d.settings.RetryMin)
 		case len(q.gathered) > 0:
-			after = time.After(max(min(d.settings.GatherFor-d.gatheredFor(q), time.Second), 0))
+			after = time.After(min(d.settings.GatherFor-d.gatheredFor(q), time.Second))
 		}
 		select {
 		case <-q.wake:
@@ -315,19 +311,19 @@ func (d *Delivery) damaged(q *queue, err error) {
 // remove removes the batch of a turn, which the exporter has accepted.
 func (d *Delivery) remove(ctx context.Context, q *queue, t turn) {
 	d.settings.Metrics.ExporterLag.With(q.Name).Set(0)
-	if t.spooled {
+	switch {
+	case t.spooled:
 		if d.retry(ctx, "spool", q.spool.Take) != nil {
 			return
 		}
 		d.settings.Metrics.SpoolBytes.With(q.Name).Set(float64(q.spool.Size()))
-	}
-	q.mu.Lock()
-	if t.p != nil {
+		q.mu.Lock()
+		q.announce()
+		q.mu.Unlock()
+	case t.p != nil:
+		q.mu.Lock()
 		q.memory = append(q.memory[:0:0], q.memory[1:]...)
-	}
-	q.announce()
-	q.mu.Unlock()
-	if t.p != nil {
+		q.mu.Unlock()
 		t.p.accepted(1)
 	}
 }
@@ -350,7 +346,6 @@ func (d *Delivery) spillMemory(q *queue) bool {
 		}
 		q.behind, moved = true, true
 		q.memory = append(q.memory[:0:0], q.memory[1:]...)
-		q.announce()
 		p.accepted(1)
 	}
 	return true
