@@ -45,7 +45,7 @@ func (h *home) startRunning() *process {
 // waitRunning waits until the sidecar logs that it runs.
 func (h *home) waitRunning(p *process, every time.Duration) {
 	h.Helper()
-	for end := time.After(time.Minute); !strings.Contains(p.out.String(), "msg=running"); {
+	for end := time.After(3 * time.Minute); !strings.Contains(p.out.String(), "msg=running"); {
 		select {
 		case <-time.After(every):
 		case <-p.done:
