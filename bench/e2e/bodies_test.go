@@ -220,7 +220,6 @@ func TestBodiesAreStoredOnce(t *testing.T) {
 		}
 	}
 	h.admin(scratch...)
-	defer h.store()()
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-18s%12s%12s%12s%12s%12s%12s\n", "format", "sent", "unique", "stored", "sent/stored", "on disk", "by hash")
 	for _, f := range formats {

@@ -106,8 +106,8 @@ func TestWhatIsAskedOfAModel(t *testing.T) {
 		{"gen_ai_latest_experimental", "gen_ai.client.inference.time_per_output_chunk", "gen_ai.usage.cache_write.input_tokens"},
 	} {
 		t.Run("opt in "+c.optIn, func(t *testing.T) {
-			t.Setenv("OTEL_SEMCONV_STABILITY_OPT_IN", c.optIn)
 			h := newHome(t)
+			h.env = []string{"OTEL_SEMCONV_STABILITY_OPT_IN=" + c.optIn}
 			turn := recordedExchange(t, "anthropic-sse", "turn")
 			upstream := h.agent(func(w http.ResponseWriter, q *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")

@@ -8,23 +8,37 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// notes builds the decoder of the tests into a home's plugin directory and has the
-// configuration run it in that revision.
-func (h *home) notes(revision int, more ...string) *home {
+// notesDecoder are the lines of a configuration that has the decoder of the tests.
+func (h *home) notesDecoder() string {
 	h.Helper()
-	build := exec.Command("go", "build", "-o", h.path("plugins/notes"), "./notes")
+	h.must(buildNotes())
+	return fmt.Sprintf("plugin_dir: %q\nplugins: {notes: {env: [NOTES_REVISION]}}", built)
+}
+
+// buildNotes builds that decoder.
+var buildNotes = sync.OnceValue(func() error {
+	build := exec.Command("go", "build", "-o", filepath.Join(built, "notes"), "./notes")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		h.Fatalf("%v\n%s", err, out)
+		return fmt.Errorf("%w\n%s", err, out)
 	}
-	h.Setenv("NOTES_REVISION", fmt.Sprint(revision))
-	return h.configure(append([]string{"plugin_dir: DIR/plugins", "plugins: {notes: {env: [NOTES_REVISION]}}", "sources:", files("notes", "in/*.jsonl")}, more...)...)
+	return nil
+})
+
+// notes has the configuration run the decoder of the tests in that revision.
+func (h *home) notes(revision int, more ...string) *home {
+	h.Helper()
+	h.notesRevision(revision)
+	return h.configure(append([]string{h.notesDecoder(), "sources:", files("notes", "in/*.jsonl")}, more...)...)
 }
+
+func (h *home) notesRevision(n int) { h.env = append(h.env, fmt.Sprint("NOTES_REVISION=", n)) }
 
 func note(n int, more string) string {
 	return fmt.Sprintf(`{"n":%d,"s":"s1","text":"note %d"%s}`+"\n", n, n, more)
@@ -33,7 +47,7 @@ func note(n int, more string) string {
 // run runs a command to its end and returns its stdout.
 func (h *home) run(args ...string) string {
 	h.Helper()
-	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), append(args, "-c", h.path("earshot.yaml"))...)
+	c := h.earshot(args...)
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	out, err := c.Output()
@@ -73,7 +87,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("a retry without an upgrade: %q", out)
 	}
 	before := h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages ORDER BY ALL")
-	h.Setenv("NOTES_REVISION", "2")
+	h.notesRevision(2)
 	if out := h.run("dlq", "retry"); out != "5 tried, 4 resolved\n" {
 		t.Errorf("a retry after an upgrade: %q", out)
 	}
@@ -146,9 +160,7 @@ func TestRefusedRow(t *testing.T) {
 // admin runs statements as the store's owner.
 func (h *home) admin(statements ...string) {
 	h.Helper()
-	p := h.start("store")
-	h.until("the store", func() bool { return strings.Contains(p.out.String(), "unix:") })
-	defer func() { _ = p.Process.Signal(os.Interrupt); <-p.done }()
+	h.serve()
 	for _, sql := range statements {
 		h.ask(h.path("data/store/http.sock"), sql)
 	}
@@ -201,7 +213,7 @@ func TestBackfillOfTheJournal(t *testing.T) {
 	count := "SELECT count(), uniqExact(message_id) FROM messages"
 	h.until("the rows", func() bool { return slices.Equal(h.tryQuery(count), []string{"296\t296"}) })
 	before := h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages ORDER BY ALL")
-	h.Setenv("NOTES_REVISION", "2")
+	h.notesRevision(2)
 	h.run("backfill")
 	if diff := cmp.Diff([]string{"300\t300"}, h.query(count)); diff != "" {
 		t.Error(diff)

@@ -3,8 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,8 +11,7 @@ import (
 // passed.
 func (h *home) doctor(args ...string) (found []string, well bool) {
 	h.Helper()
-	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), append([]string{"doctor", "-o", "json", "-c", h.path("earshot.yaml")}, args...)...)
-	out, err := c.Output()
+	out, err := h.earshot(append([]string{"doctor", "-o", "json"}, args...)...).Output()
 	var list []struct{ Status, Check, Detail string }
 	if e := json.Unmarshal(out, &list); e != nil {
 		h.Fatalf("%v, %v: %s", e, err, out)
@@ -71,6 +68,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("after %s: %q", c.sql, found)
 		}
 	}
+	h.stopStore()
 	h.must(os.RemoveAll(h.path("data")))
 	if found, well := h.doctor(); well || !has(found, "fail data_dir") {
 		t.Errorf("%q", found)

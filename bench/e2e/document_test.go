@@ -35,7 +35,6 @@ func TestDocumentIsRewritten(t *testing.T) {
 		return newHome(t).configure("sources:", files("atif", "trials/*.json"), "delivery: {flush_interval: 100ms}")
 	}
 	tables := func(h *home) (all string) {
-		defer h.store()()
 		for _, sql := range shown {
 			all += strings.Join(h.query(sql), "\n") + "\n\n"
 		}

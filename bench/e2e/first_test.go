@@ -22,7 +22,7 @@ func (h *home) runIn(dir string, args ...string) (out string, code int) {
 func (h *home) runAt(program, dir string, args ...string) (out string, code int) {
 	h.Helper()
 	c := exec.CommandContext(h.Context(), program, args...)
-	c.Dir = dir
+	c.Dir, c.Env = dir, append(os.Environ(), h.env...)
 	b, err := c.CombinedOutput()
 	if c.ProcessState == nil {
 		h.Fatal(err)
@@ -35,7 +35,7 @@ func TestTimesAreLocal(t *testing.T) {
 	h := newHome(t).configure("sources:", files("claude-code", "projects/*/*.jsonl"))
 	h.write("projects/p/s.jsonl", transcript("s", 1))
 	h.drain()
-	h.Setenv("TZ", "America/New_York")
+	h.env = append(h.env, "TZ=America/New_York")
 	for _, c := range []struct {
 		args []string
 		want string
@@ -47,6 +47,7 @@ func TestTimesAreLocal(t *testing.T) {
 		if code != 0 || !strings.Contains(out, c.want) {
 			t.Errorf("%v: exit %d, no %q in\n%s", c.args, code, c.want, out)
 		}
+		h.serve() // the first command has started it
 	}
 }
 
@@ -55,10 +56,11 @@ func TestSameStoreFromAnyDirectory(t *testing.T) {
 	h := newHome(t)
 	h.write("conf/earshot.yaml", "data_dir: ./earshot-data\ntelemetry: {listen: \"\"}\nsources: [{name: c, type: file, format: claude-code, paths: [\"../projects/*/*.jsonl\"]}]\n")
 	h.write("projects/p/s.jsonl", transcript("s", 1))
+	h.prepareData(h.path("conf/earshot-data"))
 	if out, code := h.runIn(t.TempDir(), "run", "--until-idle", "300ms", "-c", h.path("conf/earshot.yaml")); code != 0 {
 		t.Fatalf("exit %d\n%s", code, out)
 	}
-	h.Setenv("EARSHOT_CONFIG", h.path("conf/earshot.yaml"))
+	h.env = append(h.env, "EARSHOT_CONFIG="+h.path("conf/earshot.yaml"))
 	for _, dir := range []string{h.dir, t.TempDir(), h.path("conf")} {
 		if out, code := h.runIn(dir, "sessions"); code != 0 || !strings.Contains(out, "how many?") {
 			t.Errorf("from %s: exit %d\n%s", dir, code, out)
@@ -74,6 +76,7 @@ func TestDefaultMetricsAddressIsTaken(t *testing.T) {
 		defer l.Close()
 	}
 	h := newHome(t)
+	h.prepareData(h.path("data"))
 	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\nsources: [{name: c, type: file, format: claude-code, paths: [\""+h.path("projects")+"/*/*.jsonl\"]}]\n")
 	h.write("projects/p/s.jsonl", transcript("s", 1))
 	p := h.start("run")
@@ -111,12 +114,12 @@ func TestValidateLooksAtTheMachine(t *testing.T) {
 	if code != 1 || !strings.Contains(out, "data_dir: ") || !strings.Contains(out, "sources[0].listen: ") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	h.Setenv("EARSHOT_ENGINE_DIR", h.dir)
+	h.env = []string{"EARSHOT_ENGINE_DIR=" + h.dir}
 	h.write("earshot.yaml", "data_dir: data\nstore: {binary: "+h.path("file")+"}\nsources:\n"+strings.Replace(tap, l.Addr().String(), freeAddress(t), 1)+"\n")
 	if out, code := h.runIn(h.dir, "validate", "-c", h.path("earshot.yaml")); code != 1 || !strings.Contains(out, "store: ") || strings.Contains(out, "listen") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	os.Unsetenv("EARSHOT_ENGINE_DIR")
+	h.env = nil
 	h.write("earshot.yaml", "data_dir: data\nsources:\n"+strings.Replace(tap, l.Addr().String(), freeAddress(t), 1)+"\n")
 	if out, code := h.runIn(h.dir, "validate", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "valid") {
 		t.Errorf("exit %d\n%s", code, out)
@@ -181,9 +184,6 @@ func TestFirstDecoder(t *testing.T) {
 	h := newHome(t)
 	page, err := os.ReadFile("../../docs/first-decoder.md")
 	h.must(err)
-	h.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	h.Setenv("GOPROXY", "off")
-	h.Setenv("GOFLAGS", "")
 	dir, out, blocks := h.dir, "", 0
 	for _, b := range regexp.MustCompile("(?ms)^```(sh|diff|text)\n(.*?)^```$").FindAllSubmatch(page, -1) {
 		blocks++
@@ -191,6 +191,7 @@ func TestFirstDecoder(t *testing.T) {
 		case "sh":
 			c := exec.CommandContext(t.Context(), "sh", "-ec", text+"\npwd > "+h.path("pwd"))
 			c.Dir = dir
+			c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GOPROXY=off", "GOFLAGS=")
 			raw, err := c.CombinedOutput()
 			if out = string(raw); err != nil {
 				t.Fatalf("%v\n%s%s", err, text, out)

@@ -3,8 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -59,7 +57,7 @@ func TestFirstStart(t *testing.T) {
 	var top struct {
 		Running, Waiting, Stuck []struct{ Name, Session string }
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "earshot"), "top", "-o", "json", "-c", h.path("earshot.yaml")).Output()
+	out, err := h.earshot("top", "-o", "json").Output()
 	h.must(err)
 	h.must(json.Unmarshal(out, &top))
 	if len(top.Running) != 1 || !strings.HasSuffix(top.Running[0].Name, "Bash") || len(top.Waiting) != 1 || !strings.HasSuffix(top.Waiting[0].Name, "ExitPlanMode") || len(top.Stuck) != 0 {

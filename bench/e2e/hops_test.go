@@ -39,7 +39,6 @@ func TestHopIsBelowItsCall(t *testing.T) {
 		return h
 	}
 	first, second := read("mcp", "claude-code"), read("claude-code", "mcp")
-	defer first.store()()
 	got := first.query("SELECT c.tool_name, r.link_method, r.link_confidence, r.agent_name, r.trace_id = c.trace_id FROM (SELECT * FROM spans FINAL) r JOIN (SELECT * FROM spans FINAL) c ON r.parent_span_id = c.span_id WHERE r.format = 'mcp' AND r.kind = 'run'")
 	if diff := cmp.Diff([]string{"mcp__bell__ring\tprompt\t90\tbell-tower\t1"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -39,7 +39,6 @@ func TestBadInput(t *testing.T) {
 	h.write("s/messages.jsonl", file.String())
 	h.must(os.Mkdir(h.path("named"), 0o755))
 	h.drain()
-	defer h.store()()
 
 	if diff := cmp.Diff([]string{"good 0", "good 1", "good 2", "good 3", "good 4", "the last"},
 		h.query("SELECT content FROM messages WHERE kind = 'assistant' ORDER BY ts")); diff != "" {
@@ -93,22 +92,25 @@ func TestStoreThatIsNotThere(t *testing.T) {
 		"delivery: {retry_min: 50ms, retry_max: 200ms}", "sources:", files("legion", "s/*.jsonl"))
 	h.write("s/m.jsonl", legionLine(1, "before")+"\n")
 
+	stored := func(sql string) bool { rows, _ := h.queryCommand(sql); return len(rows) == 1 }
 	p := h.start("run")
 	h.until("the log of the missing store", func() bool { return strings.Contains(p.out.String(), "exporter is not ready yet") })
 	first := server.start("store")
 	h.until("the first line", func() bool {
-		return len(h.tryQuery("SELECT content FROM earshot.messages WHERE content = 'before'")) == 1
+		return stored("SELECT content FROM earshot.messages WHERE content = 'before'")
 	})
 	first.kill()
 	h.add("s/m.jsonl", legionLine(2, "while it is down")+"\n")
 	h.until("the sidecar to notice", func() bool { return strings.Contains(p.out.String(), "not delivered") })
 	defer server.store()()
 	h.until("the second line", func() bool {
-		return len(h.tryQuery("SELECT content FROM earshot.messages WHERE content = 'while it is down'")) == 1
+		return stored("SELECT content FROM earshot.messages WHERE content = 'while it is down'")
 	})
 	h.must(p.Process.Signal(os.Interrupt))
 	h.waitExit(p)
-	if diff := cmp.Diff([]string{"before", "while it is down"}, h.query("SELECT content FROM messages WHERE kind = 'assistant' ORDER BY ts")); diff != "" {
+	got, err := h.queryCommand("SELECT content FROM messages WHERE kind = 'assistant' ORDER BY ts")
+	h.must(err)
+	if diff := cmp.Diff([]string{"before", "while it is down"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -120,7 +122,6 @@ func TestLargeFrames(t *testing.T) {
 	large, larger := strings.Repeat("fog ", 5<<20), strings.Repeat("surf", 15<<20)
 	h.write("s/m.jsonl", legionLine(1, large)+"\n"+legionLine(2, larger)+"\n"+legionLine(3, "small")+"\n")
 	h.drain()
-	defer h.store()()
 	want := []string{
 		fmt.Sprintf("%d\t%x", len(large), md5.Sum([]byte(large))), fmt.Sprintf("%d\t%x", len(larger), md5.Sum([]byte(larger))),
 		fmt.Sprintf("5\t%x", md5.Sum([]byte("small"))),

@@ -13,7 +13,6 @@ func TestParentComesLate(t *testing.T) {
 	h := newHome(t).configure("sources:", `  - {name: claude, type: file, format: claude-code, poll_interval: 1s, paths: ["DIR/c/**/*.jsonl"]}`)
 	h.write("c/late/subagents/agent-af1.jsonl", sidechain("af1", claudePrompt("late", 3, "Look at the buoy.")+reply("late", 4, "m_x1", text("Fine."), "end_turn", 100, 0, 0, 7)))
 	p := h.start("run")
-	defer h.store()()
 	h.until("the message that was held back", func() bool { return len(h.tryQuery("SELECT message_id FROM messages WHERE kind = 'usage'")) == 1 })
 	h.write("c/late.jsonl", claudePrompt("late", 1, "Look around.")+reply("late", 2, "m_f1", task("toolu_f1", "buoy"), "tool_use", 10, 0, 0, 50)+
 		claude("late", "user", 9, `"isSidechain":false,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_f1","content":"Fine."}]},"toolUseResult":{"status":"completed","agentId":"af1"}`)+

@@ -48,8 +48,7 @@ func TestLostStore(t *testing.T) {
 // TestReplacedStore replaces the store of a sidecar that runs: it reports that within a minute, as a
 // metric too, and goes on with the new one.
 func TestReplacedStore(t *testing.T) {
-	h := newHome(t).notes(1)
-	h.write("earshot.yaml", strings.Replace(string(h.read("earshot.yaml")), `telemetry: {listen: ""}`, `telemetry: {listen: "127.0.0.1:0"}`, 1))
+	h := newHome(t).notes(1, `telemetry: {listen: "127.0.0.1:0"}`)
 	h.write("in/a.jsonl", note(1, "")+note(2, ""))
 	p := h.start("run")
 	defer func() {
@@ -59,7 +58,7 @@ func TestReplacedStore(t *testing.T) {
 	}()
 	h.until("the rows", func() bool { return slices.Equal(h.tryQuery("SELECT count() FROM messages"), []string{"2"}) })
 	h.until("the account", func() bool { return slices.Equal(h.tryQuery("SELECT count() FROM source_ledger"), []string{"1"}) })
-	h.sql("DROP DATABASE earshot SYNC")
+	h.admin("DROP DATABASE earshot SYNC")
 	h.until("the report", func() bool { return strings.Contains(p.out.String(), "rows are missing") })
 	if !strings.Contains(p.out.String(), "the store is not the one that had the rows until now") {
 		t.Errorf("no word of another store:\n%s", &p.out)
@@ -81,9 +80,4 @@ func (h *home) read(name string) []byte {
 	b, err := os.ReadFile(h.path(name))
 	h.must(err)
 	return b
-}
-
-// sql runs a statement as the owner of the store that runs.
-func (h *home) sql(text string) {
-	h.ask(h.path("data/store/http.sock"), text)
 }

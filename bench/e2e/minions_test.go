@@ -73,7 +73,6 @@ func TestMinionsSendEachOtherWork(t *testing.T) {
 					h.drain()
 				}
 			}
-			stop := h.store()
 			h.wantRows("SELECT uniqExact(TraceId), countIf(ParentSpanId = ''), count() FROM otel_traces FINAL", "1\t1\t14")
 			h.wantRows("SELECT run_id != '', session_id, agent_name FROM messages FINAL WHERE kind NOT IN ('user', 'status') GROUP BY ALL ORDER BY ALL",
 				"true\ta-heron\theron", "true\tb-wren\twren")
@@ -86,7 +85,6 @@ func TestMinionsSendEachOtherWork(t *testing.T) {
 			h.wantRows("SELECT agent_name, delegate_to, duration_ms FROM v_delegations ORDER BY duration_ms DESC", "heron\twren\t41500", "wren\theron\t3000", "heron\tgull\t60")
 			h.wantRows("SELECT if(agent_name = '', concat('(', format, ')'), agent_name) AS agent, sum(tokens) FROM v_usage GROUP BY agent ORDER BY agent", "heron\t30", "wren\t15")
 			h.wantRows("SELECT count() FROM dead_letters", "0")
-			stop()
 			var slow []struct {
 				AgentName  string           `json:"agent_name"`
 				DelegateTo string           `json:"delegate_to"`

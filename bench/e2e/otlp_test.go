@@ -68,7 +68,6 @@ func TestOTLP(t *testing.T) {
 	for _, r := range requests[half-2:] { // the client has not seen the last responses
 		sent.export(address, r)
 	}
-	defer filed.store()()
 	for _, sql := range otlpRows {
 		want := filed.query(sql)
 		if len(want) < 10 {

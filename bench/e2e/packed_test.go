@@ -41,7 +41,6 @@ func TestPackedRollout(t *testing.T) {
 	other, end := rollout("2")
 	pack(name("2"), other+end)
 	h.drain()
-	defer h.store()()
 	if d := cmp.Diff([]string{"1\tIs gate 1 shut?", "1\tGate 1 is shut.", "2\tIs gate 2 shut?", "2\tGate 2 is shut."},
 		h.query("SELECT substring(session_id, 36), content FROM messages FINAL WHERE kind IN ('user', 'assistant') ORDER BY session_id, ts")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -63,7 +62,6 @@ func TestTasksOfATeam(t *testing.T) {
 		task(state[0], state[1])
 		h.drain()
 	}
-	defer h.store()()
 	if d := cmp.Diff([]string{"session-5e550000\tcompleted\tsmith", "session-5e550000\tin_progress\tsmith", "session-5e550000\tpending\t"},
 		h.query("SELECT session_id, attributes['status'] AS status, agent_name FROM messages FINAL WHERE kind = 'task' AND content LIKE 'Grease both%' ORDER BY status")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -61,42 +61,51 @@ func (h *home) committed(path string) bool {
 	return done
 }
 
-// TestGoneAtTheNextStart stops the sidecar as soon as the last line of a transcript is stored,
-// and removes the file while it is down: the next run stores the usage of the last response,
+// TestGoneAtTheNextStart stops the sidecar as soon as the last line of three transcripts is stored,
+// and removes the files while it is down: the next run stores the usage of the last response of each,
 // which the decoder held.
 func TestGoneAtTheNextStart(t *testing.T) {
+	away := map[string]func(h *home, path string){
+		"deleted":   func(h *home, path string) { h.must(os.Remove(path)) },
+		"moved":     func(h *home, path string) { h.must(os.Rename(path, h.path("elsewhere"))) },
+		"rewritten": func(h *home, path string) { h.must(os.WriteFile(path, []byte(transcript("other", 1)), 0o644)) },
+	}
 	for _, end := range []string{"interrupted", "killed"} {
-		for name, away := range map[string]func(h *home, path string){
-			"deleted":   func(h *home, path string) { h.must(os.Remove(path)) },
-			"moved":     func(h *home, path string) { h.must(os.Rename(path, h.path("elsewhere"))) },
-			"rewritten": func(h *home, path string) { h.must(os.WriteFile(path, []byte(transcript("other", 1)), 0o644)) },
-		} {
-			t.Run(name+" "+end, func(t *testing.T) {
-				h := newHome(t).configure("sources:", files("claude-code", "projects/*/*.jsonl"), "delivery: {flush_interval: 100ms}")
-				path := h.path("projects/p/s.jsonl")
-				h.write("projects/p/s.jsonl", transcript("s", 2))
-				p := h.startRunning()
-				h.add("projects/p/s.jsonl", strings.TrimPrefix(transcript("s", 3), transcript("s", 2)))
-				h.until("the last answer", func() bool {
-					return strings.Join(h.tryQuery("SELECT count() FROM messages FINAL WHERE kind = 'assistant' AND content = 'answer 3'"), "") == "1"
-				})
-				if end == "killed" {
-					// The rows are stored before the checkpoint that has the decoder's state.
-					h.until("the checkpoint", func() bool { return h.committed(path) })
-					p.kill()
-				} else {
-					h.must(p.Process.Signal(os.Interrupt))
-					h.waitExit(p)
-				}
-				away(h, path)
-				h.drain()
-				if got := h.query("SELECT sum(input_tokens), sum(output_tokens) FROM messages FINAL WHERE session_id = 's'"); got[0] != "12\t9" {
-					t.Errorf("tokens: %q, want 12 and 9", got)
-				}
-				if got := h.query("SELECT count() FROM dead_letters"); got[0] != "0" {
-					t.Errorf("%s dead letters", got)
-				}
+		t.Run(end, func(t *testing.T) {
+			h := newHome(t).configure("sources:", files("claude-code", "projects/*/*.jsonl"), "delivery: {flush_interval: 100ms}")
+			file := func(session string) string { return "projects/p/" + session + ".jsonl" }
+			for session := range away {
+				h.write(file(session), transcript(session, 2))
+			}
+			p := h.startRunning()
+			for session := range away {
+				h.add(file(session), strings.TrimPrefix(transcript(session, 3), transcript(session, 2)))
+			}
+			h.until("the last answers", func() bool {
+				return strings.Join(h.tryQuery("SELECT uniqExact(session_id) FROM messages FINAL WHERE kind = 'assistant' AND content = 'answer 3'"), "") == fmt.Sprint(len(away))
 			})
-		}
+			if end == "killed" {
+				// The rows are stored before the checkpoint that has the decoder's state.
+				for session := range away {
+					h.until("the checkpoint", func() bool { return h.committed(h.path(file(session))) })
+				}
+				p.kill()
+			} else {
+				h.must(p.Process.Signal(os.Interrupt))
+				h.waitExit(p)
+			}
+			for session, remove := range away {
+				remove(h, h.path(file(session)))
+			}
+			h.drain()
+			for session := range away {
+				if got := h.query("SELECT sum(input_tokens), sum(output_tokens) FROM messages FINAL WHERE session_id = '" + session + "'"); got[0] != "12\t9" {
+					t.Errorf("%s: tokens: %q, want 12 and 9", session, got)
+				}
+			}
+			if got := h.query("SELECT count() FROM dead_letters"); got[0] != "0" {
+				t.Errorf("%s dead letters", got)
+			}
+		})
 	}
 }

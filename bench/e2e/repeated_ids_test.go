@@ -104,6 +104,7 @@ func TestIdsThatRepeat(t *testing.T) {
 	h.must(p.Process.Signal(os.Interrupt))
 	h.waitExit(p)
 	before := h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages FINAL ORDER BY ALL")
+	h.stopStore() // the command starts it
 	h.run("backfill")
 	if diff := cmp.Diff(before, h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages FINAL ORDER BY ALL")); diff != "" {
 		t.Errorf("decoded again (-before +after):\n%s", diff)

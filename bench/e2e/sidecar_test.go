@@ -19,8 +19,9 @@ import (
 	"time"
 )
 
-// bin is the directory of the executables: EARSHOT_TEST_BIN, or they are built. prepared is a home whose tables are there.
-var bin, prepared string
+// bin is the directory of the executables: EARSHOT_TEST_BIN, or they are built. prepared is a home whose tables are there, and
+// built is for what a test builds for others.
+var bin, prepared, built string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -43,7 +44,7 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	prepared = filepath.Join(dir, "prepared")
+	prepared, built = filepath.Join(dir, "prepared"), filepath.Join(dir, "built")
 	if err := prepare(prepared); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -68,8 +69,11 @@ func prepare(dir string) error {
 // home is a data directory with a configuration and the traffic that it names.
 type home struct {
 	*testing.T
-	dir   string
-	asked time.Time // by tryQuery, the last time
+	dir     string
+	env     []string  // of its processes, beside that of the tests
+	asked   time.Time // by tryQuery, the last time
+	started []*process
+	rest    func() // stops the store that answer has started, unless that has ended
 }
 
 func newHome(t *testing.T) *home { return &home{T: t, dir: t.TempDir()} }
@@ -100,15 +104,24 @@ func (h *home) add(name, data string) {
 // configure writes the configuration: sources and other lines. The tables are there.
 func (h *home) configure(lines ...string) *home {
 	h.Helper()
-	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\ntelemetry: {listen: \"\"}\n"+
-		strings.ReplaceAll(strings.Join(lines, "\n"), "DIR", h.dir)+"\n")
+	text := strings.ReplaceAll(strings.Join(lines, "\n"), "DIR", h.dir) + "\n"
+	if !strings.Contains(text, "telemetry:") {
+		text = "telemetry: {listen: \"\"}\n" + text
+	}
+	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\n"+text)
 	if _, err := os.Stat(h.path("data")); errors.Is(err, fs.ErrNotExist) {
-		h.must(os.Mkdir(h.path("data"), 0o700))
-		if out, err := exec.Command("cp", "-a", filepath.Join(prepared, "data/store"), h.path("data/store")).CombinedOutput(); err != nil {
-			h.Fatalf("copy the prepared store: %v\n%s", err, out)
-		}
+		h.prepareData(h.path("data"))
 	}
 	return h
+}
+
+// prepareData makes a data directory that has the tables.
+func (h *home) prepareData(dir string) {
+	h.Helper()
+	h.must(os.Mkdir(dir, 0o700))
+	if out, err := exec.Command("cp", "-a", filepath.Join(prepared, "data/store"), filepath.Join(dir, "store")).CombinedOutput(); err != nil {
+		h.Fatalf("copy the prepared store: %v\n%s", err, out)
+	}
 }
 
 // fresh removes the tables that configure has made: a first start makes them.
@@ -130,12 +143,22 @@ type process struct {
 	err  error
 }
 
+// earshot is the command with these arguments, before -c.
+func (h *home) earshot(args ...string) *exec.Cmd {
+	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), append(args, "-c", h.path("earshot.yaml"))...)
+	c.Env = append(os.Environ(), h.env...)
+	return c
+}
+
 // start starts earshot with these arguments, before -c. It is killed at the end of
-// the test.
+// the test. It does not find the store of the queries before.
 func (h *home) start(args ...string) *process {
 	h.Helper()
+	h.stopStore()
 	p := &process{Cmd: exec.Command(filepath.Join(bin, "earshot"), append(args, "-c", h.path("earshot.yaml"))...), done: make(chan struct{})}
+	p.Env = append(os.Environ(), h.env...)
 	p.Stdout, p.Stderr = &p.out, &p.out
+	h.started = append(h.started, p)
 	h.must(p.Start())
 	go func() { p.err = p.Wait(); close(p.done) }()
 	h.Cleanup(func() { _ = p.Process.Kill(); <-p.done })
@@ -194,18 +217,35 @@ func (h *home) until(condition string, cond func() bool) {
 // query returns the rows of a query, a string each with tabs between the columns.
 func (h *home) query(sql string) []string {
 	h.Helper()
-	rows, err := h.runQuery(sql)
-	if err != nil {
-		h.Fatal(err)
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		rows, err := h.answer(sql)
+		if err == nil {
+			return rows
+		}
+		if errors.As(err, new(refusedQuery)) || time.Now().After(end) {
+			h.Fatal(err)
+		}
 	}
-	return rows
 }
 
-// tryQuery is query without an error, for conditions. While a store runs it is asked itself, and not by a process for each question,
-// which would take the processor from what is waited for. It rests between two questions, because each one has rows flushed.
+// tryQuery is query without an error, for conditions. It rests between two questions, because each one has rows flushed.
 func (h *home) tryQuery(sql string) []string {
 	time.Sleep(time.Until(h.asked.Add(250 * time.Millisecond)))
 	defer func() { h.asked = time.Now() }()
+	rows, _ := h.answer(sql)
+	return rows
+}
+
+// refusedQuery is the store's error about a query.
+type refusedQuery struct{ sql, text string }
+
+func (r refusedQuery) Error() string { return r.sql + ": " + r.text }
+
+// answer asks the store itself, and not by a process for each question, which would take the processor from what is tested. Where
+// nothing runs it starts the store, which stays for further questions and commands.
+func (h *home) answer(sql string) ([]string, error) {
+	h.Helper()
+	h.serve()
 	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
 	defer cancel()
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -216,18 +256,21 @@ func (h *home) tryQuery(sql string) []string {
 	h.must(err)
 	resp, err := client.Do(r)
 	if err != nil {
-		rows, _ := h.runQuery(sql)
-		return rows
+		return nil, err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return nil
+	if err != nil {
+		return nil, err
 	}
-	return rowsOf(string(b))
+	if resp.StatusCode != http.StatusOK {
+		return nil, refusedQuery{sql, string(b)}
+	}
+	return rowsOf(string(b)), nil
 }
 
-func (h *home) runQuery(sql string) ([]string, error) {
+// queryCommand is the output of earshot query, as query returns it.
+func (h *home) queryCommand(sql string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(bin, "earshot"), "query", "-c", h.path("earshot.yaml"), "--format", "TabSeparated", sql)
@@ -248,7 +291,7 @@ func rowsOf(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// store starts the store, so that the queries that follow need not start it.
+// store starts the store.
 func (h *home) store() (stop func()) {
 	h.Helper()
 	p := h.start("store")
@@ -258,6 +301,28 @@ func (h *home) store() (stop func()) {
 	return func() {
 		_ = p.Process.Signal(os.Interrupt)
 		<-p.done
+	}
+}
+
+// serve starts the store if nothing runs, until another process of the home starts.
+func (h *home) serve() {
+	h.Helper()
+	for _, p := range h.started {
+		select {
+		case <-p.done:
+		default:
+			return
+		}
+	}
+	h.rest = h.store()
+	h.Cleanup(h.stopStore)
+}
+
+// stopStore stops the store that serve has started.
+func (h *home) stopStore() {
+	if h.rest != nil {
+		h.rest()
+		h.rest = nil
 	}
 }
 

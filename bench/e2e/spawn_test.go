@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -48,7 +46,6 @@ func TestClaudeCodeRunsCodex(t *testing.T) {
 	parent(3, "At noon.") // stderr went elsewhere
 	child(3)
 	h.drain()
-	defer h.store()()
 	for n, link := range map[int]string{1: "native_id", 2: "native_id", 3: "prompt"} {
 		got := h.query(fmt.Sprintf(`SELECT uniqExact(TraceId), countIf(ParentSpanId = ''), count(), anyIf(SpanAttributes['earshot.link.method'], AgentName = 'codex' AND SpanName LIKE 'invoke%%')
 			FROM otel_traces FINAL WHERE SessionId IN ('caller%d', '%s')`, n, id(n)))
@@ -96,7 +93,7 @@ func TestClaudeCodeRunsCodex(t *testing.T) {
 func (h *home) command(args ...string) []byte {
 	h.Helper()
 	var stderr bytes.Buffer
-	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), append(args, "-c", h.path("earshot.yaml"))...)
+	c := h.earshot(args...)
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {

@@ -45,7 +45,7 @@ func (h *home) startRunning() *process {
 // waitRunning waits until the sidecar logs that it runs.
 func (h *home) waitRunning(p *process, every time.Duration) {
 	h.Helper()
-	for end := time.After(time.Minute); !strings.Contains(p.out.String(), "msg=running"); {
+	for end := time.After(3 * time.Minute); !strings.Contains(p.out.String(), "msg=running"); {
 		select {
 		case <-time.After(every):
 		case <-p.done:
@@ -97,19 +97,12 @@ func TestWhoAskedAndHowItCame(t *testing.T) {
 	h.waitExit(p)
 	// The journal restores the row.
 	rows := "SELECT * FROM v_streams ORDER BY ALL"
-	before := h.stored(rows)
+	before := h.query(rows)
 	h.admin("TRUNCATE TABLE earshot.streams")
 	h.run("backfill")
-	if diff := cmp.Diff(before, h.stored(rows)); diff != "" || len(before) == 0 {
+	if diff := cmp.Diff(before, h.query(rows)); diff != "" || len(before) == 0 {
 		t.Errorf("%d rows, after backfill (-before +after):\n%s", len(before), diff)
 	}
-}
-
-// stored queries the store of a sidecar that does not run.
-func (h *home) stored(sql string) []string {
-	h.Helper()
-	defer h.store()()
-	return h.query(sql)
 }
 
 // TestLostExchange kills an agent server and then the sidecar before a response: the request is
@@ -152,7 +145,6 @@ func TestLostExchange(t *testing.T) {
 	p.kill()
 	wg.Wait()
 	h.drain()
-	defer h.store()()
 	if diff := cmp.Diff([]string{"user\tthe first prompt\t1", "user\tthe second prompt\t1"}, rows()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -199,7 +191,8 @@ func TestRecordLive(t *testing.T) {
 // each request that the journal had accepted is in the table once, no other is, and the ledger
 // balances.
 func TestKilledWhileStreaming(t *testing.T) {
-	h := newHome(t).notes(1)
+	h := newHome(t)
+	h.notesRevision(1)
 	var sent sync.Map // note by its text
 	line, tap := h.tap("notes", h.agent(func(w http.ResponseWriter, r *http.Request) {
 		stream := r.URL.Query().Get("stream")
@@ -216,7 +209,7 @@ func TestKilledWhileStreaming(t *testing.T) {
 			time.Sleep(time.Millisecond) // the pace of a model
 		}
 	}))
-	h.configure("plugin_dir: DIR/plugins", "plugins: {notes: {env: [NOTES_REVISION]}}", "sources:", line, "journal: {segment_size: 1MiB}")
+	h.configure(h.notesDecoder(), "sources:", line, "journal: {segment_size: 1MiB}")
 	accepted := make(map[string]bool)
 	note := regexp.MustCompile(`note \d+/\d+ end`)
 	see := func() {
@@ -250,7 +243,6 @@ func TestKilledWhileStreaming(t *testing.T) {
 		see()
 	}
 	h.drain()
-	defer h.store()()
 	var got []string
 	for _, row := range h.query("SELECT content, count() FROM messages GROUP BY content ORDER BY content") {
 		text, count, _ := strings.Cut(row, "\t")

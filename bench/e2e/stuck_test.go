@@ -15,8 +15,7 @@ import (
 // is an event of the run's span, a row and a metric.
 func TestStuckNow(t *testing.T) {
 	metrics := freeAddress(t)
-	h := newHome(t)
-	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\ntelemetry: {listen: "+metrics+"}\nsources:\n"+strings.ReplaceAll(files("claude-code", "c/*.jsonl"), "DIR", h.dir)+"\n")
+	h := newHome(t).configure("telemetry: {listen: "+metrics+"}", "sources:", files("claude-code", "c/*.jsonl"))
 	// Two hours ago: older history has ended.
 	hours := strings.NewReplacer("2026-11-02T10:00:", time.Now().Add(-2*time.Hour).UTC().Format("2006-01-02T15:04:"))
 	lines := claudePrompt("stuck", 0, "Wait for the tide.")

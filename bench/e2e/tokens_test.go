@@ -119,7 +119,6 @@ func TestTokensThatOthersMiscount(t *testing.T) {
 		}
 	}
 	h.drain()
-	defer h.store()()
 	for _, c := range cases {
 		got := h.query("SELECT concat(toString(sum(input_tokens)), ' ', toString(sum(output_tokens)), ' ', toString(sum(cache_read_tokens)), ' ', toString(sum(cache_write_tokens)), ' ', toDecimalString(sum(cost_usd), 6), ' ', toString(countIf(agent_name = ''))) FROM v_usage WHERE session_id = '" + c.session + "'")
 		if len(got) != 1 || got[0] != c.want {

@@ -49,8 +49,7 @@ func (h *home) peek(sql string) string {
 // TestRowsWaitUntilRead: rows of the embedded store wait for a reader, and survive kill -9
 // meanwhile; those of a file that is gone, and those of a sidecar that is asked to end, do not wait.
 func TestRowsWaitUntilRead(t *testing.T) {
-	h := newHome(t).configure("sources:", files("legion", "in/*.jsonl"), "store: {flush_unread: 1h}", "log: {level: debug}")
-	h.write("earshot.yaml", strings.Replace(string(h.read("earshot.yaml")), `telemetry: {listen: ""}`, `telemetry: {listen: "127.0.0.1:0"}`, 1))
+	h := newHome(t).configure("sources:", files("legion", "in/*.jsonl"), "store: {flush_unread: 1h}", "log: {level: debug}", `telemetry: {listen: "127.0.0.1:0"}`)
 	const count = "SELECT count() FROM earshot.messages"
 	n := 0
 	line := func(file string) {

@@ -41,9 +41,8 @@ func TestVerdictIsPushed(t *testing.T) {
 	defer hook.Close()
 	received := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(got) }
 	metrics := freeAddress(t)
-	h := newHome(t)
-	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\ntelemetry: {listen: "+metrics+"}\nsources:\n"+strings.ReplaceAll(files("claude-code", "c/*.jsonl"), "DIR", h.dir)+
-		"\nexporters:\n  webhook: {url: "+hook.URL+", rules: {link: \"http://page/session/{session}\"}}\n")
+	h := newHome(t).configure("telemetry: {listen: "+metrics+"}", "sources:", files("claude-code", "c/*.jsonl"),
+		"exporters:\n  webhook: {url: "+hook.URL+", rules: {link: \"http://page/session/{session}\"}}")
 	p := h.startRunning()
 	today := strings.NewReplacer("2026-11-02T10:00:", time.Now().UTC().Format("2006-01-02T15:04:"))
 	lines := claudePrompt("round", 0, "Wait for the tide.")

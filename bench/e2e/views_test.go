@@ -46,7 +46,6 @@ func TestViewsAreStoredOnce(t *testing.T) {
 		return h
 	}
 	first, second := read("claude-code", "claude-code-otel"), read("claude-code-otel", "claude-code")
-	defer first.store()()
 	sameViewRows(t, first, second)
 	want := []string{"5e550000-0000-4000-8000-0000000000b7\t2\t3\t1\t28\t72"}
 	if diff := cmp.Diff(want, first.query(viewRows[1])); diff != "" {
@@ -100,7 +99,6 @@ func TestLeadingViewIsStoredOnce(t *testing.T) {
 		return h
 	}
 	first, second := read("codex", "codex-otel"), read("codex-otel", "codex")
-	defer first.store()()
 	sameViewRows(t, first, second)
 	want := []string{thread + "\t1\t1\t1\t20\t5"}
 	if diff := cmp.Diff(want, first.query(viewRows[1])); diff != "" {

@@ -32,7 +32,6 @@ func TestWhoBeganTheWork(t *testing.T) {
 	session := strings.ReplaceAll(claudeSession("caller1", "When is ebb1?", "OpenAI Codex v0.146.0\nsession id: "+id(1)+"\nAt noon."), `"cwd":"/srv/harbour"`, `"cwd":"/srv/harbour/lights","gitBranch":"ada/QUAY-17-lamps"`)
 	h.write("c/caller1.jsonl", session)
 	h.drain()
-	stop := h.store()
 	who := func(args ...string) [][]string {
 		t.Helper()
 		got, err := csv.NewReader(strings.NewReader(string(h.command(append([]string{"who", "-o", "csv"}, args...)...)))).ReadAll()
@@ -50,13 +49,12 @@ func TestWhoBeganTheWork(t *testing.T) {
 	}
 	messages := h.query("SELECT count(), max(ingest_ts) FROM messages")
 	total := h.query("SELECT sum(tokens), round(sum(cost_usd), 9) FROM v_usage")
-	stop()
+	h.stopStore()
 	h.configure(append([]string{"dimensions:", `  - {field: branch, match: '^(?P<team>[a-z]+)/'}`, `  - {field: format, dimension: team, values: {codex: people}}`}, sources...)...)
 	for range 2 {
 		if out := string(h.command("who", "apply")); !strings.HasPrefix(out, "applied ") {
 			t.Errorf("who apply: %s", out)
 		}
-		defer h.store()()
 		got := h.query("SELECT team, began_by, sum(tokens) FROM v_attributed_usage GROUP BY ALL ORDER BY ALL")
 		if want := []string{"ada\tcaller1\t1168", "people\t" + id(2) + "\t1020"}; !slices.Equal(got, want) {
 			t.Errorf("by the new rules: %q, want %q", got, want)

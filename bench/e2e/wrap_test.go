@@ -76,7 +76,6 @@ func TestWrap(t *testing.T) {
 		t.Errorf("%s", recorded)
 	}
 	h.drain()
-	defer h.store()()
 	got := h.query(`SELECT kind, agent_name, tool_name, is_error, content, tool_arguments LIKE '%[redacted%' FROM messages FINAL WHERE kind IN ('tool_call', 'tool_result') ORDER BY kind`)
 	if d := cmp.Diff([]string{"tool_call\tbell\tring\tfalse\t\t1", "tool_result\tbell\tring\tfalse\tIt rang.\t0"}, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)

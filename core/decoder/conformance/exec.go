@@ -75,7 +75,7 @@ func (e *Exec) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.rpc = rpc{conn: c, note: func() string {
+	e.rpc = rpc{conn: c, next: e.rpc.next, note: func() string {
 		p.Died() // the connection may end before the last output of the process is read
 		return e.stderr.note()
 	}}
@@ -89,7 +89,7 @@ func (e *Exec) stop() {
 	if e.process != nil {
 		e.process.Kill()
 	}
-	e.rpc, e.process = rpc{}, nil
+	e.rpc, e.process = rpc{next: e.rpc.next}, nil // numbers of streams that are open still are not used again
 }
 
 // Describe implements Subject.

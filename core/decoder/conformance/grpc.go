@@ -82,7 +82,7 @@ func (g *GRPC) Open(ctx context.Context, s decoder.Stream, snapshot []byte) (Str
 		if err != nil {
 			return nil, err
 		}
-		g.rpc = rpc{conn: c}
+		g.rpc = rpc{conn: c, next: g.rpc.next}
 	}
 	return g.rpc.open(ctx, s, snapshot)
 }

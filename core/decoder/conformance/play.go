@@ -56,29 +56,16 @@ func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames 
 	}
 	defer func() { stream.Close() }()
 	out := &run{}
-	for at := 0; at < len(frames); {
-		n := 1
-		if h.batch != nil {
-			n = min(max(h.batch(), 1), len(frames)-at)
-		}
-		snap := h.snapshots || h.restart
-		a, err := r.decode(ctx, stream, Batch{Frames: frames[at : at+n], Poison: h.poison, Snapshot: snap}, at)
-		if err != nil {
-			return nil, err
-		}
-		out.messages = append(out.messages, a.Messages...)
-		out.problems = append(out.problems, a.Problems...)
-		if h.flushes {
-			open, err := r.flush(ctx, stream)
+	batches := h.batches(frames)
+	if h.restart {
+		at := 0
+		for ; len(batches) > 1; batches = batches[1:] {
+			a, err := r.decode(ctx, stream, batches[0], at)
 			if err != nil {
 				return nil, err
 			}
-			out.flushedEarly = append(out.flushedEarly, items(open)...)
-		}
-		if h.snapshots {
-			out.snapshots = append(out.snapshots, a.Snapshot)
-		}
-		if h.restart {
+			out.add(a)
+			at += len(batches[0].Frames)
 			stream.Close()
 			again, err := r.open(ctx, s, st, a.Snapshot)
 			if err != nil {
@@ -86,11 +73,46 @@ func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames 
 			}
 			stream = again
 		}
+	}
+	answers, err := r.decodeAll(ctx, stream, batches)
+	if err != nil {
+		return nil, err
+	}
+	last := len(batches) - 1
+	for i, a := range answers[:last] {
+		if batches[i].Flush {
+			out.flushedEarly = append(out.flushedEarly, items(a.Messages)...)
+			continue
+		}
+		out.add(a)
+		if h.snapshots {
+			out.snapshots = append(out.snapshots, a.Snapshot)
+		}
+	}
+	out.open = answers[last].Messages
+	out.emitted, out.flushed = items(out.messages), items(out.open)
+	return out, nil
+}
+
+func (out *run) add(a Answer) {
+	out.messages = append(out.messages, a.Messages...)
+	out.problems = append(out.problems, a.Problems...)
+}
+
+// batches are the batches of the frames, and a flush.
+func (h *playOptions) batches(frames []frame.Frame) (all []Batch) {
+	for at := 0; at < len(frames); {
+		n := 1
+		if h.batch != nil {
+			n = min(max(h.batch(), 1), len(frames)-at)
+		}
+		all = append(all, Batch{Frames: frames[at : at+n], Poison: h.poison, Snapshot: h.snapshots || h.restart})
+		if h.flushes {
+			all = append(all, Batch{Flush: true})
+		}
 		at += n
 	}
-	out.open, err = r.flush(ctx, stream)
-	out.emitted, out.flushed = items(out.messages), items(out.open)
-	return out, err
+	return append(all, Batch{Flush: true})
 }
 
 func (r *runner) open(ctx context.Context, s Subject, st decoder.Stream, from []byte) (Stream, error) {
@@ -116,11 +138,38 @@ func (r *runner) decode(ctx context.Context, s Stream, b Batch, at int) (Answer,
 	if err != nil {
 		return a, callError(err, at)
 	}
+	return a, a.settle(len(b.Frames), at)
+}
+
+// decodeAll decodes batches, the first of which has the first frame.
+func (r *runner) decodeAll(ctx context.Context, s Stream, batches []Batch) ([]Answer, error) {
+	answers, failed := decodeAll(ctx, r.suite.timeout(), s, batches)
+	at := 0
+	for i := range answers {
+		if batches[i].Flush {
+			if err := answers[i].flushed(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := answers[i].settle(len(batches[i].Frames), at); err != nil {
+			return nil, err
+		}
+		at += len(batches[i].Frames)
+	}
+	if failed != nil {
+		return nil, callError(failed, at)
+	}
+	return answers, nil
+}
+
+// settle checks the answer to a batch of n frames whose first one has the index at, and adds at to the frame numbers.
+func (a *Answer) settle(n, at int) error {
 	last := int32(-1)
 	for i := range a.Messages {
 		f := &a.Messages[i].Frame
-		if n := int32(len(b.Frames)); n > 0 && (*f < max(last, 0) || *f >= n) {
-			return a, violates("D2", "a message names frame %d, after %d, in a batch of %d frames", *f, last, n)
+		if n > 0 && (*f < max(last, 0) || *f >= int32(n)) {
+			return violates("D2", "a message names frame %d, after %d, in a batch of %d frames", *f, last, n)
 		}
 		last = *f
 		*f += int32(at)
@@ -129,10 +178,10 @@ func (r *runner) decode(ctx context.Context, s Stream, b Batch, at int) (Answer,
 		p := &a.Problems[i]
 		p.Frame += int32(at)
 		if p.Reason == reasonPanic {
-			return a, violates("D8", "panics at frame %d: %s", p.Frame, p.Detail)
+			return violates("D8", "panics at frame %d: %s", p.Frame, p.Detail)
 		}
 	}
-	return a, nil
+	return nil
 }
 
 // flush returns the open messages.
@@ -143,17 +192,22 @@ func (r *runner) flush(ctx context.Context, s Stream) ([]msg.Message, error) {
 	if err != nil {
 		return nil, callError(err, 0)
 	}
+	return a.Messages, a.flushed()
+}
+
+// flushed checks the answer to a flush.
+func (a *Answer) flushed() error {
 	if len(a.Problems) > 0 {
-		return nil, violates("D10", "Flush reports a problem: %s", a.Problems[0].Reason)
+		return violates("D10", "Flush reports a problem: %s", a.Problems[0].Reason)
 	}
 	for i := range a.Messages {
 		m := &a.Messages[i]
 		m.Frame = 0
 		if m.Complete != msg.Partial {
-			return nil, &violation{"D10", "Flush emits a message that is not incomplete", line(m)}
+			return &violation{"D10", "Flush emits a message that is not incomplete", line(m)}
 		}
 	}
-	return a.Messages, nil
+	return nil
 }
 
 func callError(err error, at int) error {

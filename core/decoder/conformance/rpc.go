@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/wire"
@@ -22,35 +23,91 @@ type rpc struct {
 	conn conn
 	next uint64
 	err  error // ended the RPC
+	// closed are streams that the decoder does not know to be closed: the next request closes them, which costs no
+	// round trip.
+	closed []uint64
 	// note, when set, returns a text about the process that is added to an error.
 	note func() string
 }
 
 // call sends the batches in one request and reads the results. An error ends the RPC.
-func (r *rpc) call(ctx context.Context, batches []wire.Batch) ([]wire.Result, error) {
-	if r.err != nil {
-		return nil, r.err
-	}
-	results, err := r.roundTrip(ctx, batches)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = fmt.Errorf("no answer: %w", cause)
-		}
-		if r.note != nil {
-			err = fmt.Errorf("%w%s", err, r.note())
-		}
-		r.err = err
-		r.conn.Close()
-	}
+func (r *rpc) call(ctx context.Context, batches []wire.Batch) (results []wire.Result, err error) {
+	err = r.calls(ctx, [][]wire.Batch{batches}, func(res []wire.Result) error { results = res; return nil })
 	return results, err
 }
 
-func (r *rpc) roundTrip(ctx context.Context, batches []wire.Batch) ([]wire.Result, error) {
+// calls sends requests without waiting for the responses in between, as the sidecar does, and passes the results of each to
+// answered until that returns an error, which does not end the RPC. Any other error does.
+func (r *rpc) calls(ctx context.Context, requests [][]wire.Batch, answered func([]wire.Result) error) error {
+	if r.err != nil {
+		return r.err
+	}
+	first := make([]wire.Batch, 0, len(r.closed)+len(requests[0]))
+	for _, id := range r.closed {
+		first = append(first, wire.Batch{Stream: id, Close: true})
+	}
+	closed := len(first)
+	r.closed = r.closed[:0]
+	requests = append([][]wire.Batch{append(first, requests[0]...)}, requests[1:]...)
+
+	var refused error
+	err := r.exchange(ctx, requests, func(i int, results []wire.Result) {
+		if i == 0 {
+			results = results[closed:]
+		}
+		if refused == nil {
+			refused = answered(results)
+		}
+	})
+	if err == nil {
+		return refused
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf("no answer: %w", cause)
+	}
+	if r.note != nil {
+		err = fmt.Errorf("%w%s", err, r.note())
+	}
+	r.err = err
+	return err
+}
+
+// exchange sends requests, and receives their responses meanwhile: a decoder that nobody reads from stops reading. After an error
+// the connection is closed.
+func (r *rpc) exchange(ctx context.Context, requests [][]wire.Batch, received func(i int, results []wire.Result)) error {
 	stop := context.AfterFunc(ctx, r.conn.Close)
 	defer stop()
-	if err := r.conn.Send(&wire.Request{Batches: batches}); err != nil {
-		return nil, err
+	send := func(requests [][]wire.Batch) error {
+		for _, batches := range requests {
+			if err := r.conn.Send(&wire.Request{Batches: batches}); err != nil {
+				r.conn.Close()
+				return err
+			}
+		}
+		return nil
 	}
+	if err := send(requests[:1]); err != nil {
+		return err
+	}
+	sent := make(chan error, 1)
+	if len(requests) == 1 {
+		sent <- nil
+	} else {
+		go func() { sent <- send(requests[1:]) }()
+	}
+	for i, batches := range requests {
+		results, err := r.receive(batches)
+		if err != nil {
+			r.conn.Close()
+			<-sent
+			return err
+		}
+		received(i, results)
+	}
+	return <-sent
+}
+
+func (r *rpc) receive(batches []wire.Batch) ([]wire.Result, error) {
 	var resp wire.Response
 	if err := r.conn.Recv(&resp); err != nil {
 		return nil, err
@@ -109,12 +166,64 @@ func (s *rpcStream) Decode(ctx context.Context, b Batch) (Answer, error) {
 	return answers[0], nil
 }
 
-// Close closes the stream in the decoder.
+// Close has the next request close the stream in the decoder.
 func (s *rpcStream) Close() {
 	if s.rpc.err == nil {
-		// The next call returns the error.
-		_, _ = s.rpc.call(context.Background(), []wire.Batch{{Stream: s.id, Close: true}})
+		s.rpc.closed = append(s.rpc.closed, s.id)
 	}
+}
+
+// decodeAll decodes batches of a stream, one after the other, and returns the answers until the first error.
+func decodeAll(ctx context.Context, timeout time.Duration, s Stream, batches []Batch) (answers []Answer, err error) {
+	st, ok := s.(*rpcStream)
+	if !ok {
+		for _, b := range batches {
+			a, err := s.Decode(ctx, b)
+			if err != nil {
+				return answers, err
+			}
+			answers = append(answers, a)
+		}
+		return answers, nil
+	}
+	requests := make([][]wire.Batch, len(batches))
+	for i := range batches {
+		requests[i] = []wire.Batch{st.batch(&batches[i])}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) }) // for one response
+	defer late.Stop()
+	err = st.rpc.calls(ctx, requests, func(results []wire.Result) error {
+		late.Reset(timeout)
+		i := len(answers)
+		a, err := answer(&results[0])
+		if err != nil {
+			return err
+		}
+		if batches[i].Poison {
+			poisonBytes(requests[i][0].Data)
+		}
+		answers = append(answers, a)
+		return nil
+	})
+	return answers, err
+}
+
+func (s *rpcStream) batch(b *Batch) wire.Batch {
+	in := pack(b.Frames)
+	return wire.Batch{Stream: s.id, Data: in.Data, Frames: in.Frames, Flush: b.Flush, Snapshot: b.Snapshot}
+}
+
+// answer is what a result has, or the error that the decoder returned.
+func answer(r *wire.Result) (Answer, error) {
+	if f := r.Failure; f != nil {
+		return Answer{}, &Failure{Err: f.Error, Permanent: f.Permanent, Frame: int(f.Frame)}
+	}
+	for i := range r.Messages {
+		own(&r.Messages[i])
+	}
+	return Answer{Messages: r.Messages, Problems: r.Problems, Snapshot: r.Snapshot}, nil
 }
 
 // decodeGroup decodes batches of several streams at once: in one request when they are
@@ -132,25 +241,18 @@ func decodeGroup(ctx context.Context, streams []Stream, batches []Batch) ([]Answ
 		return out, nil
 	}
 	req := make([]wire.Batch, len(batches))
-	for i, b := range batches {
-		in := pack(b.Frames)
-		req[i] = wire.Batch{
-			Stream: streams[i].(*rpcStream).id, Data: in.Data, Frames: in.Frames, Flush: b.Flush, Snapshot: b.Snapshot,
-		}
+	for i := range batches {
+		req[i] = streams[i].(*rpcStream).batch(&batches[i])
 	}
 	results, err := first.rpc.call(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Answer, len(results))
-	for i, r := range results {
-		if f := r.Failure; f != nil {
-			return nil, &Failure{Err: f.Error, Permanent: f.Permanent, Frame: int(f.Frame)}
+	for i := range results {
+		if out[i], err = answer(&results[i]); err != nil {
+			return nil, err
 		}
-		for j := range r.Messages {
-			own(&r.Messages[j])
-		}
-		out[i] = Answer{Messages: r.Messages, Problems: r.Problems, Snapshot: r.Snapshot}
 		if batches[i].Poison {
 			poisonBytes(req[i].Data)
 		}

@@ -110,3 +110,54 @@ func TestRPCDistinguishesFailuresOfTheDecoder(t *testing.T) {
 		t.Error("options that are not JSON were sent")
 	}
 }
+
+// pipe answers the requests in order, and notes what they were.
+type pipe struct {
+	requests chan []wire.Batch
+	seen     []wire.Batch
+	fails    uint64 // the stream whose batches without a flush fail
+}
+
+func (p *pipe) Send(r *wire.Request) error { p.requests <- r.Batches; return nil }
+
+func (p *pipe) Recv(r *wire.Response) error {
+	for _, b := range <-p.requests {
+		p.seen = append(p.seen, b)
+		var f *wire.Failure
+		if b.Stream == p.fails && len(b.Frames) > 0 {
+			f = &wire.Failure{Error: "no more"}
+		}
+		r.Append(&b, nil, nil, nil, f)
+	}
+	return nil
+}
+
+func (p *pipe) Close() {}
+
+// Batches of a stream are on their way together; a failure ends the stream and not the RPC, and the next request closes it.
+func TestRPCDecodesAll(t *testing.T) {
+	p := &pipe{requests: make(chan []wire.Batch, 8), fails: 2}
+	l := &rpc{conn: p}
+	batches := []Batch{{Frames: []frame.Frame{{Data: []byte("a")}}}, {Frames: []frame.Frame{{Data: []byte("b")}}}, {Flush: true}}
+	for _, want := range []int{3, 0} {
+		s, err := l.open(t.Context(), decoder.Stream{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers, err := decodeAll(t.Context(), time.Minute, s, batches)
+		var f *Failure
+		if len(answers) != want || errors.As(err, &f) != (want == 0) || l.err != nil {
+			t.Errorf("%d answers, want %d: %v, RPC error %v", len(answers), want, err, l.err)
+		}
+		s.Close()
+	}
+	var closed []uint64
+	for _, b := range p.seen {
+		if b.Close {
+			closed = append(closed, b.Stream)
+		}
+	}
+	if len(p.seen) != 9 || len(closed) != 1 || closed[0] != 1 {
+		t.Errorf("%d batches, closed %v", len(p.seen), closed)
+	}
+}
