@@ -368,7 +368,7 @@ func TestSlowSaysWhenThereIsNothing(t *testing.T) {
 		if strings.TrimSpace(out) != "[]" || !strings.Contains(errs, "no delegations") {
 			t.Errorf("%q, %q", out, errs)
 		}
-		h.export(export.Batch{Spans: incident("old", time.Now().Add(-50*time.Hour), func(*turn) {}).spans})
+		h.export(export.Batch{Spans: incident("old", time.Now().Add(-50*time.Hour+30*time.Minute), func(*turn) {}).spans})
 	}
 	_, errs := h.run("slow")
 	if !strings.Contains(errs, "try --since 50h") {

@@ -31,7 +31,7 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 	for _, name := range []string{"gathered", "gathered and the last not", "taken back"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			x, c := exporter(t, func(s *Settings) { s.TempDir = dir })
+			x, c := ownExporter(t, func(s *Settings) { s.TempDir = dir })
 			all := batches()
 			for _, b := range all[:3] {
 				if !x.Gather(b) {

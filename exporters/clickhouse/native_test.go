@@ -43,7 +43,7 @@ func TestNativeStoresTheSame(t *testing.T) {
 // TestNativeRefusesAnotherSchema has a column of another type. The native way
 // fills the server's columns byte by byte and must not do so blindly.
 func TestNativeRefusesAnotherSchema(t *testing.T) {
-	x, reader := exporter(t, func(s *Settings) { s.Conn.DSN = nativeDSN(t) })
+	x, reader := ownExporter(t, func(s *Settings) { s.Conn.DSN = nativeDSN(t) })
 	if err := reader.Exec(t.Context(), "ALTER TABLE messages MODIFY COLUMN seq UInt32"); err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func TestNewStoreHasDays(t *testing.T) {
 		}
 		return is.key + " " + is.create
 	}
-	x, _ := exporter(t, nil)
+	x, _ := ownExporter(t, nil)
 	if !x.conn.embedded {
 		t.Skip("of the embedded store")
 	}

@@ -178,23 +178,25 @@ func TestASpanThatMovesStandsOnce(t *testing.T) {
 // TestASpanThatBeginsElsewhereStandsOnce is a span that was shown with another start: in the same second, in the same hour, and on another day.
 func TestASpanThatBeginsElsewhereStandsOnce(t *testing.T) {
 	for _, move := range []time.Duration{time.Millisecond, time.Minute, 26 * time.Hour} {
-		x, c := exporter(t, nil)
-		early := sampleSpan()
-		export1(t, x, &export.Batch{ID: "early", Spans: []msg.Span{early}})
-		late := early
-		late.Start, late.Ver = early.Start+int64(move), early.Ver+1
-		back := late
-		back.Start, back.Tombstone = early.Start, true
-		export1(t, x, &export.Batch{ID: "late", Spans: []msg.Span{back, late}})
-		begins(t, c, late.Start, move.String())
+		t.Run(move.String(), func(t *testing.T) {
+			x, c := exporter(t, nil)
+			early := sampleSpan()
+			export1(t, x, &export.Batch{ID: "early", Spans: []msg.Span{early}})
+			late := early
+			late.Start, late.Ver = early.Start+int64(move), early.Ver+1
+			back := late
+			back.Start, back.Tombstone = early.Start, true
+			export1(t, x, &export.Batch{ID: "late", Spans: []msg.Span{back, late}})
+			begins(t, c, late.Start)
+		})
 	}
 }
 
-func begins(t *testing.T, c *Conn, start int64, what string) {
+func begins(t *testing.T, c *Conn, start int64) {
 	t.Helper()
 	for table, ts := range map[string]string{"otel_traces": "Timestamp", "tool_calls": "ts", "delegations": "ts"} {
 		if got := count(t, c, "SELECT groupArray(toUnixTimestamp64Nano("+ts+")) FROM "+table+" FINAL"); got != fmt.Sprint("[", start, "]") {
-			t.Errorf("%s: %s: it begins at %s, want %d", what, table, got, start)
+			t.Errorf("%s: it begins at %s, want %d", table, got, start)
 		}
 	}
 }
@@ -312,7 +314,7 @@ func TestABackfillOfYears(t *testing.T) {
 // TestInsertsAreBounded cuts a batch by bytes, retries it, and has a message that
 // is larger than the limit and than any block.
 func TestInsertsAreBounded(t *testing.T) {
-	x, c := exporter(t, func(s *Settings) { s.MaxInsertBytes = 1 << 20 })
+	x, c := ownExporter(t, func(s *Settings) { s.MaxInsertBytes = 1 << 20 })
 	b := &export.Batch{ID: "large", Messages: sampleMessages(3000)}
 	b.Messages[1500].Content = msg.Quoted([]byte(strings.Repeat(`wave\n`, 4<<20)))
 	for range 2 {

@@ -220,16 +220,13 @@ func TestStoreOfTheFirstReleaseUpgrades(t *testing.T) {
 
 // TestEverythingHasAComment holds for tables, views and columns.
 func TestEverythingHasAComment(t *testing.T) {
-	conn, s := database(t)
-	if _, err := (Schema{Database: s.Database}).Apply(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
+	_, conn := exporter(t, nil)
 	for what, sql := range map[string]string{
 		"table": `SELECT name FROM system.tables WHERE database = {db:String} AND comment = '' AND engine != 'MaterializedView' AND name NOT LIKE '.inner%'`,
 		"column": `SELECT table || '.' || name FROM system.columns WHERE database = {db:String} AND comment = ''
 			AND table IN (SELECT name FROM system.tables WHERE database = {db:String} AND (engine LIKE '%MergeTree' OR engine = 'View'))`,
 	} {
-		rows, err := conn.Query(t.Context(), sql, Params{"db": s.Database})
+		rows, err := conn.Query(t.Context(), sql, Params{"db": conn.database})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -436,28 +433,6 @@ func TestReplicatedSchema(t *testing.T) {
 	}
 	if found, _, err := (Schema{Database: s.Database}).plan(t.Context(), conn); err != nil || found.Replicated {
 		t.Errorf("a plain database is taken for a replicated one, or error %v", err)
-	}
-}
-
-func TestPrintIsWhatApplyRuns(t *testing.T) {
-	conn, s := database(t)
-	schema := Schema{Database: s.Database, TTL: testTTL}
-	var b strings.Builder
-	if err := schema.Print(&b); err != nil {
-		t.Fatal(err)
-	}
-	comment := regexp.MustCompile(`(?m)^--.*$`)
-	for _, sql := range strings.Split(comment.ReplaceAllString(b.String(), ""), ";\n") {
-		if sql = strings.TrimSpace(sql); sql == "" {
-			continue
-		}
-		if err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatalf("%v in:\n%s", err, sql)
-		}
-	}
-	p, err := schema.Plan(t.Context(), conn)
-	if err != nil || !p.Empty() {
-		t.Errorf("error %v, still to do: %s", err, p.Statements())
 	}
 }
 

@@ -54,6 +54,7 @@ func storeDSN(t testing.TB) string {
 // startStore starts the embedded store in a process that ends with this one.
 func startStore() (dsn string, err error) {
 	if dsn := os.Getenv("EARSHOT_TEST_DSN"); dsn != "" {
+		stopStore = func() { emptied.drop(dsn) }
 		return dsn, nil
 	}
 	dir, err := os.MkdirTemp("", "earshot-clickhouse-test-")
@@ -130,15 +131,42 @@ func database(t testing.TB) (*Conn, ConnSettings) {
 	return admin, s
 }
 
-// exporter returns an exporter into a database of the test's own, and a Conn to
-// read it.
+// exporter returns an exporter into a database that has no rows but the test's, and a Conn to read it. Its tables are
+// those of an earlier test, emptied, unless the settings ask for other ones: the engine works a second to make them.
 func exporter(t testing.TB, set func(*Settings)) (*Exporter, *Conn) {
+	t.Helper()
+	s := Settings{Conn: ConnSettings{DSN: storeDSN(t)}, Logger: slog.New(slog.DiscardHandler), CreateSchema: true}
+	if set != nil {
+		set(&s)
+	}
+	if s.TTL != (TTL{}) {
+		return ownExporter(t, set)
+	}
+	s.Conn.Database = emptied.take(t)
+	x, c := exporterInto(t, s)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.prepared(t.Context(), true)
+	return x, c
+}
+
+// ownExporter is exporter with tables that the exporter makes, for a test of these, or of their parts.
+func ownExporter(t testing.TB, set func(*Settings)) (*Exporter, *Conn) {
 	t.Helper()
 	_, conn := database(t)
 	s := Settings{Conn: conn, CreateSchema: true, Logger: slog.New(slog.DiscardHandler)}
 	if set != nil {
 		set(&s)
 	}
+	x, c := exporterInto(t, s)
+	if err := x.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return x, c
+}
+
+func exporterInto(t testing.TB, s Settings) (*Exporter, *Conn) {
+	t.Helper()
 	x, err := New(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -148,10 +176,7 @@ func exporter(t testing.TB, set func(*Settings)) (*Exporter, *Conn) {
 			t.Error(err)
 		}
 	})
-	if err := x.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := Open(conn)
+	reader, err := Open(s.Conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,4 +186,94 @@ func exporter(t testing.TB, set func(*Settings)) (*Exporter, *Conn) {
 		}
 	})
 	return x, reader
+}
+
+// emptied are databases with the tables of a new store and no rows, which tests take one after the other.
+var emptied databases
+
+type databases struct {
+	free   []string
+	made   int
+	tables string // of each; see tablesOf
+}
+
+// take returns the name of a database until the test ends. Where the test has changed its tables it is not used again.
+func (d *databases) take(t testing.TB) (name string) {
+	t.Helper()
+	c, err := open(ConnSettings{DSN: storeDSN(t)}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(d.free); n > 0 {
+		name, d.free = d.free[n-1], d.free[:n-1]
+	} else {
+		d.made++
+		name = fmt.Sprint("test_emptied_", d.made)
+		if err := d.create(t.Context(), c, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := d.put(ctx, c, name); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+func (d *databases) create(ctx context.Context, c *Conn, name string) error {
+	if err := c.Exec(ctx, "DROP DATABASE IF EXISTS "+quoteName(name)+" SYNC"); err != nil {
+		return err
+	}
+	if _, err := (Schema{Database: name, days: c.embedded}).Apply(ctx, c); err != nil {
+		return err
+	}
+	tables, err := tablesOf(ctx, c, name)
+	d.tables = tables
+	return err
+}
+
+// put removes all rows but those that a new store has, or the database if its tables are other ones.
+func (d *databases) put(ctx context.Context, c *Conn, name string) error {
+	tables, err := tablesOf(ctx, c, name)
+	if err != nil || tables != d.tables {
+		return c.Exec(ctx, "DROP DATABASE IF EXISTS "+quoteName(name)+" SYNC")
+	}
+	filled, err := c.Query(ctx, "SELECT name FROM system.tables WHERE total_rows > 0 AND name NOT IN ('schema_migrations', 'thresholds') AND database = "+quoteText(name), nil)
+	if err != nil {
+		return err
+	}
+	defer filled.Close()
+	for filled.Next() {
+		if err := c.Exec(ctx, fmt.Sprintf("TRUNCATE TABLE %s.%s", quoteName(name), quoteName(fmt.Sprint(filled.Values()[0])))); err != nil {
+			return err
+		}
+	}
+	d.free = append(d.free, name)
+	return filled.Err()
+}
+
+// drop drops the databases that no test has.
+func (d *databases) drop(dsn string) {
+	c, err := open(ConnSettings{DSN: dsn}, false)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	for _, name := range d.free {
+		_ = c.Exec(context.Background(), "DROP DATABASE IF EXISTS "+quoteName(name)+" SYNC")
+	}
+}
+
+// tablesOf is a hash of the tables and views of a database, and of the notes of its migrations.
+func tablesOf(ctx context.Context, c *Conn, database string) (hash string, err error) {
+	is := quoteText(database)
+	err = c.db.QueryRow(ctx, "SELECT concat(toString(groupBitXor(cityHash64(name, replaceAll(create_table_query, "+is+", '')))), ' ', (SELECT toString(groupBitXor(cityHash64(version, checksum))) FROM "+
+		quoteName(database)+".schema_migrations FINAL)) FROM system.tables WHERE database = "+is).Scan(&hash)
+	return hash, err
 }
