@@ -50,15 +50,11 @@ func streamKey(sourceName, key string) string { return sourceName + "\x00" + key
 func (ss *streams) restore(g *seg, found contents) {
 	for _, e := range found {
 		ss.number = max(ss.number, e.number+1)
-		old := ss.open[e.number]
 		if e.ended {
-			if old != nil {
+			if old := ss.open[e.number]; old != nil {
 				ss.drop(old)
 			}
 			continue
-		}
-		if old != nil {
-			e.from, e.to = old.from, max(e.to, old.to)
 		}
 		s := &stream{entry: *e, segment: g}
 		ss.open[e.number] = s
@@ -216,13 +212,8 @@ func (ss *streams) append(s *stream, need int64, add func(dst []byte, seed uint3
 	if s.segment != g || s.moved {
 		b.buf = appendEntry(b.buf, kindBegin, g.seed, &s.entry, now)
 		s.segment, s.moved = g, false
-		if e := g.contents[s.number]; e != nil {
-			e.origin = s.origin
-		} else {
-			e := s.entry
-			e.from, e.ended = s.to, false
-			g.contents[s.number] = &e
-		}
+		e := s.entry
+		g.contents[s.number] = &e
 	}
 	b.buf = add(b.buf, g.seed, now)
 	e := g.contents[s.number]

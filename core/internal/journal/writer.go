@@ -132,7 +132,7 @@ func (w *writer) run() {
 			w.segments.close()
 			return
 		case closed && ending.IsZero():
-			ending = time.Now().Add(2 * time.Second)
+			ending = time.Now().Add(40 * w.settings.retry)
 		case closed && time.Now().After(ending):
 			w.mu.Lock()
 			w.aborted = true
@@ -161,7 +161,7 @@ func (w *writer) run() {
 		}
 		backoff.Reset()
 		last = time.Now()
-		ending = time.Time{} // the two seconds begin again with each group that is written
+		ending = time.Time{} // the time begins again with each group that is written
 	}
 }
 
