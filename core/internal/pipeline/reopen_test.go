@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
 // returning is a source whose stream ends, and goes on before the checkpoint has that it ended, as the stream of a file
@@ -29,7 +30,7 @@ func (r *returning) Drained() bool {
 
 func (r *returning) Run(ctx context.Context, sink source.Sink) error {
 	defer func() { close(r.done); <-ctx.Done() }()
-	for i := range int64(20) {
+	for i := range int64(21) {
 		key := fmt.Sprint("k", i)
 		use := func(wants, to int64, forget bool) {
 			st, pos, err := sink.Open(ctx, source.ID{Key: key, Origin: "/o"}, func(int64) {})
@@ -49,6 +50,10 @@ func (r *returning) Run(ctx context.Context, sink source.Sink) error {
 			if err := st.Close(ctx, forget); err != nil {
 				r.t.Error(err)
 			}
+		}
+		if i == 20 { // it is not read again
+			use(0, 3, true)
+			continue
 		}
 		use(0, 2, false)
 		use(2, 2, false)
@@ -77,6 +82,9 @@ func TestReopenedBeforeTheCommit(t *testing.T) {
 			t.Errorf("k%d: read %d, decoded %d, %d frames, %d messages, want %d", i, l.Read, l.Decoded, l.Frames, l.Messages, want)
 		}
 	}
+	if l := w.table.ledger["k20"]; l.Read != 3 || l.Messages != 3 {
+		t.Errorf("the stream that was forgotten: %+v", l)
+	}
 	again := &reader{t: t, done: make(chan struct{})}
 	w.attach = func(*pipeline.Feed) source.Source { return again }
 	w.run(nil)
@@ -99,6 +107,11 @@ func (r *reader) Drained() bool {
 
 func (r *reader) Run(ctx context.Context, sink source.Sink) error {
 	defer func() { close(r.done); <-ctx.Done() }()
+	for _, k := range sink.Known() {
+		if k.Key == "k20" {
+			r.t.Errorf("%+v was forgotten", k)
+		}
+	}
 	for i := range 20 {
 		want := int64(5)
 		if i%2 == 0 {
@@ -174,5 +187,55 @@ func TestSavedIsKnown(t *testing.T) {
 	}
 	if len(w.table.messages) != 8 {
 		t.Errorf("%d messages", len(w.table.messages))
+	}
+}
+
+// TestDetachedSourceGoesOn has a source replaced while the sidecar runs, as a new configuration does: when Detach returns, what it delivered is with the
+// exporters, the former stream takes nothing more, and the next source of that name goes on behind it.
+func TestDetachedSourceGoesOn(t *testing.T) {
+	w := &world{t: t, dir: t.TempDir(), table: newTable()}
+	w.settings.Metrics = telemetry.New()
+	w.during = func(p *pipeline.Pipeline) {
+		batch := func(n int64) *frame.Batch {
+			b := &frame.Batch{}
+			b.Append(frame.Frame{Pos: n, End: n + 1}, fmt.Appendf(nil, `{"n":%d,"run":"r","in":"s","kind":"user","text":"%03d","t":1700000000}`, n, n))
+			return b
+		}
+		for round := range int64(3) {
+			feed, err := p.AddFeed("moved", "default", "notes", "", false)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			st, pos, err := feed.Open(t.Context(), source.ID{Key: "k", Origin: "/o", Anchor: 1_700_000_000e9}, func(int64) {})
+			if err != nil || pos != 4*round {
+				t.Errorf("round %d begins at %d, %v", round, pos, err)
+				return
+			}
+			for n := pos; n < pos+4; n++ {
+				if err := st.Deliver(t.Context(), batch(n)); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := feed.Detach(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := w.table.stored(); n != int(pos)+4 {
+				t.Errorf("round %d: %d messages are stored", round, n)
+			}
+			if err := st.Deliver(t.Context(), batch(pos+4)); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := p.AddFeed("moved", "default", "unknown", "", false); err == nil {
+			t.Error("a source has a format without a decoder")
+		}
+	}
+	w.run(nil)
+	if l := w.table.ledger["k"]; l.Read != 12 || l.Messages != 12 || w.table.stored() != 12 {
+		t.Errorf("%d messages, %+v", w.table.stored(), l)
+	}
+	if n := figures(t, w.settings.Metrics)["earshot_streams"]; n != 0 {
+		t.Errorf("%v streams are open", n)
 	}
 }
