@@ -9,6 +9,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -254,5 +255,28 @@ func TestResponseMetrics(t *testing.T) {
 		"earshot_response_first_event_seconds": 2, "earshot_response_gap_seconds": 3, "earshot_response_stall_seconds": 4,
 	}, count(row)); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestRowsOfAFileThatIsGoneDoNotWait: they are sent with the interval of the settings although nobody reads, because a restart could not read them again.
+func TestRowsOfAFileThatIsGoneDoNotWait(t *testing.T) {
+	p, feed := stopped(t, Settings{FlushInterval: time.Second})
+	s := &stream{name: 1, feed: feed}
+	if err := p.core.open(s, checkpoint.Stream{Source: "source", Key: "k", Origin: "/o"}); err != nil {
+		t.Fatal(err)
+	}
+	k := &p.core.commits
+	k.interval = time.Hour
+	k.addMessage(&msg.Message{})
+	for _, gone := range []bool{false, true} {
+		s.Save(source.ID{Key: "k", Origin: "/p", State: []byte("state"), Gone: gone})
+		p.posted()
+		if got := k.due(k.batch.began.Add(2 * time.Second)); got != gone {
+			t.Errorf("gone %t: due %t", gone, got)
+		}
+		if r := &p.core.accounts.of[s].record; r.Origin != "/p" || string(r.State) != "state" {
+			t.Errorf("saved as %+v", r)
+		}
+		p.inbox.early.started = false // for the next
 	}
 }

@@ -76,6 +76,11 @@ func TestErase(t *testing.T) {
 	if n := figures(t, w.settings.Metrics)["earshot_erased_total"]; n != 2 || len(w.table.letters) != 1 {
 		t.Errorf("%v were refused, %d dead letters", n, len(w.table.letters))
 	}
+	for _, l := range w.table.letters {
+		if l.Session != "kept" {
+			t.Errorf("a dead letter of session %q", l.Session)
+		}
+	}
 	check, err := checkpoint.Open(w.dir)
 	if err != nil {
 		t.Fatal(err)
