@@ -110,6 +110,11 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 	j, k := open(t, s), newSink(t)
 	k.auto = false
 	reader, stop := follow(t, j, k)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := j.Reader("t", "f", nil).Run(ended, newSink(t)); err != nil { // another source is taken away
+		t.Error(err)
+	}
 	long := begin(t, j, "long")
 	for i := range 20 {
 		r := begin(t, j, "")

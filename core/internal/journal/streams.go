@@ -97,8 +97,6 @@ func (ss *streams) reconcile(known []source.Known) {
 	}
 }
 
-// recorder records for the listener of one source.
-// Begin implements source.Recorder.
 // begin makes a stream.
 func (ss *streams) begin(sourceName, format string, id source.ID) *stream {
 	if id.Anchor == 0 {
@@ -122,11 +120,6 @@ func (ss *streams) drop(s *stream) {
 	}
 }
 
-// Record implements source.Recording.
-// Gap implements source.Recording.
-// Mark implements source.Recording.
-// Close implements source.Recording.
-// control changes a stream in a way that takes little room: it waits for none.
 // dropUnknown ends a stream that no segment names. Its frames, all of them dropped, are counted
 // in one stream for all such, so that an outage of the disk takes no memory for each
 // connection that begins and ends meanwhile.
@@ -141,16 +134,9 @@ func (ss *streams) dropUnknown(s *stream) {
 		all = ss.begin(s.source, s.format, source.ID{Origin: s.origin})
 		ss.full[k] = all
 	}
-	all.lost.add(s.lost.reason, s.lost.frames, s.lost.bytes)
-	if ss.writer.crowded() {
-		ss.outstanding = true
-		return
-	}
-	ss.flush(all)
+	all.lost.add(s.lost.reason, s.lost.frames, s.lost.bytes) // it is outstanding, as that of the stream was
 }
 
-// State implements source.Recording.
-// Sync implements source.Recording.
 // flush records the outstanding gap, mark and end of a stream.
 func (ss *streams) flush(s *stream) {
 	if !s.lost.none() {
