@@ -159,6 +159,9 @@ func (s *taken) Deliver(ctx context.Context, b *frame.Batch) error {
 		k.t.Error("an empty batch")
 		return nil
 	}
+	if s.closed {
+		k.t.Errorf("%s gets frames behind its end", s.id.Key)
+	}
 	k.batches++
 	frames := slices.Clone(b.Frames)
 	for len(frames) > 0 && frames[0].End <= s.next {
