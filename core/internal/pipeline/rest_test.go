@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -78,6 +80,10 @@ func TestSilentDecodersRest(t *testing.T) {
 	}
 	if again := x.rest(now.Add(time.Hour), &p.settings); again == nil || a.flushing {
 		t.Errorf("a lane without room: flushing %t, again %t", a.flushing, again != nil)
+	}
+	a.record.FlushPos = 10
+	if again := x.rest(now.Add(time.Hour), &p.settings); again == nil || a.decoderClosed {
+		t.Errorf("a lane without room: closed %t, again %t", a.decoderClosed, again != nil)
 	}
 }
 
@@ -272,5 +278,81 @@ func TestIdentify(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]struct{}{"other": {}, "third": {}}, a.others); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestWhatWasDecodedIsNoSuspect: a part of a stream is not searched any more for the record that ended a process when all of it was decoded after all.
+func TestWhatWasDecodedIsNoSuspect(t *testing.T) {
+	for name, x := range map[string]struct {
+		command func(ticket) command
+		to      int64 // behind what was decoded
+	}{
+		"frames": {func(at ticket) command {
+			return &decode{ticket: at, batch: &frame.Batch{Frames: []frame.Frame{{Pos: 10, End: 15}}}, held: lease{0, newBudget(1), newBudget(1)}}
+		}, 15},
+		"a flush": {func(at ticket) command { return &flush{ticket: at} }, 11},
+		"a close": {func(at ticket) command { return &closeDecoder{at} }, 11},
+		"an end":  {func(at ticket) command { return &end{at, make(chan error, 1)} }, 11},
+		"an open": {func(at ticket) command { return &openDecoder{at} }, 10},
+	} {
+		for _, more := range []int64{0, 1} {
+			p, feed := stopped(t, Settings{})
+			a := opened(t, p, feed, "k", 10)
+			a.decoded = 10
+			a.setSearch(search{from: 10, to: x.to + more, crashes: 1})
+			p.inbox.pending.Add(1)
+			if err := p.core.take(result{x.command(ticket{a.stream, 0, 10}), &wire.Result{HasSnapshot: true, Snapshot: []byte("state")}}); err != nil {
+				t.Fatal(err)
+			}
+			if cleared := a.search == (search{}); cleared != (more == 0) || a.stream.cursor.view().quarantine.search != a.search || p.inbox.pending.Load() != 0 {
+				t.Errorf("%s up to %d: %+v", name, x.to+more, a.search)
+			}
+			if r := &a.record; string(r.Snapshot) != "state" || r.SnapPos != a.decoded || a.stream.cursor.view().resume.pos != a.decoded {
+				t.Errorf("%s: a state of %d bytes at %d", name, len(r.Snapshot), r.SnapPos)
+			}
+		}
+	}
+}
+
+// TestAccountOfAnErasedSession: a stream that had it, as its first, its last or another, has it no more. A file is then decoded from its beginning after a restart, a
+// live recording keeps its decoder's state until its connection ends.
+func TestAccountOfAnErasedSession(t *testing.T) {
+	for name, x := range map[string]struct {
+		first, last, other, response, state string
+		changed                             bool
+	}{
+		"first":      {"gone", "kept", "kept too", "kept", "state", true},
+		"last":       {"kept", "gone", "kept too", "kept", "state", true},
+		"another":    {"kept", "kept", "gone", "kept", "state", true},
+		"all":        {"gone", "gone", "gone", "gone", "state of gone", true},
+		"none":       {"kept", "kept", "kept too", "kept", "state", false},
+		"a response": {"kept", "kept", "kept too", "gone", "state", false},
+		"a state":    {"kept", "kept", "kept too", "kept", "state of gone", true},
+	} {
+		for _, live := range []bool{false, true} {
+			p, feed := stopped(t, Settings{})
+			feed.journalled = live
+			a := opened(t, p, feed, "k", 10)
+			a.record.Session, a.record.Run, a.record.Response, a.record.Several = x.first, "run", "response", true
+			a.record.SnapPos, a.record.Snapshot = 5, []byte(x.state)
+			a.lastSession, a.others, a.response = x.last, map[string]struct{}{x.other: {}}, &msg.Stream{Session: x.response}
+			a.stream.cursor.setResume(a.resume())
+			is := func(tenant, session string) bool { return tenant == "tenant" && session == "gone" }
+			changed := a.erase(&Erasing{Session: is, Mentions: func(state []byte) bool { return strings.Contains(string(state), "gone") }})
+			if want := x.changed && (!live || name != "a state"); changed != want {
+				t.Errorf("%s, live %t: changed %t", name, live, changed)
+			}
+			kept := func(s string) string { return strings.ReplaceAll(s, "gone", "") }
+			r := &a.record
+			if r.Session != kept(x.first) || a.lastSession != kept(x.last) || (len(a.others) == 0) != (x.other == "gone") {
+				t.Errorf("%s, live %t: session %q, last %q, others %v", name, live, r.Session, a.lastSession, a.others)
+			}
+			if first := x.first != "gone"; (r.Run != "") != first || (r.Response != "") != first || r.Several != first || (a.response == nil) != (x.response == "gone") {
+				t.Errorf("%s, live %t: %+v, response %v", name, live, r, a.response)
+			}
+			if dropped := x.changed && !live; r.Erased != dropped || (r.Snapshot == nil) != dropped || (r.SnapPos == 0) != dropped || a.stream.cursor.view().resume.pos != r.SnapPos {
+				t.Errorf("%s, live %t: a state of %d bytes at %d", name, live, len(r.Snapshot), r.SnapPos)
+			}
+		}
 	}
 }

@@ -40,3 +40,33 @@ func TestBatchesAreShrunk(t *testing.T) {
 		}
 	}
 }
+
+// TestDeliveredOnce: a stream takes the frames that it does not have, and returns the buffers of the others at once.
+func TestDeliveredOnce(t *testing.T) {
+	p, feed := stopped(t, Settings{Lanes: 1})
+	close(feed.format.up)
+	a := opened(t, p, feed, "k", 10)
+	for _, x := range []struct {
+		name     string
+		from, to int64
+		closed   bool
+		taken    int64
+	}{{"nothing", 10, 10, false, 0}, {"what it has", 5, 10, false, 0}, {"what it has in part", 8, 12, false, 2}, {"what follows", 12, 15, false, 3}, {"behind a gap", 16, 17, false, 0}, {"behind its end", 15, 17, true, 0}} {
+		released := false
+		b := &frame.Batch{Release: func() { released = true }}
+		for pos := x.from; pos < x.to; pos++ {
+			b.Append(frame.Frame{Pos: pos, End: pos + 1}, []byte("x"))
+		}
+		a.stream.cursor.setClosed(x.closed)
+		was, held := p.Progress().Delivered, p.inFlight.inUse()
+		if err := a.stream.Deliver(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if n := p.Progress().Delivered - was; n != x.taken || released != (x.taken == 0) || (p.inFlight.inUse() > held) == released || len(a.stream.lane.queue) != map[bool]int{true: 0, false: 1}[released] {
+			t.Errorf("%s: %d bytes are taken, released %t, %d in flight", x.name, n, released, p.inFlight.inUse())
+		}
+		if !released {
+			(<-a.stream.lane.queue).discard()
+		}
+	}
+}
