@@ -164,6 +164,11 @@ func (s *taken) Deliver(ctx context.Context, b *frame.Batch) error {
 	}
 	k.batches++
 	frames := slices.Clone(b.Frames)
+	for _, f := range frames {
+		if f.Pos >= f.End {
+			k.t.Errorf("%s gets a frame from %d to %d", s.id.Key, f.Pos, f.End)
+		}
+	}
 	for len(frames) > 0 && frames[0].End <= s.next {
 		frames = frames[1:] // it has them
 	}

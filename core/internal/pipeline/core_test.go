@@ -280,3 +280,14 @@ func TestRowsOfAFileThatIsGoneDoNotWait(t *testing.T) {
 		p.inbox.early.started = false // for the next
 	}
 }
+
+// TestLocalIDs: the assembler is told of which formats the ids are local.
+func TestLocalIDs(t *testing.T) {
+	p, _ := stopped(t, Settings{})
+	p.formats["local"] = p.newFormat("local", decoder.Info{LocalIDs: true})
+	for name, want := range map[string]bool{"local": true, "notes": false, "unknown": false} {
+		if got := p.localIDs(name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
