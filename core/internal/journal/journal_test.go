@@ -192,7 +192,7 @@ func TestGapsAreFrames(t *testing.T) {
 	}
 }
 
-// TestOriginChanges has a stream go on at another origin: the pipeline hears of it, while it reads and after a restart.
+// TestOriginChanges has a stream go on at another origin: the pipeline receives it, while it reads and after a restart.
 func TestOriginChanges(t *testing.T) {
 	s := still(t, t.TempDir())
 	j, k := open(t, s), newSink(t)

@@ -28,7 +28,7 @@ func TestMarksAreRead(t *testing.T) {
 	kept := begin(t, j, "kept")
 	put(t, kept, "z")
 	mark(kept, "4")
-	if _, err := j.seal(t.Context()); err != nil { // what the index has is no reason to open a stream either
+	if _, err := j.seal(t.Context()); err != nil { // its index is no reason to open a stream either
 		t.Fatal(err)
 	}
 	j.mustClose(t)

@@ -473,7 +473,7 @@ func TestLimitBelowASegment(t *testing.T) {
 	}
 }
 
-// TestCloseOfABrokenDisk closes a journal that cannot write: Close says what is lost.
+// TestCloseOfABrokenDisk closes a journal that cannot write: Close returns how much is lost.
 func TestCloseOfABrokenDisk(t *testing.T) {
 	d := &brokenDisk{write: syscall.EIO}
 	s := still(t, t.TempDir())

@@ -23,7 +23,7 @@ func (b *budget) waiting(t *testing.T, n int) {
 	}
 }
 
-// TestBudget: requests are granted in their order, one that is larger than the budget alone, and one that is given up leaves its place to the next.
+// TestBudget: requests are granted in their order, one that is larger than the budget alone, and one that ends early leaves its place to the next.
 func TestBudget(t *testing.T) {
 	b := newBudget(10)
 	if err := b.acquire(t.Context(), 6); err != nil || b.exhausted() {
@@ -62,7 +62,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetGivenUpAsItIsGranted has a request end in the moment in which it is granted: it holds what it has, or nothing.
+// TestBudgetGivenUpAsItIsGranted has a request end in the moment in which it is granted: it holds all of it, or nothing.
 func TestBudgetGivenUpAsItIsGranted(t *testing.T) {
 	for range 50 {
 		b := newBudget(10)

@@ -276,7 +276,7 @@ func TestBacklogChecksSeldom(t *testing.T) {
 	}
 }
 
-// TestBatchIDs: a batch is named by the ids and versions of its rows: by each, and by nothing else. A store drops what it was sent twice by that name.
+// TestBatchIDs: a batch is named by the ids and versions of its rows: by each, and by nothing else. A store drops a second batch of that name.
 func TestBatchIDs(t *testing.T) {
 	name := func(change func(*export.Batch)) string {
 		b := export.Batch{Messages: make([]msg.Message, 2), Spans: make([]msg.Span, 1), Verdicts: make([]msg.Verdict, 1), DeadLetters: make([]msg.DeadLetter, 1),

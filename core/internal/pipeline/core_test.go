@@ -26,7 +26,7 @@ func stopped(t *testing.T, s Settings) (*Pipeline, *Feed) {
 	return p, feed
 }
 
-// posted has the core do what was posted before it runs.
+// posted has the core make the calls that were posted before it runs.
 func (p *Pipeline) posted() {
 	for _, f := range p.inbox.early.take() {
 		f(p.core)
@@ -79,7 +79,7 @@ func TestVerdictsThatHold(t *testing.T) {
 	}
 }
 
-// TestEndedSpansAreCounted: a span counts when it has ended, once, and by its outcome; what is shown of it before, or taken back, does not.
+// TestEndedSpansAreCounted: a span counts when it has ended, once, and by its outcome; an open one, or one that is taken back, does not.
 func TestEndedSpansAreCounted(t *testing.T) {
 	p, _ := stopped(t, Settings{Metrics: telemetry.New()})
 	for _, s := range []msg.Span{{State: msg.SpanOpen}, {State: msg.SpanClosed}, {State: msg.SpanClosed}, {State: msg.SpanIdle}, {State: msg.SpanClosed, Tombstone: true}, {State: msg.SpanClosed, Amends: true}} {
@@ -90,7 +90,7 @@ func TestEndedSpansAreCounted(t *testing.T) {
 	}
 }
 
-// TestTroubleOfASource: what a source cannot read is one dead letter for each input and reason, the same after a restart.
+// TestTroubleOfASource: an input that a source cannot read is one dead letter for each input and reason, the same after a restart.
 func TestTroubleOfASource(t *testing.T) {
 	for range 2 {
 		p, feed := stopped(t, Settings{Metrics: telemetry.New()})
@@ -224,7 +224,7 @@ func TestDetachedAccountsAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestResponseMetrics: what a response did not have is in no metric.
+// TestResponseMetrics: a part that a response did not have is in no metric.
 func TestResponseMetrics(t *testing.T) {
 	count := func(row msg.Stream) map[string]float64 {
 		p, _ := stopped(t, Settings{Metrics: telemetry.New()})
@@ -258,7 +258,7 @@ func TestResponseMetrics(t *testing.T) {
 	}
 }
 
-// TestRowsOfAFileThatIsGoneDoNotWait: they are sent with the interval of the settings although nobody reads, because a restart could not read them again.
+// TestRowsOfAFileThatIsGoneDoNotWait: they are sent with the interval of the settings although there is no reader, because a restart could not read them again.
 func TestRowsOfAFileThatIsGoneDoNotWait(t *testing.T) {
 	p, feed := stopped(t, Settings{FlushInterval: time.Second})
 	s := &stream{name: 1, feed: feed}
@@ -281,7 +281,7 @@ func TestRowsOfAFileThatIsGoneDoNotWait(t *testing.T) {
 	}
 }
 
-// TestLocalIDs: the assembler is told of which formats the ids are local.
+// TestLocalIDs: the assembler knows of which formats the ids are local.
 func TestLocalIDs(t *testing.T) {
 	p, _ := stopped(t, Settings{})
 	p.formats["local"] = p.newFormat("local", decoder.Info{LocalIDs: true})

@@ -48,7 +48,7 @@ func TestErase(t *testing.T) {
 		same(streams(p, "kept"), "kept kept")
 		same(streams(p, "erased", "kept"), "absent absent", "both both", "kept kept", "read read")
 	}
-	for _, f := range w.files[:3] { // what is open is of the session of the file's name
+	for _, f := range w.files[:3] { // the open text is of the session of the file's name
 		f.lines = append(f.lines, say("7", map[bool]string{true: "kept", false: "erased"}[f.name == "kept"]))
 	}
 	w.settings.FlushIdle = 0

@@ -193,7 +193,7 @@ func TestSavedIsKnown(t *testing.T) {
 	}
 }
 
-// TestDetachedSourceGoesOn has a source replaced while the sidecar runs, as a new configuration does: when Detach returns, what it delivered is with the
+// TestDetachedSourceGoesOn has a source replaced while the sidecar runs, as a new configuration does: when Detach returns, its frames are with the
 // exporters, the former stream takes nothing more, and the next source of that name goes on behind it.
 func TestDetachedSourceGoesOn(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), table: newTable()}
@@ -296,8 +296,8 @@ func (r starred) Message(m *msg.Message, clean []byte) {
 	}
 }
 
-// TestForgottenWithoutItsState: what a decoder knew since its last snapshot is lost with a stream that is gone after a restart: a dead letter says how
-// much. What is stored is redacted, and has the source's server.
+// TestForgottenWithoutItsState: the state of a decoder since its last snapshot is lost with a stream that is gone after a restart: a dead letter says how
+// much. Each row is redacted, and has the source's server.
 func TestForgottenWithoutItsState(t *testing.T) {
 	var r *vanishing
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), attach: func(f *pipeline.Feed) source.Source { r.feed = f; return r }}

@@ -31,7 +31,7 @@ func opened(t *testing.T, p *Pipeline, f *Feed, key string, pos int64) *account 
 }
 
 // TestSilentDecodersRest: the decoder of a stream without frames is flushed, once, and later closed, if its snapshot is of there: sooner where many are open. Then it
-// costs nothing. What finds no room in its lane is tried again soon.
+// costs nothing. A command that finds no room in its lane is tried again soon.
 func TestSilentDecodersRest(t *testing.T) {
 	p, feed := stopped(t, Settings{FlushIdle: 2 * time.Second, CloseIdle: time.Minute, Lanes: 1})
 	x, now := &p.core.accounts, time.Now()
@@ -227,7 +227,7 @@ func TestFlushByTheAssembler(t *testing.T) {
 	}
 }
 
-// TestManyPoisonRecords: of a stream with too many records that end its decoder nothing more is decoded; what is not for the decoder keeps its reason.
+// TestManyPoisonRecords: of a stream with too many records that end its decoder nothing more is decoded; a frame that is not for the decoder keeps its reason.
 func TestManyPoisonRecords(t *testing.T) {
 	p, feed := stopped(t, Settings{})
 	a := opened(t, p, feed, "k", 0)
@@ -285,7 +285,7 @@ func TestIdentify(t *testing.T) {
 func TestWhatWasDecodedIsNoSuspect(t *testing.T) {
 	for name, x := range map[string]struct {
 		command func(ticket) command
-		to      int64 // behind what was decoded
+		to      int64 // the end of the decoded part
 	}{
 		"frames": {func(at ticket) command {
 			return &decode{ticket: at, batch: &frame.Batch{Frames: []frame.Frame{{Pos: 10, End: 15}}}, held: lease{0, newBudget(1), newBudget(1)}}
