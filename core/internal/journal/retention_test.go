@@ -473,6 +473,26 @@ func TestLimitBelowASegment(t *testing.T) {
 	}
 }
 
+// TestLittleFreeSpace has a disk with less free space than is to be left to others: nothing is written until there is more.
+func TestLittleFreeSpace(t *testing.T) {
+	d := &brokenDisk{left: 5000}
+	s := still(t, t.TempDir())
+	s.disk, s.MinFree, s.SegmentSize = d, 1000, 4001
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	poll(t, "it waits", func() bool { return j.Stats().Failures > 0 })
+	if n := len(files(t, s.Dir, "seg")); n != 0 {
+		t.Errorf("%d segments are written", n)
+	}
+	d.set(func() { d.left = 5001 })
+	sync_(t, r)
+	drain(t, j, k)
+	if got := k.content("a"); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestCloseOfABrokenDisk closes a journal that cannot write: Close returns how much is lost.
 func TestCloseOfABrokenDisk(t *testing.T) {
 	d := &brokenDisk{write: syscall.EIO}
