@@ -215,6 +215,13 @@ func TestDamageWithoutAnIndex(t *testing.T) {
 		if j.Stats().Corrupt+j.Stats().Truncated == 0 {
 			t.Errorf("byte %d: no damage is counted", n)
 		}
+		for key, end := range map[string]int64{"a": 12 + int64(len("after")) + 1, "b": 12} {
+			if len(k.content(key)) > 1 { // else the record that names it is damaged, and it is not found
+				if next := k.streams[k.names(key)[0]].next; next != end {
+					t.Errorf("byte %d: %s ends at %d, want %d", n, key, next, end)
+				}
+			}
+		}
 	}
 }
 
@@ -279,8 +286,20 @@ func TestSegmentsThatAreContinued(t *testing.T) {
 			if c.another {
 				want++
 			}
-			if now := files(t, dir, "seg"); len(now) != want {
+			now := files(t, dir, "seg")
+			if len(now) != want {
 				t.Errorf("%d segments are %d", len(segs), len(now))
+			}
+			size := int64(0)
+			for _, path := range append(now, files(t, dir, "idx")...) {
+				info, err := os.Stat(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				size += info.Size()
+			}
+			if st := j.Stats(); st.Segments != want || st.Bytes != size || st.Syncs != 1 || st.Pending != 0 {
+				t.Errorf("%d bytes in %d segments, by its own figures %+v", size, want, st)
 			}
 			k := newSink(t)
 			drain(t, j, k)
@@ -397,6 +416,49 @@ func TestRecordsInsideOfFrames(t *testing.T) {
 	}
 }
 
+// TestRecordsOfANewerVersion reads a segment with records whose checksum is right and whose content is not understood, as those of a newer
+// version: each is a gap of its stream, and of one that names a stream its length is reported.
+func TestRecordsOfANewerVersion(t *testing.T) {
+	dir := t.TempDir()
+	g := seedOf(1)
+	e := entry{number: 9, source: "s", format: "f", key: "a", origin: "/a", anchor: 7}
+	data := appendEntry(nil, kindBegin, g, &e, 1)
+	data, _ = appendFrame(data, g, 9, 0, frameOf("x"))
+	strange := 0
+	for _, payload := range []string{"\xc8", "\x09less", "\x00\x00\x00\xc8"} {
+		data = appendRecord(data, g, &record{kind: kindFrame, stream: 9, pos: 2, payload: []byte(payload)})
+		strange += headSize + len(payload)
+	}
+	data, _ = appendFrame(data, g, 9, 7, frameOf("y"))
+	for _, payload := range []string{"\xc8", "\x01s\x01f\x00\x00\xc8"} {
+		data = appendRecord(data, g, &record{kind: kindBegin, stream: 10, payload: []byte(payload)})
+		strange += headSize + len(payload)
+	}
+	data = appendRecord(data, g, &record{kind: 99, stream: 9, pos: 9})
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%012d.seg", 1)), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, k := open(t, still(t, dir)), newSink(t)
+	put(t, begin(t, j, "a"), "z")
+	drain(t, j, k)
+	if got := k.content("a"); !slices.Equal(got, []string{"x", "<journal_corrupt 5>", "y", "z"}) {
+		t.Errorf("%q", got)
+	}
+	if n := j.Stats().Corrupt; n != int64(strange) || !slices.Equal(k.troubles, slices.Repeat([]string{ReasonCorrupt}, 5)) {
+		t.Errorf("%d bytes of %d, troubles %q", n, strange, k.troubles)
+	}
+}
+
+// TestNextMagic finds where a record may begin behind damage, also if the bytes end in the middle of its mark.
+func TestNextMagic(t *testing.T) {
+	m := string(magic)
+	for text, want := range map[string]int{"x": 1, "xyz": 3, m: 4, m[:1]: 1, "xx" + m: 2, m + "x" + m + m: 5, "xx" + m[:1]: 2, "xx" + m[:3]: 2, "xx" + m[1:]: 5, "x" + m[:2] + "x": 4} {
+		if got := nextMagic([]byte(text)); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
 func FuzzSegment(f *testing.F) {
 	g := seedOf(1)
 	seed := appendEntry(nil, kindBegin, g, &entry{number: 9, source: "s", format: "f", key: "a"}, 1)
@@ -445,5 +507,8 @@ func TestUnreadablePart(t *testing.T) {
 	stop()
 	if got := k.content("a"); !slices.Equal(got, []string{"<journal_corrupt 24>", "late"}) {
 		t.Errorf("%q", got)
+	}
+	if n := j.segments.list()[0].size; j.Stats().Corrupt != n || k.troubles[len(k.troubles)-1] != ReasonCorrupt {
+		t.Errorf("%d damaged bytes of %d are counted; troubles %q", j.Stats().Corrupt, n, k.troubles)
 	}
 }

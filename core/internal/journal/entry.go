@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// entry is a stream, and the range of its positions in a segment.
+// entry is a stream in a segment.
 type entry struct {
 	number uint64 // unique over all journals of a data directory
 	source string
@@ -19,8 +19,8 @@ type entry struct {
 	anchor int64
 	state  []byte // the listener's
 
-	from, to int64 // positions in the segment
-	ended    bool
+	to    int64 // position behind its last frame in the segment
+	ended bool
 }
 
 // name is the stream's key at the sink. A recording that begins after one of the
@@ -63,7 +63,6 @@ func appendEntry(dst []byte, k kind, seed uint32, e *entry, at int64) []byte {
 	dst = appendBytes(dst, e.state)
 	r := record{kind: k, stream: e.number, pos: e.to, at: at}
 	if k == kindEntry {
-		r.pos = e.from
 		dst = binary.AppendVarint(dst, e.to)
 		if e.ended {
 			r.flags = 1
@@ -77,13 +76,10 @@ func (e *entry) parse(r *record) error {
 	f := fields{b: r.payload}
 	*e = entry{
 		number: r.stream, source: f.string(), format: f.string(), key: f.string(), origin: f.string(),
-		anchor: f.varint(), state: bytes.Clone(f.bytes()), from: r.pos, to: r.pos,
+		anchor: f.varint(), state: bytes.Clone(f.bytes()), to: r.pos,
 	}
 	if r.kind == kindEntry {
 		e.to, e.ended = f.varint(), r.flags&1 != 0
-	}
-	if f.err == nil && (e.from < 0 || e.to < e.from) {
-		return errPayload
 	}
 	return f.err
 }
@@ -94,20 +90,13 @@ type contents map[uint64]*entry
 // add applies a record of the segment. ok is false for one that belongs to no entry, such
 // as one of a stream that a corrupt record named.
 func (c contents) add(r *record) (ok bool) {
-	switch r.kind {
-	case kindBegin:
+	if r.kind == kindBegin {
 		e := new(entry)
 		if e.parse(r) != nil {
 			return false
 		}
-		if old := c[r.stream]; old != nil {
-			e.from, e.to = old.from, max(e.to, old.to)
-		}
 		c[r.stream] = e
 		return true
-	case kindFrame, kindGap, kindMark, kindEnd:
-	default:
-		return false
 	}
 	e := c[r.stream]
 	if e == nil {
@@ -119,11 +108,15 @@ func (c contents) add(r *record) (ok bool) {
 		if err != nil {
 			return false
 		}
-		e.to = max(e.to, end)
+		e.to = end
+		return true
 	case kindMark:
 		e.state = bytes.Clone(r.payload)
 	case kindEnd:
 		e.ended = true
+	default:
+		return false
 	}
+	e.to = r.pos // frames before it may be damaged
 	return true
 }

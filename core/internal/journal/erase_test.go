@@ -28,18 +28,23 @@ func TestErase(t *testing.T) {
 		}
 		put(t, r, text)
 	}
-	secret := func(_, stream string, f *frame.Frame) bool {
-		return strings.HasPrefix(stream, "a~") && bytes.Contains(f.Data, []byte("confidential"))
+	put(t, r, "pin") // has no room for the reason
+	want = append(want, "\x00\x00\x00")
+	for _, data := range []string{"", "a confidential frame"} { // of another stream
+		put(t, begin(t, j, "other"), data)
+	}
+	secret := func(source, stream string, f *frame.Frame) bool {
+		return source == "s" && strings.HasPrefix(stream, "a~") && (bytes.Contains(f.Data, []byte("confidential")) || string(f.Data) == "pin")
 	}
 	n, err := j.Erase(t.Context(), secret)
-	if err != nil || n != 8*int64(len("a confidential frame of some length")) {
+	if err != nil || n != 8*int64(len("a confidential frame of some length"))+3 {
 		t.Fatalf("%d bytes, %v", n, err)
 	}
 	put(t, r, "one more")
 	sync_(t, r)
 	want = append(want, "one more")
 	for _, f := range files(t, s.Dir, "seg") {
-		if b, err := os.ReadFile(f); err != nil || bytes.Contains(b, []byte("confidential")) {
+		if b, err := os.ReadFile(f); err != nil || bytes.Contains(b, []byte("confidential frame of")) {
 			t.Errorf("%s has it: %v", f, err)
 		}
 	}
@@ -48,6 +53,9 @@ func TestErase(t *testing.T) {
 		drain(t, j, k)
 		if got := k.content("a"); !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
+		}
+		if got := k.content("other"); !slices.Equal(got, []string{"", "a confidential frame"}) || len(k.troubles) > 0 {
+			t.Errorf("another stream has %q, troubles %q", got, k.troubles)
 		}
 		if n, err := j.Erase(t.Context(), secret); n != 0 || err != nil {
 			t.Errorf("again: %d bytes, %v", n, err)

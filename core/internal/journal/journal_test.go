@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -46,6 +47,10 @@ func TestFramesComeOutAsTheyWentIn(t *testing.T) {
 		drain(t, j, k)
 		j.mustClose(t)
 		k.crash()
+		recorded, _ := appendFrame(nil, 0, 1, 0, &in[i])
+		if n, most := int64(len(recorded)), sizeOf(&in[i]); n > most || n < most-4*binary.MaxVarintLen64 {
+			t.Errorf("frame %d takes %d bytes, and room for %d", i, n, most)
+		}
 	}
 	for i, f := range k.streams[k.names("a")[0]].frames {
 		if i >= len(want) || show(&f) != show(&want[i]) || !bytes.Equal(f.Data, want[i].Data) {
@@ -57,6 +62,9 @@ func TestFramesComeOutAsTheyWentIn(t *testing.T) {
 	}
 	if n := len(k.names("a")); n != 1 {
 		t.Errorf("%d streams", n)
+	}
+	if id := k.streams[k.names("a")[0]].id; id.Origin != "/a" || id.Anchor != 7 {
+		t.Errorf("the stream is %+v", id)
 	}
 }
 
@@ -106,6 +114,9 @@ func TestStateAndEnd(t *testing.T) {
 	if err := r.Record(t.Context(), &frame.Frame{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
+	if _, err := j.Recorder("s").Begin(t.Context(), "f", source.ID{Key: "b"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("another one after Close: %v", err)
+	}
 
 	j, k := open(t, small(t, dir)), newSink(t)
 	r = begin(t, j, "a")
@@ -117,6 +128,12 @@ func TestStateAndEnd(t *testing.T) {
 	closed(t, r) // harmless
 	if err := r.Mark(nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
+	}
+	other := begin(t, j, "b")
+	for size, ok := range map[int]bool{maxString: true, maxString + 1: false} {
+		if err := other.Mark(make([]byte, size)); (err == nil) != ok {
+			t.Errorf("a mark of %d bytes: %v", size, err)
+		}
 	}
 	r = begin(t, j, "a") // another of the same key
 	if got := r.State(); got != nil {
@@ -165,12 +182,52 @@ func TestGapsAreFrames(t *testing.T) {
 	r.Gap("slow", 3, 100)
 	r.Gap("nothing known", 0, 0)
 	put(t, r, "y")
+	r.Gap("", 1, 5)
 	drain(t, j, k)
-	if d := cmp.Diff([]string{"x", "<slow 100>", "<nothing known 1>", "y"}, k.content("a")); d != "" {
+	if d := cmp.Diff([]string{"x", "<slow 100>", "<nothing known 1>", "y", "<gap 5>"}, k.content("a")); d != "" {
 		t.Error(d)
 	}
-	if got := k.streams[k.names("a")[0]].next; got != 2+100+1+2 {
+	if got := k.streams[k.names("a")[0]].next; got != 2+100+1+2+5 {
 		t.Errorf("position %d", got)
+	}
+}
+
+// TestOriginChanges has a stream go on at another origin: the pipeline receives it, while it reads and after a restart.
+func TestOriginChanges(t *testing.T) {
+	s := still(t, t.TempDir())
+	j, k := open(t, s), newSink(t)
+	put(t, begin(t, j, "a"), "x")
+	drain(t, j, k)
+	k.crash()
+	_, stop := follow(t, j, k)
+	at := func(origin string) bool { n := k.names("a"); return len(n) == 1 && k.streams[n[0]].id.Origin == origin }
+	for _, origin := range []string{"/b", "/c"} {
+		r, err := j.Recorder("s").Begin(t.Context(), "f", source.ID{Key: "a", Origin: origin})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, r, origin)
+		k.until("at "+origin, func() bool { return at(origin) })
+	}
+	stop()
+	j.mustClose(t)
+	k = newSink(t)
+	drain(t, open(t, s), k)
+	if got := k.content("a"); !at("/c") || !slices.Equal(got, []string{"x", "/b", "/c"}) {
+		t.Errorf("%q, %s", got, k.dump())
+	}
+}
+
+// TestOtherKeys has a checkpoint with streams that no journal made: they are left alone.
+func TestOtherKeys(t *testing.T) {
+	j, k := open(t, still(t, t.TempDir())), newSink(t)
+	for _, key := range []string{"short", "a key of more than sixteen letters"} {
+		k.streams[key] = &taken{sink: k, next: 9}
+	}
+	k.commit()
+	drain(t, j, k)
+	if n := len(k.Known()); n != 2 || len(k.troubles) > 0 {
+		t.Errorf("%d are known, troubles %q", n, k.troubles)
 	}
 }
 
@@ -208,6 +265,11 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 		}
 		if got := k.content(p[0] + p[1]); len(k.streams) != 1 || len(got) != 1 || got[0] != p[0]+p[1] {
 			t.Errorf("%v: %s", p, k.dump())
+		}
+		for _, st := range k.streams { // it began without a time of its own
+			if age := time.Since(time.Unix(0, st.id.Anchor)); age < 0 || age > time.Hour {
+				t.Errorf("%v: began %v ago", p, age)
+			}
 		}
 	}
 	got, err := j.Sources()

@@ -273,10 +273,9 @@ func (r *Reader) unreadable(ctx context.Context, err error, limit int64) error {
 	r.sink.Trouble(filepath.Base(r.path()), "journal_unreadable", err.Error())
 	if r.errors++; r.errors > patience && r.in != nil {
 		r.errors = 0
-		n := min(hop, limit-r.window.off)
-		lost := r.window.lost + n
-		r.window.seek(r.in, r.at.seed, r.window.off+n)
-		r.window.lost = lost
+		from, to := r.window.off-r.window.lost, min(r.window.off+hop, limit)
+		r.window.seek(r.in, r.at.seed, to)
+		r.reportDamage(from, to-from)
 		return nil
 	}
 	if r.errors > patience && r.j.segments.isSealed(r.at) { // the file is not there
@@ -285,7 +284,7 @@ func (r *Reader) unreadable(ctx context.Context, err error, limit int64) error {
 		r.j.mu.Unlock()
 		return nil
 	}
-	retry.Wait(ctx, time.Duration(min(r.errors, 10))*100*time.Millisecond)
+	retry.Wait(ctx, time.Duration(min(r.errors, 10))*2*r.j.settings.retry)
 	return nil
 }
 

@@ -26,8 +26,6 @@ const (
 	headSize = 48
 	// MaxFrame is the most bytes that a frame may have; the rest is dropped.
 	MaxFrame = 64 << 20
-	// maxPayload leaves room for a name, an id and a reason beside the data.
-	maxPayload = MaxFrame + 1<<20
 	// maxString bounds each of a frame's strings.
 	maxString = 64 << 10
 )
@@ -110,11 +108,7 @@ func (r *record) parse(b []byte, seed uint32) (n int, st state) {
 	if binary.LittleEndian.Uint32(b[4:]) != crc32.Update(seed, castagnoli, b[8:headSize]) {
 		return 0, bad
 	}
-	size := int(binary.LittleEndian.Uint32(b[12:]))
-	if size > maxPayload {
-		return 0, bad
-	}
-	n = headSize + size
+	n = headSize + int(binary.LittleEndian.Uint32(b[12:]))
 	if len(b) < n {
 		return n, short
 	}
@@ -129,21 +123,17 @@ func (r *record) parse(b []byte, seed uint32) (n int, st state) {
 	return n, whole
 }
 
-// nextMagic returns where after the first byte of b a record may begin: at least
-// 1, and where it stops knowing when nothing is found.
+// nextMagic returns where after the first byte of b a record may begin: where it stops
+// knowing when nothing is found.
 func nextMagic(b []byte) int {
-	if len(b) <= 1 {
-		return len(b)
-	}
 	if i := bytes.Index(b[1:], magic); i >= 0 {
 		return 1 + i
 	}
-	for n := min(len(magic)-1, len(b)-1); n > 0; n-- {
-		if bytes.HasSuffix(b, magic[:n]) {
-			return len(b) - n
-		}
+	n := min(len(magic), len(b)) - 1
+	for !bytes.HasSuffix(b, magic[:n]) {
+		n--
 	}
-	return len(b)
+	return len(b) - n
 }
 
 func appendBytes[T string | []byte](dst []byte, s T) []byte {

@@ -92,6 +92,7 @@ func (r *recording) Close() error {
 	return err
 }
 
+// control changes a stream in a way that takes little room: it waits for none.
 func (r *recording) control(change func(*stream)) error {
 	ss, s := r.ss, r.s
 	ss.mu.Lock()

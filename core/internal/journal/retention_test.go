@@ -110,6 +110,11 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 	j, k := open(t, s), newSink(t)
 	k.auto = false
 	reader, stop := follow(t, j, k)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := j.Reader("t", "f", nil).Run(ended, newSink(t)); err != nil { // another source is taken away
+		t.Error(err)
+	}
 	long := begin(t, j, "long")
 	for i := range 20 {
 		r := begin(t, j, "")
@@ -183,7 +188,7 @@ func TestIdleStreamsAreNotCarriedForEver(t *testing.T) {
 	r, stop := follow(t, j, k)
 	defer stop()
 	for i := range 10 {
-		rec := begin(t, j, fmt.Sprint(i))
+		rec := begin(t, j, fmt.Sprintf("%060d", i))
 		put(t, rec, strings.Repeat("x", 200))
 		sync_(t, rec)
 	}
@@ -219,8 +224,9 @@ func TestDropOldest(t *testing.T) {
 			size += 101 + 4
 			sync_(t, long)
 		}
-		if got := j.Stats(); got.Bytes-indexed(j) > 4000 || got.Evicted == 0 {
-			t.Errorf("%d bytes on disk, %d given up", got.Bytes, got.Evicted)
+		indexes, gone := indexed(j)
+		if got := j.Stats(); got.Bytes-indexes > 4000 || got.Evicted != gone || gone == 0 {
+			t.Errorf("%d bytes on disk, %d given up of %d", got.Bytes, got.Evicted, gone)
 		}
 		if restart {
 			j.mustClose(t)
@@ -251,13 +257,16 @@ func TestDropOldest(t *testing.T) {
 	}
 }
 
-func indexed(j *Journal) (n int64) {
+// indexed are the bytes of the indexes, and those of the segments of which only the index is left.
+func indexed(j *Journal) (indexes, gone int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, g := range j.segments.all {
-		n += g.indexed
+		if indexes += g.indexed; g.gone {
+			gone += g.size
+		}
 	}
-	return n
+	return indexes, gone
 }
 
 // TestDropWhileReading evicts a segment that a reader is in: the reader continues.
@@ -399,9 +408,17 @@ func TestDiskThatFails(t *testing.T) {
 				if n := k.streams[k.names("a")[0]].next; n != 7+size+6 {
 					t.Errorf("position %d, want %d", n, 7+size+6)
 				}
-				var read int64
+				var read, refused int64
 				for _, st := range k.streams {
 					read += st.next
+					for _, f := range st.frames {
+						if f.Reason == ReasonFull {
+							refused += f.Dropped
+						}
+					}
+				}
+				if n := j.Stats().Refused; n != refused {
+					t.Errorf("%d bytes were refused, and %d are counted", refused, n)
 				}
 				if read != 7+size+6+10_000+2 {
 					t.Errorf("%d bytes are accounted for, want %d", read, 7+size+6+10_000+2)
@@ -419,6 +436,105 @@ func TestDiskThatFails(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestCloseOfALongFrame closes a stream whose only frame is all that may be pending: it ends although nothing is recorded behind it.
+func TestCloseOfALongFrame(t *testing.T) {
+	d := &brokenDisk{gate: make(chan struct{})}
+	s := small(t, t.TempDir())
+	s.disk, s.MaxPending = d, 1000
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "a")
+	put(t, r, strings.Repeat("x", 2000))
+	closed(t, r)
+	close(d.gate)
+	drain(t, j, k)
+	if st := k.streams[k.names("a")[0]]; st.next != 2001 || !st.closed {
+		t.Errorf("at %d, closed %v", st.next, st.closed)
+	}
+}
+
+// TestLimitBelowASegment has a journal that may have less than one segment: it goes on, because nothing that is older can go.
+func TestLimitBelowASegment(t *testing.T) {
+	for _, full := range []Policy{DropOldest, Backpressure} {
+		s := small(t, t.TempDir())
+		s.MaxSize, s.SegmentSize, s.WhenFull = 100, 10_000, full
+		j, k := open(t, s), newSink(t)
+		r := begin(t, j, "a")
+		for range 3 {
+			put(t, r, "twelve bytes")
+			sync_(t, r)
+		}
+		drain(t, j, k)
+		if n := len(k.content("a")); n != 3 || j.Stats().Evicted+j.Stats().Refused > 0 {
+			t.Errorf("%s: %d frames, %+v", full, n, j.Stats())
+		}
+	}
+}
+
+// TestLittleFreeSpace has a disk with less free space than is to be left to others: nothing is written until there is more.
+func TestLittleFreeSpace(t *testing.T) {
+	d := &brokenDisk{left: 5000}
+	s := still(t, t.TempDir())
+	s.disk, s.MinFree, s.SegmentSize = d, 1000, 4001
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	poll(t, "it waits", func() bool { return j.Stats().Failures > 0 })
+	if n := len(files(t, s.Dir, "seg")); n != 0 {
+		t.Errorf("%d segments are written", n)
+	}
+	d.set(func() { d.left = 5001 })
+	sync_(t, r)
+	drain(t, j, k)
+	if got := k.content("a"); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestCloseOfABrokenDisk closes a journal that cannot write: Close returns how much is lost.
+func TestCloseOfABrokenDisk(t *testing.T) {
+	d := &brokenDisk{write: syscall.EIO}
+	s := still(t, t.TempDir())
+	s.disk = d
+	j := open(t, s)
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	waits := make(chan error, 1)
+	go func() { waits <- r.Sync(t.Context()) }()
+	poll(t, "it fails", func() bool { return j.Stats().Failures > 1 })
+	err := j.Close()
+	if want := fmt.Sprintf("journal: %d bytes are lost: ", j.Stats().Pending); !errors.Is(err, syscall.EIO) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := <-waits; !errors.Is(err, ErrClosed) {
+		t.Errorf("who waits for the disk gets %v", err)
+	}
+	if err := j.Close(); err != nil {
+		t.Errorf("again: %v", err)
+	}
+}
+
+// TestFileThatIsGone removes the file of a segment behind the journal's back: its frames are counted as dropped.
+func TestFileThatIsGone(t *testing.T) {
+	s := still(t, t.TempDir())
+	s.SegmentSize = 1 // a segment for each record
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "a")
+	for _, data := range []string{"one", "two", "three"} {
+		put(t, r, data)
+		sync_(t, r)
+	}
+	if err := os.Remove(files(t, s.Dir, "seg")[1]); err != nil {
+		t.Fatal(err)
+	}
+	drain(t, j, k)
+	if got := k.content("a"); !slices.Equal(got, []string{"one", "<journal_dropped 4>", "three"}) {
+		t.Errorf("%q", got)
+	}
+	if !slices.Equal(k.troubles, slices.Repeat([]string{"journal_unreadable"}, 6)) || j.Stats().Segments != 2 {
+		t.Errorf("troubles %q, %+v", k.troubles, j.Stats())
 	}
 }
 

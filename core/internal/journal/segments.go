@@ -150,7 +150,6 @@ func (s *segments) close() {
 	for _, g := range s.list() {
 		if g.out != nil {
 			_ = g.out.Close()
-			g.out = nil
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Settings struct {
 	Logger        *slog.Logger
 
 	sweep   time.Duration // how often to look for segments that can go; 1 s
-	retry   time.Duration // the first pause after a failed write; 50 ms
+	retry   time.Duration // the first pause after a failed write, twice that after a failed read, a 40th of how long Close tries to write; 50 ms
 	reclose time.Duration // the pause before a stream that could not be closed is closed again; 5 s
 	disk    segment.Disk
 }

@@ -159,8 +159,16 @@ func (s *taken) Deliver(ctx context.Context, b *frame.Batch) error {
 		k.t.Error("an empty batch")
 		return nil
 	}
+	if s.closed {
+		k.t.Errorf("%s gets frames behind its end", s.id.Key)
+	}
 	k.batches++
 	frames := slices.Clone(b.Frames)
+	for _, f := range frames {
+		if f.Pos >= f.End {
+			k.t.Errorf("%s gets a frame from %d to %d", s.id.Key, f.Pos, f.End)
+		}
+	}
 	for len(frames) > 0 && frames[0].End <= s.next {
 		frames = frames[1:] // it has them
 	}

@@ -50,15 +50,11 @@ func streamKey(sourceName, key string) string { return sourceName + "\x00" + key
 func (ss *streams) restore(g *seg, found contents) {
 	for _, e := range found {
 		ss.number = max(ss.number, e.number+1)
-		old := ss.open[e.number]
 		if e.ended {
-			if old != nil {
+			if old := ss.open[e.number]; old != nil {
 				ss.drop(old)
 			}
 			continue
-		}
-		if old != nil {
-			e.from, e.to = old.from, max(e.to, old.to)
 		}
 		s := &stream{entry: *e, segment: g}
 		ss.open[e.number] = s
@@ -101,8 +97,6 @@ func (ss *streams) reconcile(known []source.Known) {
 	}
 }
 
-// recorder records for the listener of one source.
-// Begin implements source.Recorder.
 // begin makes a stream.
 func (ss *streams) begin(sourceName, format string, id source.ID) *stream {
 	if id.Anchor == 0 {
@@ -126,11 +120,6 @@ func (ss *streams) drop(s *stream) {
 	}
 }
 
-// Record implements source.Recording.
-// Gap implements source.Recording.
-// Mark implements source.Recording.
-// Close implements source.Recording.
-// control changes a stream in a way that takes little room: it waits for none.
 // dropUnknown ends a stream that no segment names. Its frames, all of them dropped, are counted
 // in one stream for all such, so that an outage of the disk takes no memory for each
 // connection that begins and ends meanwhile.
@@ -145,16 +134,9 @@ func (ss *streams) dropUnknown(s *stream) {
 		all = ss.begin(s.source, s.format, source.ID{Origin: s.origin})
 		ss.full[k] = all
 	}
-	all.lost.add(s.lost.reason, s.lost.frames, s.lost.bytes)
-	if ss.writer.crowded() {
-		ss.outstanding = true
-		return
-	}
-	ss.flush(all)
+	all.lost.add(s.lost.reason, s.lost.frames, s.lost.bytes) // it is outstanding, as that of the stream was
 }
 
-// State implements source.Recording.
-// Sync implements source.Recording.
 // flush records the outstanding gap, mark and end of a stream.
 func (ss *streams) flush(s *stream) {
 	if !s.lost.none() {
@@ -216,13 +198,8 @@ func (ss *streams) append(s *stream, need int64, add func(dst []byte, seed uint3
 	if s.segment != g || s.moved {
 		b.buf = appendEntry(b.buf, kindBegin, g.seed, &s.entry, now)
 		s.segment, s.moved = g, false
-		if e := g.contents[s.number]; e != nil {
-			e.origin = s.origin
-		} else {
-			e := s.entry
-			e.from, e.ended = s.to, false
-			g.contents[s.number] = &e
-		}
+		e := s.entry
+		g.contents[s.number] = &e
 	}
 	b.buf = add(b.buf, g.seed, now)
 	e := g.contents[s.number]

@@ -328,7 +328,7 @@ func (r *Reader) deliverIndexed(ctx context.Context, gone bool) error {
 	}
 	now := time.Now().UnixNano()
 	for _, e := range list {
-		t, err := r.tailAt(ctx, e, e.from)
+		t, err := r.tail(ctx, e)
 		if err != nil {
 			return err
 		}

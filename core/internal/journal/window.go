@@ -1,9 +1,6 @@
 package journal
 
-import (
-	"errors"
-	"io"
-)
+import "io"
 
 // window reads the records of a file through a buffer, and finds the next one
 // after damage.
@@ -77,10 +74,7 @@ func (w *window) fill(need int, limit int64) error {
 	if len(w.buf) >= need {
 		return nil
 	}
-	if err == nil || errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // the file is shorter than it was
-	}
-	return err
+	return err // io.EOF: the file is shorter than it was
 }
 
 // scan visits the records of a file's first size bytes. end is where the last whole

@@ -124,7 +124,6 @@ func (w *writer) run() {
 		if due == 0 {
 			w.next()
 		}
-		idle := w.writing == nil
 		nothing := w.pending == 0
 		w.mu.Unlock()
 		switch {
@@ -132,7 +131,7 @@ func (w *writer) run() {
 			w.segments.close()
 			return
 		case closed && ending.IsZero():
-			ending = time.Now().Add(2 * time.Second)
+			ending = time.Now().Add(40 * w.settings.retry)
 		case closed && time.Now().After(ending):
 			w.mu.Lock()
 			w.aborted = true
@@ -141,7 +140,7 @@ func (w *writer) run() {
 			w.segments.close()
 			return
 		}
-		if idle || due > 0 {
+		if due > 0 {
 			timer.Reset(due)
 			select {
 			case <-w.wake:
@@ -161,7 +160,7 @@ func (w *writer) run() {
 		}
 		backoff.Reset()
 		last = time.Now()
-		ending = time.Time{} // the two seconds begin again with each group that is written
+		ending = time.Time{} // the time begins again with each group that is written
 	}
 }
 
@@ -180,9 +179,10 @@ func (w *writer) due(last, until time.Time) time.Duration {
 	return max(w.settings.FsyncInterval-time.Since(last), 0)
 }
 
-// next makes the oldest group the one that is being written. The lock is held.
+// next makes the oldest group the one that is being written, unless the one before is to be written again. Bytes are pending,
+// and the lock is held.
 func (w *writer) next() {
-	if w.writing == nil && len(w.groups) > 0 {
+	if w.writing == nil {
 		w.writing = w.groups[0]
 		w.groups = w.groups[1:]
 	}

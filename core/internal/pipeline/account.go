@@ -138,10 +138,27 @@ func (x *accounting) frames(a *account, d *decode, r *wire.Result) (aliased bool
 	if r.Failure != nil {
 		upto, _ = d.index(r.Failure.Frame) // the frames behind were not decoded
 	}
+	var letters []letter
 	for i := range frames[:upto] {
 		if f := &frames[i]; f.End > old {
-			x.count(a, f, bad[i])
+			if stage := x.count(a, f, bad[i]); stage != "" {
+				letters = append(letters, letter{i, stage, f.Reason, ""})
+			}
 			rec.Pos, rec.Read, a.ended = f.End, max(rec.Read, f.At), false
+		}
+	}
+	for i := range r.Problems {
+		pr := &r.Problems[i]
+		if at, ok := d.index(pr.Frame); ok && frames[at].End > old && !a.replaying(frames[at].End) {
+			letters = append(letters, letter{at, "decode", pr.Reason, pr.Detail})
+		}
+	}
+	slices.SortStableFunc(letters, func(a, b letter) int { return a.frame - b.frame })
+	upTo := func(frame int) { // a dead letter is of the session of the message before it
+		for len(letters) > 0 && letters[0].frame < frame {
+			l := letters[0]
+			letters = letters[1:]
+			x.deadLetter(a, &frames[l.frame], l.stage, l.reason, l.detail)
 		}
 	}
 	last, nth, now, behind := int64(-1), 0, time.Now(), behindFrames(rec)
@@ -151,6 +168,7 @@ func (x *accounting) frames(a *account, d *decode, r *wire.Result) (aliased bool
 			if f = &frames[at]; f.End <= old {
 				continue
 			}
+			upTo(at)
 		}
 		if nth++; f.Pos != last {
 			last, nth = f.Pos, 0
@@ -161,12 +179,7 @@ func (x *accounting) frames(a *account, d *decode, r *wire.Result) (aliased bool
 		}
 		aliased = aliased || entered
 	}
-	for i := range r.Problems {
-		pr := &r.Problems[i]
-		if at, ok := d.index(pr.Frame); ok && frames[at].End > old && !a.replaying(frames[at].End) {
-			x.deadLetter(a, &frames[at], "decode", pr.Reason, pr.Detail)
-		}
-	}
+	upTo(len(frames))
 	if rec.Pos > old {
 		x.commits.touch(a)
 		if rec.Replay != nil && rec.Pos >= rec.Replay.Until {
@@ -193,10 +206,16 @@ func behindFrames(r *checkpoint.Stream) frame.Frame {
 	return frame.Frame{Pos: r.Pos, End: r.Pos + 1, At: r.Read}
 }
 
-// count accounts for a frame: law 1.
-func (x *accounting) count(a *account, f *frame.Frame, bad bool) {
+// letter is a dead letter of a frame of a batch.
+type letter struct {
+	frame                 int
+	stage, reason, detail string
+}
+
+// count accounts for a frame: law 1. It returns the stage of its dead letter; empty: it has none.
+func (x *accounting) count(a *account, f *frame.Frame, bad bool) (stage string) {
 	if a.replaying(f.End) {
-		return
+		return ""
 	}
 	rec, n, feed := &a.record, f.End-f.Pos, a.stream.feed
 	x.progress.bytes.Add(n)
@@ -210,11 +229,9 @@ func (x *accounting) count(a *account, f *frame.Frame, bad bool) {
 		rec.Quarantined += n - f.Dropped
 		x.metrics.Bytes.With(feed.source, "dropped").Add(f.Dropped)
 		x.metrics.Bytes.With(feed.source, "quarantined").Add(n - f.Dropped)
-		stage := "read"
-		if strings.HasPrefix(f.Reason, "decoder_") {
+		if stage = "read"; strings.HasPrefix(f.Reason, "decoder_") {
 			stage = "decode"
 		}
-		x.deadLetter(a, f, stage, f.Reason, "")
 	case bad:
 		rec.Quarantined += n
 		x.metrics.Bytes.With(feed.source, "quarantined").Add(n)
@@ -223,6 +240,7 @@ func (x *accounting) count(a *account, f *frame.Frame, bad bool) {
 		rec.Decoded += n
 		feed.counters.decoded.Add(n)
 	}
+	return stage
 }
 
 // message dates the nth message of a frame, applies it and adds it to the commit batch. b is

@@ -26,7 +26,7 @@ func TestInferredTimesFollowTheProtocols(t *testing.T) {
 			c.Last = 20 * s
 		}
 		for i, x := range list {
-			m, open := msg.Message{Time: x.time, Precision: msg.Nanos}, msg.Message{}
+			m, open := msg.Message{Time: x.time, Precision: msg.Nanos}, msg.Message{Time: x.time}
 			was := c
 			infer(&c, &open, x.at, 5*s)
 			if c != was {
@@ -36,7 +36,7 @@ func TestInferredTimesFollowTheProtocols(t *testing.T) {
 			if m.Time != x.want || (m.Precision == msg.Inferred) != (x.time == 0) || first != (name == "a file" && i == 0) {
 				t.Errorf("%s: %d: dated %d, want %d; %v, %v", name, i, m.Time, x.want, m.Precision, first)
 			}
-			if x.time == 0 && open.Time != m.Time {
+			if open.Time != m.Time {
 				t.Errorf("%s: %d: a flush dates it %d", name, i, open.Time)
 			}
 		}

@@ -275,3 +275,43 @@ func TestBacklogChecksSeldom(t *testing.T) {
 		t.Errorf("the last: %+v", d)
 	}
 }
+
+// TestBatchIDs: a batch is named by the ids and versions of its rows: by each, and by nothing else. A store drops a second batch of that name.
+func TestBatchIDs(t *testing.T) {
+	name := func(change func(*export.Batch)) string {
+		b := export.Batch{Messages: make([]msg.Message, 2), Spans: make([]msg.Span, 1), Verdicts: make([]msg.Verdict, 1), DeadLetters: make([]msg.DeadLetter, 1),
+			Streams: make([]msg.Stream, 1), Ledger: make([]msg.Ledger, 1)}
+		change(&b)
+		return batchID(&b)
+	}
+	seen := make(map[string]int)
+	for i, change := range []func(*export.Batch){
+		func(*export.Batch) {},
+		func(b *export.Batch) { b.Messages[1].Host.ID[3] = 1 },
+		func(b *export.Batch) { b.Messages[1].Host.Ver = 1 },
+		func(b *export.Batch) { b.Spans[0].TraceID[1] = 1 },
+		func(b *export.Batch) { b.Spans[0].ID[1] = 1 },
+		func(b *export.Batch) { b.Spans[0].Ver = 1 },
+		func(b *export.Batch) { b.Verdicts[0].Name = "stuck" },
+		func(b *export.Batch) { b.Verdicts[0].Span[1] = 1 },
+		func(b *export.Batch) { b.Verdicts[0].Ver = 1 },
+		func(b *export.Batch) { b.DeadLetters[0].ID[1] = 1 },
+		func(b *export.Batch) { b.DeadLetters[0].Ver = 1 },
+		func(b *export.Batch) { b.Streams[0].Stream = "k" },
+		func(b *export.Batch) { b.Streams[0].Pace.Start = 1 },
+		func(b *export.Batch) { b.Streams[0].Ver = 1 },
+		func(b *export.Batch) { b.Ledger[0].Stream = "k" },
+		func(b *export.Batch) { b.Ledger[0].Ver = 1 },
+		func(b *export.Batch) { *b = export.Batch{Ledger: make([]msg.Ledger, 1)} },
+		func(b *export.Batch) { *b = export.Batch{Ledger: []msg.Ledger{{Seen: 1}}} }, // a heartbeat
+	} {
+		id := name(change)
+		if was, ok := seen[id]; ok || len(id) != 32 {
+			t.Errorf("batches %d and %d are %s", was, i, id)
+		}
+		seen[id] = i
+	}
+	if name(func(b *export.Batch) { b.Ledger[0].Seen, b.Messages[0].Host.Observed = 9, 9 }) != name(func(*export.Batch) {}) {
+		t.Error("rows that were read at another time are another batch")
+	}
+}

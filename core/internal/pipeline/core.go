@@ -242,7 +242,7 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 	a := &account{stream: s, record: r, touched: time.Now(), decoderClosed: true}
 	if ok {
 		a.record, a.anchored, a.ended = known, anchored, known.Closed
-		a.record.Origin, a.record.Closed = r.Origin, false
+		a.record.Origin, a.record.Closed, a.lastSession = r.Origin, false, known.Session
 		if known.Format == "" {
 			a.record.Format, a.record.Ledgered = r.Format, readBytes(&known)
 		}

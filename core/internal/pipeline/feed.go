@@ -90,7 +90,7 @@ func (f *Feed) SetServer(server string) { f.server = server }
 // the source is read.
 func (f *Feed) SetRedactor(r Redactor) { f.second = r }
 
-// redact redacts the answer to a command: the messages, and the decoder's words about the input.
+// redact redacts the answer to a command: the messages, and why the decoder failed. Its words about a frame are redacted with the dead letter.
 func (f *Feed) redact(cmd command, r *wire.Result) {
 	if f.second == nil {
 		return
@@ -99,9 +99,6 @@ func (f *Feed) redact(cmd command, r *wire.Result) {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		f.second.Message(m, d.cleanAt(m.Frame))
-	}
-	for i := range r.Problems {
-		r.Problems[i].Detail = f.second.String(r.Problems[i].Detail)
 	}
 	if r.Failure != nil {
 		r.Failure.Error = f.second.String(r.Failure.Error)

@@ -139,10 +139,7 @@ func (l *lane) collect(conn *connection, cmd command) (out []request) {
 	var r request
 	for size := 0; ; {
 		if isolated := l.isolate(conn, cmd); isolated != nil {
-			if len(r.commands) > 0 {
-				out = append(out, r)
-			}
-			return append(out, isolated...)
+			return append(append(out, r), isolated...)
 		}
 		r.commands = append(r.commands, cmd)
 		if size += len(cmd.data()); len(r.commands) == requestCommands || size >= requestBytes {

@@ -346,7 +346,7 @@ func (t *table) dump() string {
 			s.Start/1e9, s.End/1e9, s.LastSeen/1e9, s.State, s.Ver, s.Usage, s.Delegate, s.Links, s.Pace))
 	}
 	for _, l := range t.letters {
-		out = append(out, fmt.Sprintf("letter %s %s %s %d %q", l.ID, l.Stage, l.Reason, l.Offset, l.Payload))
+		out = append(out, fmt.Sprintf("letter %s %s %s %s %d %q", l.ID, l.Session, l.Stage, l.Reason, l.Offset, l.Payload))
 	}
 	for _, l := range t.ledger {
 		l.Ver = 0
@@ -562,6 +562,7 @@ func TestEveryByteIsAccountedFor(t *testing.T) {
 	if n := figures(t, w.settings.Metrics)["earshot_streams"]; n != 1 {
 		t.Errorf("%v streams are open, want the file", n)
 	}
+	sums := figures(t, w.settings.Metrics)
 	l := w.table.ledger["f"]
 	size := int64(len(bytes.Join(corpus(), []byte("\n"))) + 1)
 	if l.Read != size || l.Decoded+l.Quarantined+l.Dropped != size || l.Quarantined != int64(len(`{"broken`))+1 || l.Problems != 1 || l.Unknown != 1 {
@@ -569,6 +570,14 @@ func TestEveryByteIsAccountedFor(t *testing.T) {
 	}
 	if n := len(w.table.messages); n != 400-1-4+2 { // one broken, four that add to two
 		t.Errorf("%d messages", n)
+	}
+	for name, want := range map[string]float64{
+		"earshot_source_bytes_total": float64(size), "earshot_source_frames_total": 400, "earshot_messages_total": float64(l.Messages) + 1, // one is partial
+		"earshot_unknown_total": 1, "earshot_problems_total": 1, "earshot_in_flight_bytes": 0,
+	} {
+		if sums[name] != want {
+			t.Errorf("%s is %v, want %v", name, sums[name], want)
+		}
 	}
 	rows := w.table.rows
 	w.run(nil)

@@ -85,6 +85,8 @@ func TestSilentFormatEnds(t *testing.T) {
 		}
 		w.files[0].grow(`{"open":"second "}`, `{"shut":true}`)
 		eventually(t, func() bool { return p.Progress().Frames == 3 })
+		w.files[0].grow(`{"open":""}`) // to the process that is there, or to another
+		eventually(t, func() bool { return p.Progress().Frames == 4 })
 	}
 	w.run(nil)
 	for _, m := range w.table.messages {
