@@ -14,7 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// derivedOf are the tables of conversations beside what the rows say.
+// derivedOf are the tables of conversations beside the same facts of the rows.
 var derivedOf = map[string][2]string{
 	"conversations": {
 		"SELECT tenant, session_id, min(s.began) AS began, max(s.latest) AS latest, max(s.asked) AS asked, min(s.first_at) AS first_at, max(s.last_at) AS last_at, arraySort(groupUniqArrayArray(s.sources)) AS sources, " +

@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
-// problems is a configuration file that notes what is wrong with it.
+// problems is a configuration file that notes its problems.
 type problems map[string]string
 
 func (p problems) Report(path, message, _ string) { p[path] = message }

@@ -114,7 +114,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestSlackHasTheFirstTen: a message has room for so many verdicts, and says how many more there are.
+// TestSlackHasTheFirstTen: a message has room for so many verdicts, and for the number of the others.
 func TestSlackHasTheFirstTen(t *testing.T) {
 	for n, more := range map[int]int{10: 0, 11: 1, 13: 3} {
 		to := newTranscript(t)

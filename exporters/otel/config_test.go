@@ -19,7 +19,7 @@ import (
 	"github.com/earshot-dev/earshot/core/export"
 )
 
-// problems is a configuration file that notes what is wrong with it.
+// problems is a configuration file that notes its problems.
 type problems map[string]string
 
 func (p problems) Report(path, message, _ string) { p[path] = message }
@@ -154,7 +154,7 @@ func TestReaderOfMetrics(t *testing.T) {
 	}
 }
 
-// TestSampleIsGone: what a sampler held is removed, with a warning, when sample is not configured any more, and stays while it is.
+// TestSampleIsGone: the file of a sampler is removed, with a warning, when sample is not configured any more, and stays while it is.
 func TestSampleIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		sample, chosen bool

@@ -436,7 +436,7 @@ func TestHeldIsBounded(t *testing.T) {
 	tr.want(span("199", "1", "a"), span("199", "2", "b"))
 }
 
-// TestTheFileIsWrittenAgainWhenItHasGrown: the file of what is held has a bound by what is in it, and is not written again for each batch.
+// TestTheFileIsWrittenAgainWhenItHasGrown: the file of what is held has a bound by its contents, and is not written again for each batch.
 func TestTheFileIsWrittenAgainWhenItHasGrown(t *testing.T) {
 	tr := newTrial(t, func(s *Sample) { s.Wait = spec.Duration(time.Second) })
 	stays := span("stays", "1", "a")

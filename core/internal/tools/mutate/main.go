@@ -63,7 +63,7 @@ func main() {
 	}
 }
 
-// run is what is asked for.
+// run is the settings of a run.
 type run struct {
 	module, tests string
 	args          []string // of a test binary

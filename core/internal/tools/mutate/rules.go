@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// What follows are the rules by which places are not changed, because no test should notice: docs/mutation.md has the reason of each.
+// Below are the rules by which places are not changed, because no test should notice: docs/mutation.md has the reason of each.
 
 // leftOut reports whether nothing in a node is changed.
 func (f *source) leftOut(n ast.Node) bool {
@@ -23,7 +23,7 @@ func (f *source) leftOut(n ast.Node) bool {
 	return false
 }
 
-// called returns the last name of what a call calls.
+// called returns the last name of the function that a call calls.
 func (f *source) called(call *ast.CallExpr) string {
 	switch fun := call.Fun.(type) {
 	case *ast.Ident:

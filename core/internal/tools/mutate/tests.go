@@ -97,7 +97,7 @@ func (b *binary) run(match, setting string, limit time.Duration) (r result, err 
 	return r, nil
 }
 
-// learn runs every test alone, without a change, to see what it costs and reaches.
+// learn runs every test alone, without a change, to see its cost and the changes that it reaches.
 func (s *suite) learn(b *binary, only string, skip *regexp.Regexp, changes int) error {
 	list := exec.Command(b.path, "-test.list", only)
 	list.Dir = b.dir
@@ -130,7 +130,7 @@ func (s *suite) learn(b *binary, only string, skip *regexp.Regexp, changes int) 
 	return nil
 }
 
-// outcome is what became of a change.
+// outcome is the result of trying a change.
 type outcome struct {
 	reached, noticed, late bool
 }
