@@ -85,6 +85,9 @@ func TestMinionsSendEachOtherWork(t *testing.T) {
 			h.wantRows("SELECT agent_name, delegate_to, duration_ms FROM v_delegations ORDER BY duration_ms DESC", "heron\twren\t41500", "wren\theron\t3000", "heron\tgull\t60")
 			h.wantRows("SELECT if(agent_name = '', concat('(', format, ')'), agent_name) AS agent, sum(tokens) FROM v_usage GROUP BY agent ORDER BY agent", "heron\t30", "wren\t15")
 			h.wantRows("SELECT count() FROM dead_letters", "0")
+			if text := string(h.command("show", "a-heron")); !strings.Contains(text, "run wren 41s · session b-wren · linked by prompt") {
+				t.Errorf("show\n%s", text)
+			}
 			var slow []struct {
 				AgentName  string           `json:"agent_name"`
 				DelegateTo string           `json:"delegate_to"`

@@ -35,19 +35,20 @@ func (t *Turn) Outside() bool { return t.Root == nil && t.TraceID == "" }
 
 // Step is a span with its content and the steps below it.
 type Step struct {
-	SpanID   string        `json:"span_id"`
-	Kind     string        `json:"kind"` // run, chat, tool, delegation, workflow, message
-	Name     string        `json:"name"`
-	Started  time.Time     `json:"started"`
-	Duration time.Duration `json:"duration_ns"`
-	Status   string        `json:"status,omitempty"` // error, cancelled, running; empty when all is well
-	Error    string        `json:"error,omitempty"`
-	Model    string        `json:"model,omitempty"`
-	To       string        `json:"to,omitempty"`   // of a delegation
-	Link     string        `json:"link,omitempty"` // how its child was found
-	Hop      *Hop          `json:"hop,omitempty"`  // of a call that another program answered
-	Tokens   Tokens        `json:"tokens,omitzero"`
-	SeenBy   []string      `json:"seen_by,omitempty"` // formats, where several show the step; the one of its row first
+	SpanID    string        `json:"span_id"`
+	Kind      string        `json:"kind"` // run, chat, tool, delegation, workflow, message
+	Name      string        `json:"name"`
+	Started   time.Time     `json:"started"`
+	Duration  time.Duration `json:"duration_ns"`
+	Status    string        `json:"status,omitempty"` // error, cancelled, running; empty when all is well
+	Error     string        `json:"error,omitempty"`
+	Model     string        `json:"model,omitempty"`
+	To        string        `json:"to,omitempty"`        // of a delegation
+	Link      string        `json:"link,omitempty"`      // how its child was found
+	Hop       *Hop          `json:"hop,omitempty"`       // of a call that another program answered
+	Elsewhere *Elsewhere    `json:"elsewhere,omitempty"` // the run that it caused in another session
+	Tokens    Tokens        `json:"tokens,omitzero"`
+	SeenBy    []string      `json:"seen_by,omitempty"` // formats, where several show the step; the one of its row first
 	Origins
 	Conflict string       `json:"conflict,omitempty"`      // counts and outcomes of each, if they differ
 	Seen     []SeenText   `json:"seen_messages,omitempty"` // its messages that several formats have
@@ -289,6 +290,10 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 	if err != nil {
 		return err
 	}
+	elsewhere, err := elsewhere(ctx, q, id)
+	if err != nil {
+		return err
+	}
 	err = q.Each(ctx, `
 		SELECT min(toUnixTimestamp64Nano(began)) OVER (PARTITION BY trace) AS first, * FROM (
 			SELECT TraceId AS trace, SpanId AS span, ParentSpanId AS parent, SpanAttributes['gen_ai.operation.name'] AS op, SpanAttributes['earshot.delegate.to'] AS to,
@@ -322,7 +327,7 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			delegation, kind := r.str(), r.str()
 			facts := spanColumns{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
 			s.SeenBy, s.Origins, s.Conflict = originsOf(&r)
-			s.Hop, s.seen = answered[span], seenMessages(r.str())
+			s.Hop, s.Elsewhere, s.seen = answered[span], elsewhere[span], seenMessages(r.str())
 			if r.err != nil {
 				return r.err
 			}

@@ -158,6 +158,9 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 		if s.Hop != nil {
 			p.line(pad, p.dim("hop "), p.dim(printable(strings.TrimSpace(s.Hop.Agent+" "+s.Hop.text()))))
 		}
+		if s.Elsewhere != nil {
+			p.line(pad, p.dim("run "), p.dim(printable(s.Elsewhere.text())))
+		}
 		p.text(pad, p.dim("in  "), s.Input)
 		p.text(pad, p.dim("out "), s.Output)
 	case "run", "workflow":
