@@ -226,6 +226,27 @@ func TestSumsByDimensionAreTheUsage(t *testing.T) {
 	}
 }
 
+// TestRulesOfAShortRun: the work of a sidecar that ends before its keeper has written the rules is attributed by them.
+func TestRulesOfAShortRun(t *testing.T) {
+	x, c := exporter(t, func(s *Settings) { s.Dimensions = someRules })
+	x.keeper.stop()
+	x.keeper.ruled.Store(false)
+	if err := c.Exec(t.Context(), "TRUNCATE TABLE attribution_rules"); err != nil {
+		t.Fatal(err)
+	}
+	f := &forest{}
+	m := f.message("s", time.Now().UnixNano())
+	m.Host.TraceID = msg.TraceID{1}
+	run := msg.Span{Tenant: "default", TraceID: m.Host.TraceID, ID: msg.SpanID{1}, Kind: msg.SpanRun, Start: m.Time, End: m.Time + 1, State: msg.SpanClosed, Ver: 1, Session: "s", Client: msg.Client{User: "ada"}}
+	export1(t, x, &export.Batch{Messages: []msg.Message{m}, Spans: []msg.Span{run}})
+	if err := x.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, c, "SELECT DISTINCT team FROM attribution FINAL"); got != "engines" {
+		t.Errorf("team %q, want engines", got)
+	}
+}
+
 // TestAttributionFollowsNewFacts: a pass derives the turns that are new since the last one, and the user of a
 // conversation that becomes known later.
 func TestAttributionFollowsNewFacts(t *testing.T) {

@@ -340,7 +340,12 @@ func (x *Exporter) Close(ctx context.Context) error {
 		}
 	}
 	if since, some := x.keeper.stored.left(); some && x.isReady() {
-		if _, err := attributorOf(x).pass(ctx, since); err != nil {
+		p := attributorOf(x)
+		err := x.keeper.rule(ctx, p, x.settings.Dimensions) // a short run may end before its keeper has written them
+		if err == nil {
+			_, err = p.pass(ctx, since)
+		}
+		if err != nil {
 			x.settings.Logger.Warn("clickhouse: the last work has no team, user and ticket until the next start", "error", err)
 		}
 	}

@@ -39,6 +39,7 @@ type keeper struct {
 	stored *arrivals
 	grown  atomic.Bool // rows were stored since the size was looked at last
 	unread atomic.Bool // the rows have no reader
+	ruled  atomic.Bool // the configured rules of the dimensions are in the store
 	read   bell        // rung when they have one
 	opened *bell       // rung when rows were stored; nil for a server
 }
@@ -185,18 +186,24 @@ func keepRollups(ctx context.Context, p roller, first time.Duration, log *slog.L
 	}
 }
 
+// rule writes the configured rules, once: others may be applied beside the sidecar.
+func (k *keeper) rule(ctx context.Context, p attributor, rules []attribution.Rule) error {
+	if k.ruled.Load() {
+		return nil
+	}
+	_, err := p.write(ctx, rules)
+	k.ruled.Store(err == nil)
+	return err
+}
+
 // keepAttribution writes the configured rules, and applies those of the store: at the start, unless the database is
 // fresh, and when rows were stored; seldom while these have no reader, unless a budget needs to know whose they are. Rows of
 // another sidecar in the same database are attributed by that one.
 func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, k *keeper, fresh bool, log *slog.Logger) {
 	var since time.Time // zero at the start, for rows that an earlier process has stored
-	for written := false; ; {
+	for {
 		began := time.Now()
-		var err error
-		if !written {
-			_, err = p.write(ctx, rules)
-			written = err == nil
-		}
+		err := k.rule(ctx, p, rules)
 		if err == nil && !fresh {
 			_, err = p.pass(ctx, since)
 		}
