@@ -208,6 +208,8 @@ func (v *judgement) tool(c *Call) Verdict {
 	case b.N >= MinSamples:
 		limit = max(b.Limit, int64(rules.ToolFloor))
 		than = fmt.Sprintf("its longest of %d runs took %s", b.N, span(b.Longest))
+	case b.N == 1:
+		than = fmt.Sprintf("1 run is no history, and without one a call may take %s", span(int64(rules.Tool)))
 	case b.N > 0:
 		than = fmt.Sprintf("%d runs are no history, and without one a call may take %s", b.N, span(int64(rules.Tool)))
 	}
