@@ -112,6 +112,9 @@ func readYAML(t *testing.T, path string, into any) {
 // pinned is an image by its digest, beside the tag that says which it is.
 var pinned = regexp.MustCompile(`^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$`)
 
+// tagged is an image of the user's own, whose digest is in the values.
+var tagged = regexp.MustCompile(`^[\w./-]+:[\w.-]*\d[\w.-]*$`)
+
 func TestComposeFitsTogether(t *testing.T) {
 	services := compose(t)
 	docker, err := os.ReadFile("../Dockerfile")

@@ -38,7 +38,8 @@ type Report struct {
 	Bytes                                int64
 	Rows, Duplicates, Lost               int
 	Letters, LostLetters                 int
-	Twins, Records                       int // of Lines: of the source with equal ids, and over OTLP
+	Twins, Records                       int   // of Lines: of the source with equal ids, and over OTLP
+	Refused                              error // why the last of these that was not accepted was not
 	Unaccounted                          int64
 	Secrets                              int // files and rows that have one
 	Kills                                map[string]int
@@ -80,8 +81,11 @@ func (r *Report) Err() error {
 	if r.Renames == 0 || r.Copies == 0 {
 		all = append(all, errors.New("no file was replaced: run it longer"))
 	}
-	if r.Twins == 0 || r.Records == 0 {
-		all = append(all, errors.New("a source had no traffic: run it longer"))
+	if r.Twins == 0 {
+		all = append(all, errors.New("the source with equal ids had no traffic: run it longer"))
+	}
+	if r.Records == 0 {
+		all = append(all, fmt.Errorf("nothing was accepted over OTLP: %w", r.Refused))
 	}
 	return errors.Join(all...)
 }
@@ -214,7 +218,7 @@ func (r *run) storm(ctx context.Context) error {
 	write := time.NewTicker(5 * time.Millisecond)
 	defer write.Stop()
 	next, back, space := began.Add(time.Second), time.Time{}, time.Time{}
-	for time.Since(began) < r.Duration || time.Since(began) < 3*r.Duration && len(r.report.unfired()) > 0 {
+	for time.Since(began) < r.Duration || time.Since(began) < 3*r.Duration && (len(r.report.unfired()) > 0 || r.telemetry.records.Load() == 0) { // on a slow machine a sidecar may be killed before it listens
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -330,8 +334,8 @@ func (r *run) drain() error {
 // countRows compares what was written and sent with the stored rows.
 func (r *run) countRows() error {
 	p := &r.report
-	sources := map[string]int{r.traffic.word: r.traffic.lines, r.twins.word: r.twins.lines, recordWord: r.telemetry.records}
-	p.Twins, p.Records = r.twins.lines, r.telemetry.records
+	sources := map[string]int{r.traffic.word: r.traffic.lines, r.twins.word: r.twins.lines, recordWord: int(r.telemetry.records.Load())}
+	p.Twins, p.Records, p.Refused = r.twins.lines, int(r.telemetry.records.Load()), r.telemetry.refused
 	p.Lines, p.Torn, p.Bytes = r.traffic.lines+p.Twins+p.Records, r.traffic.torn+r.twins.torn, r.traffic.bytes+r.twins.bytes
 	p.Renames, p.Copies = r.traffic.Renames+r.twins.Renames, r.traffic.Copies+r.twins.Copies
 	p.LeftOnTheDisk = r.spooled()

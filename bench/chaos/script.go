@@ -192,7 +192,7 @@ func (s *script) sendAll(ctx context.Context) {
 	// Connections are not kept: those to a sidecar that was killed are of no use.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	accepted := func(url, body string, header http.Header) {
-		for ctx.Err() == nil && !post(client, url, body, header) {
+		for ctx.Err() == nil && post(client, url, body, header) != nil {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}

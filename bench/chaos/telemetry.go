@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +17,8 @@ const recordWord = "record"
 // which the answer was lost is recorded twice: a record is one row all the same.
 type telemetry struct {
 	addr    string
-	records int // that were accepted: texts "record 0" and so on
+	records atomic.Int64 // that were accepted: texts "record 0" and so on
+	refused error        // why the last one that was not accepted was not
 }
 
 // send sends records until the context ends. The one that it sends then may be stored although nobody
@@ -24,9 +26,13 @@ type telemetry struct {
 func (t *telemetry) send(ctx context.Context) {
 	// Connections are not kept: those to a sidecar that was killed are of no use.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	for ; ctx.Err() == nil; t.records++ {
-		for !post(client, "http://"+t.addr+"/v1/logs", logRecord(t.records), nil) {
-			if ctx.Err() != nil {
+	for ; ctx.Err() == nil; t.records.Add(1) {
+		for {
+			err := post(client, "http://"+t.addr+"/v1/logs", logRecord(int(t.records.Load())), nil)
+			if err == nil {
+				break
+			}
+			if t.refused = err; ctx.Err() != nil {
 				return
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -34,11 +40,11 @@ func (t *telemetry) send(ctx context.Context) {
 	}
 }
 
-// post sends JSON once, and reports whether it was accepted.
-func post(client http.Client, url, body string, header http.Header) bool {
+// post sends JSON once, and returns why it was not accepted.
+func post(client http.Client, url, body string, header http.Header) error {
 	q, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
-		return false
+		return err
 	}
 	for name, values := range header {
 		q.Header[name] = values
@@ -48,11 +54,14 @@ func post(client http.Client, url, body string, header http.Header) bool {
 	}
 	resp, err := client.Do(q)
 	if err != nil {
-		return false
+		return err
 	}
 	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err == nil && resp.StatusCode == http.StatusOK
+	said, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", resp.Status, said)
+	}
+	return err
 }
 
 // logRecord is a request with the answer of one model response, in the names of the GenAI conventions. Now

@@ -215,8 +215,9 @@ func TestBodiesAreStoredOnce(t *testing.T) {
 	for _, f := range formats {
 		for name, of := range map[string]string{all(f.name): "", each(f.name): "LIMIT 1 BY content"} {
 			scratch = append(scratch, "CREATE TABLE "+name+" AS messages", "ALTER TABLE "+name+" MODIFY SETTING min_bytes_for_wide_part = 0",
-				fmt.Sprintf("INSERT INTO %s SELECT * FROM messages FINAL WHERE format = '%s' %s", name, f.name, of),
-				"OPTIMIZE TABLE "+name+" FINAL") // one part: the rows of two are compressed apart
+				// One hour and one part: the rows of two are compressed apart.
+				fmt.Sprintf("INSERT INTO %s SELECT * REPLACE (toDateTime64('2026-01-01 00:00:00', 9, 'UTC') AS ts) FROM messages FINAL WHERE format = '%s' %s", name, f.name, of),
+				"OPTIMIZE TABLE "+name+" FINAL")
 		}
 	}
 	h.admin(scratch...)

@@ -94,9 +94,9 @@ func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames 
 	return out, nil
 }
 
-func (out *run) add(a Answer) {
-	out.messages = append(out.messages, a.Messages...)
-	out.problems = append(out.problems, a.Problems...)
+func (r *run) add(a Answer) {
+	r.messages = append(r.messages, a.Messages...)
+	r.problems = append(r.problems, a.Problems...)
 }
 
 // batches are the batches of the frames, and a flush.

@@ -86,9 +86,9 @@ func startAt(t *testing.T, upstream string, change ...func(*Settings)) *fixture 
 	return f
 }
 
-// deadline is how long a test waits for anything.
+// deadline is how long a test waits for anything: minutes, because with the race detector, beside other tests, some take more than one.
 func (f *fixture) deadline() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	f.Cleanup(cancel)
 	return ctx
 }
