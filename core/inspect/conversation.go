@@ -46,7 +46,7 @@ type Step struct {
 	To        string        `json:"to,omitempty"`        // of a delegation
 	Link      string        `json:"link,omitempty"`      // how its child was found
 	Hop       *Hop          `json:"hop,omitempty"`       // of a call that another program answered
-	Elsewhere *Elsewhere    `json:"elsewhere,omitempty"` // the run that it caused in another session
+	Elsewhere []Elsewhere   `json:"elsewhere,omitempty"` // the runs that it caused in other sessions
 	Tokens    Tokens        `json:"tokens,omitzero"`
 	SeenBy    []string      `json:"seen_by,omitempty"` // formats, where several show the step; the one of its row first
 	Origins
@@ -286,11 +286,7 @@ func (p traceOrder) compare(o traceOrder) int {
 // spans reads the session's spans, those that still run among them: they last until
 // now.
 func (b *builder) spans(ctx context.Context, q Querier, id string) error {
-	answered, err := hops(ctx, q, id)
-	if err != nil {
-		return err
-	}
-	elsewhere, err := elsewhere(ctx, q, id)
+	others, err := readOthers(ctx, q, id)
 	if err != nil {
 		return err
 	}
@@ -327,7 +323,7 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			delegation, kind := r.str(), r.str()
 			facts := spanColumns{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
 			s.SeenBy, s.Origins, s.Conflict = originsOf(&r)
-			s.Hop, s.Elsewhere, s.seen = answered[span], elsewhere[span], seenMessages(r.str())
+			s.Hop, s.Elsewhere, s.seen = others.hops[span], others.runs[span], seenMessages(r.str())
 			if r.err != nil {
 				return r.err
 			}

@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"context"
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -20,33 +18,13 @@ type Hop struct {
 	Return    time.Duration `json:"return_ns,omitempty"`
 }
 
-// hops reads the hops below the calls of a session, by the span of the call.
-func hops(ctx context.Context, q Querier, session string) (map[string]*Hop, error) {
-	out := make(map[string]*Hop)
-	err := q.Each(ctx, `
-		SELECT lower(hex(parent_span_id)), session_id, toString(agent_name), toString(link_method),
-			attributes['earshot.hop.queue'], attributes['earshot.hop.transport'], attributes['earshot.hop.server'], attributes['earshot.hop.return']
-		FROM spans FINAL
-		WHERE lower(hex(trace_id)) IN (SELECT lower(hex(trace_id)) FROM spans WHERE session_id = {id:String})
-			AND session_id != {id:String} AND mapContains(attributes, 'earshot.hop.server')
-		ORDER BY ts`, map[string]string{"id": session}, func(v []any) error {
-		r := reader{values: v}
-		call := r.str()
-		h := &Hop{Session: r.str(), Agent: r.str(), Link: r.str()}
-		for _, part := range [...]*time.Duration{&h.Queue, &h.Transport, &h.Server, &h.Return} {
-			if s, err := strconv.ParseFloat(r.str(), 64); err == nil {
-				*part = time.Duration(s * float64(time.Second))
-			}
-		}
-		if r.err == nil && (out[call] == nil || out[call].Transport == 0 && h.Transport > 0) { // of two recordings, the one that knows the transport
-			out[call] = h
-		}
-		return r.err
-	})
+// seconds reads a number of seconds; 0 where there is none.
+func seconds(text string) time.Duration {
+	s, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, fmt.Errorf("hops: %w", err)
+		return 0
 	}
-	return out, nil
+	return time.Duration(s * float64(time.Second))
 }
 
 // text is the hop as one line.

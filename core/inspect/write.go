@@ -108,6 +108,9 @@ func (p *printer) turn(t *Turn, n int) {
 	}
 }
 
+// shownElsewhere bounds the runs of other sessions that a call shows: it may have been sent to all agents.
+const shownElsewhere = 8
+
 func (p *printer) steps(list []*Step, indent string, zero time.Time) {
 	for i, s := range list {
 		branch, below := "├─ ", "│  "
@@ -158,8 +161,11 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 		if s.Hop != nil {
 			p.line(pad, p.dim("hop "), p.dim(printable(strings.TrimSpace(s.Hop.Agent+" "+s.Hop.text()))))
 		}
-		if s.Elsewhere != nil {
-			p.line(pad, p.dim("run "), p.dim(printable(s.Elsewhere.text())))
+		for i := range s.Elsewhere[:min(len(s.Elsewhere), shownElsewhere)] {
+			p.line(pad, p.dim("run "), p.dim(printable(s.Elsewhere[i].text())))
+		}
+		if more := len(s.Elsewhere) - shownElsewhere; more > 0 {
+			p.line(pad, p.dim(fmt.Sprintf("and %s in other sessions", plural(more, "run"))))
 		}
 		p.text(pad, p.dim("in  "), s.Input)
 		p.text(pad, p.dim("out "), s.Output)
