@@ -50,7 +50,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.Var(&o.maxMemory, "max-memory", "`SIZE` at which statements are refused, such as 1GiB (default: 90 % of the machine's)")
 	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long running statements may take to end")
 	fs.DurationVar(&o.wait, "wait", 0, "how long to wait for another store to leave the data folder")
-	fs.DurationVar(&o.standby, "standby", 0, "close the engine after so long without a statement, or 75 seconds behind a writer's, until the next one (default: never)")
+	fs.DurationVar(&o.standby, "standby", 0, "close the engine after so long without a statement, or 75 seconds behind rows, until the next one (default: never)")
 	fs.BoolVar(&o.check, "check", false, "find the engine library, and exit")
 	fs.BoolVar(&o.fetch, "fetch", false, "fetch the engine library where there is none, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")

@@ -22,7 +22,7 @@ type silence struct {
 	timer   *time.Timer
 }
 
-// writerKeeps is the time after a writer's statement: rows without a reader come each minute while an agent works. To open the engine
+// writerKeeps is the time after a writer's rows: rows without a reader come each minute while an agent works. To open the engine
 // again costs a second of a core, as much as to keep it open for five minutes: closed in between, a line a second took 3.1 % of a core and
 // not 1.8 (side by side, beside other work).
 //
