@@ -31,7 +31,7 @@ func (p *Process) Abort() {
 // endGroup ends the process's group. A child of a process that has ended is in it
 // still, and go-plugin waits as long as one holds the process's pipes.
 func (p *Process) endGroup() {
-	if p.cmd.Process != nil {
+	if p.cmd.Process != nil && p.cmd.Process.Pid > 1 { // -1 as a group is every process, and a released one has it
 		endGroup(p.cmd.Process.Pid)
 	}
 }

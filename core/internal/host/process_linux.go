@@ -69,7 +69,10 @@ func ofSession(leader int) (n int64, ok bool) {
 		return 0, false
 	}
 	for _, e := range list {
-		pid, _ := strconv.Atoi(e.Name()) // 0, which is this process, for what is none
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
 		if session, err := unix.Getsid(pid); err != nil || session != leader {
 			continue
 		}

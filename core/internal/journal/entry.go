@@ -81,6 +81,9 @@ func (e *entry) parse(r *record) error {
 	if r.kind == kindEntry {
 		e.to, e.ended = f.varint(), r.flags&1 != 0
 	}
+	if f.err == nil && e.to < 0 {
+		return errPayload
+	}
 	return f.err
 }
 

@@ -26,6 +26,8 @@ const (
 	headSize = 48
 	// MaxFrame is the most bytes that a frame may have; the rest is dropped.
 	MaxFrame = 64 << 20
+	// maxPayload leaves room for a name, an id and a reason beside the data.
+	maxPayload = MaxFrame + 1<<20
 	// maxString bounds each of a frame's strings.
 	maxString = 64 << 10
 )
@@ -108,7 +110,11 @@ func (r *record) parse(b []byte, seed uint32) (n int, st state) {
 	if binary.LittleEndian.Uint32(b[4:]) != crc32.Update(seed, castagnoli, b[8:headSize]) {
 		return 0, bad
 	}
-	n = headSize + int(binary.LittleEndian.Uint32(b[12:]))
+	size := int(binary.LittleEndian.Uint32(b[12:]))
+	if size > maxPayload {
+		return 0, bad
+	}
+	n = headSize + size
 	if len(b) < n {
 		return n, short
 	}
