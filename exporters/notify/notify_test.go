@@ -113,11 +113,14 @@ func checkSlack(t *testing.T, body []byte) {
 			if n := len([]rune(x.Text)); x.Type != "mrkdwn" || !x.Verbatim || n == 0 || n > 3000 {
 				t.Errorf("text %q of %d", x.Type, n)
 			}
-			all += x.Text
+			all += "\n" + x.Text
 		}
 	}
 	if rest := regexp.MustCompile(`<http://page/[^|>]*\|Open the conversation>`).ReplaceAllString(all, ""); strings.ContainsAny(rest, "<>\x00\u202e") {
 		t.Errorf("not escaped: %q", rest)
+	}
+	if regexp.MustCompile(`\pL＿\pL`).MatchString(all) {
+		t.Errorf("a name is changed: %q", all)
 	}
 }
 

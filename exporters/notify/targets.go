@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/retry"
@@ -95,9 +96,18 @@ const (
 )
 
 // slackEscape escapes a text for mrkdwn: the three characters that can make a link, a mention
-// or a broadcast, and those that format.
+// or a broadcast, and those that format. An underscore inside a word, as in the names of tools, does not.
 func slackEscape(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "*", "∗", "_", "＿", "~", "∼", "`", "ˋ").Replace(s)
+	runes := []rune(s)
+	inWord := func(i int) bool {
+		return i >= 0 && i < len(runes) && (unicode.IsLetter(runes[i]) || unicode.IsDigit(runes[i]))
+	}
+	for i, r := range runes {
+		if r == '_' && !(inWord(i-1) && inWord(i+1)) {
+			runes[i] = '＿'
+		}
+	}
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "*", "∗", "~", "∼", "`", "ˋ").Replace(string(runes))
 }
 
 func (w *slack) send(ctx context.Context, n *Notification) error {
