@@ -97,6 +97,36 @@ func TestRestOfABacklog(t *testing.T) {
 	}
 }
 
+// TestVerdictsWaitForAReader: a verdict on somebody who is silent is sent at once where somebody reads, and without a
+// reader it waits for ten minutes, unless rows of something that happened come.
+func TestVerdictsWaitForAReader(t *testing.T) {
+	for _, c := range []struct {
+		interval, want time.Duration
+		happens        func(*committer)
+	}{
+		{time.Second, time.Second, nil},
+		{time.Minute, 10 * time.Minute, nil},
+		{time.Minute, time.Minute, func(k *committer) { k.addMessage(&msg.Message{}) }},
+		{time.Minute, time.Minute, func(k *committer) { k.changed = map[uint64]*account{1: {}} }},
+		{time.Minute, time.Second, func(k *committer) { k.urgent, k.changed = true, map[uint64]*account{1: {}} }},
+	} {
+		k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}, interval: c.interval}
+		k.addVerdict(msg.Verdict{})
+		if c.happens != nil {
+			c.happens(k)
+		}
+		now := k.batch.began
+		k.closed = now
+		waited := time.Duration(0)
+		for !k.due(now.Add(waited)) && waited < time.Hour {
+			waited += time.Second
+		}
+		if waited != c.want {
+			t.Errorf("rows are sent each %s: due after %s, want %s", c.interval, waited, c.want)
+		}
+	}
+}
+
 // TestSlicesAreMadeAtOnce: the slices of a new batch have room for as much as the batch
 // before had.
 func TestSlicesAreMadeAtOnce(t *testing.T) {
