@@ -1,6 +1,6 @@
 // Package langgraph decodes the streams of LangGraph: those of its platform (a request, and a response of
-// SSE events named by stream mode), the events of its newer protocol, {type: event, method, params}, and
-// lines of {type, ns, data} as a program prints them.
+// SSE events named by stream mode), the events of its newer protocol, {type: event, method, params}, those of
+// LangChain's callbacks, {event: on_…, data}, and lines of {type, ns, data} as a program prints them.
 //
 // Facts of the format that are easy to get wrong:
 //
@@ -41,7 +41,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "langgraph", Revision: 3,
+			Name: "langgraph", Revision: 4,
 			Summary:    "LangGraph: runs of its platform, stream modes and protocol events, with sub-graphs.",
 			Transports: []frame.Kind{frame.Request, frame.Event, frame.Body, frame.Line, frame.Text},
 		},
@@ -141,6 +141,8 @@ func (d *stream) Read() {
 	case d.Root.Get("method").Is(jsonv.String) && p.Is(jsonv.Object):
 		d.At = conversation.TimeOf(p.Get("timestamp"))
 		d.protocol(ident.Of(d.Root.Get("method")), ident.Join(p.Get("namespace"), "|"), p.Get("data"))
+	case strings.HasPrefix(d.Root.Get("event").PeekStr(), "on_"):
+		d.callback(d.Root)
 	case d.Frame.Kind == frame.Event:
 		mode, path, _ := strings.Cut(d.Frame.Name, "|")
 		d.mode(mode, path, d.Root)

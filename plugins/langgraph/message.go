@@ -180,9 +180,13 @@ func (d *replies) tuple(path string, v jsonv.Value) {
 		meta.MarkRead()
 		return
 	}
-	id := ident.Of(m.Get("id"))
+	d.piece(g, task, ident.Of(m.Get("id")), m, meta, v)
+}
+
+// piece decodes a chunk of a reply, which adds to it. all is the event, of a reply that is complete.
+func (d *replies) piece(g *graph, task, id string, m, meta, all jsonv.Value) {
 	if !d.Going(id) {
-		v.MarkRead()
+		all.MarkRead()
 		return
 	}
 	r := d.going(id, g.Path, task)
