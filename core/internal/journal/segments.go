@@ -117,6 +117,7 @@ func (s *segments) seal(g *seg) error {
 	}
 	s.mu.Lock()
 	g.sealed, g.indexed, g.contents = true, n, nil
+	s.mu.announce() // to the readers that wait for more of it
 	s.mu.Unlock()
 	return nil
 }
@@ -167,7 +168,6 @@ func (s *segments) removeData(g *seg) error {
 	}
 	s.mu.Lock()
 	g.gone = true
-	s.mu.announce()
 	s.mu.Unlock()
 	return nil
 }
@@ -179,13 +179,12 @@ func (s *segments) remove(g *seg) error {
 	}
 	s.mu.Lock()
 	s.all = slices.DeleteFunc(slices.Clone(s.all), func(x *seg) bool { return x == g })
-	s.mu.announce()
 	s.mu.Unlock()
 	return nil
 }
 
-// addDamage counts damaged bytes of a segment, and reports whether they were not known.
-func (s *segments) addDamage(g *seg, off, n int64) bool {
+// addDamage counts damaged bytes of a segment, the first time that they are found.
+func (s *segments) addDamage(g *seg, off, n int64) {
 	s.mu.Lock()
 	first := off >= g.damaged
 	if first {
@@ -196,7 +195,6 @@ func (s *segments) addDamage(g *seg, off, n int64) bool {
 	if first {
 		s.logger.Error("journal is damaged", "segment", g.id, "offset", off, "bytes", n)
 	}
-	return first
 }
 
 // writeIndex writes the entries of a segment, and returns the size of the index.
