@@ -523,6 +523,35 @@ func TestNumbersGoOn(t *testing.T) {
 	}
 }
 
+// TestLostIndex has an index that is damaged, of a segment that was evicted: what can be read of it is counted as dropped.
+func TestLostIndex(t *testing.T) {
+	dir := t.TempDir()
+	written(t, dir, 400)
+	path := files(t, dir, "idx")[0]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-1] ^= 0x40 // of the trailer
+	if err := errors.Join(os.WriteFile(path, data, 0o600), os.Remove(files(t, dir, "seg")[0])); err != nil {
+		t.Fatal(err)
+	}
+	j, k := open(t, still(t, dir)), newSink(t)
+	segments, bytes := len(files(t, dir, "seg")), int64(0)
+	for _, name := range append(files(t, dir, "seg"), files(t, dir, "idx")...) {
+		bytes += info(t, name).Size()
+	}
+	if st := j.Stats(); st.Segments != segments || st.Bytes != bytes {
+		t.Errorf("%d segments of %d bytes, by its own figures %+v", segments, bytes, st)
+	}
+	drain(t, j, k)
+	for _, key := range []string{"a", "b"} {
+		if got := k.content(key); !strings.HasPrefix(got[0], "<journal_dropped") || k.streams[k.names(key)[0]].next != 12 {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // TestNextMagic finds where a record may begin behind damage, also if the bytes end in the middle of its mark.
 func TestNextMagic(t *testing.T) {
 	m := string(magic)

@@ -94,8 +94,12 @@ func (s *segments) each(visit func(*entry)) error {
 func (s *segments) entries(g *seg, visit func(*entry)) error {
 	s.mu.Lock()
 	if g.sealed {
+		gone := g.gone
 		s.mu.Unlock()
 		_, err := s.readIndex(g, visit)
+		if gone && errors.Is(err, errIndex) {
+			return nil // there is no more of it than was visited
+		}
 		return err
 	}
 	list := make([]entry, 0, len(g.contents))
