@@ -2,6 +2,7 @@ package redact
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func TestChecks(t *testing.T) {
 	}{
 		"card": {
 			card, []string{"4307418529637", "2307418529630741", "6307418529630741855", "378230741852963", "343074185296309", "4307-4185 29637"},
-			[]string{"430741852965", "7307418529630740", "1307418529630743", "4307418529638", "63074185296307418555", "5555555555555555"},
+			[]string{"430741852965", "7307418529630740", "1307418529630743", "4307418529638", "63074185296307418555", "5555555555555555", "6666666666666"},
 		},
 		"ssn":       {ssn, []string{"536-90-4399", "899-01-0001", "001-10-1000"}, []string{"000-90-4399", "666-90-4399", "900-90-4399", "536-00-4399", "536-90-0000"}},
 		"french":    {frenchID, []string{"255081416802538", "184032A00501752", "184032B00501779", "1 84 01 20 005 017 90", "184202000501706", "184422000501767", "184122000501772"}, []string{"255081416802539", "184032A00501779", "184002000501774", "184132000501788", "184192000501787", "184432000501783"}},
@@ -163,6 +164,13 @@ func TestEscapes(t *testing.T) {
 		`["B-1234 \ud83d\ude00"]`:                       `["[redacted:berth] 😀"]`,
 		`["B-1234 \uaf09 \u00g0 \u00:0 \u00/0 \u00@0"]`: `["[redacted:berth] ` + "\uaf09" + ` \\u00g0 \\u00:0 \\u00/0 \\u00@0"]`,
 		`{"explain":2,"plains":3,"value":4}`:            `{"explain":2,"plains":3,"value":4}`,
+		`{"a":"plain","plain":1,"value":2}`:             `{"a":"plain","plain":"[redacted:plain]","value":2}`,
+		`{"plain":null,"value":2}`:                      `{"plain":null,"value":2}`,
+		`{"plain":null`:                                 `{"plain":null`,
+		`{"plain":7 `:                                   `{"plain":"[redacted:plain]" `,
+		`["B-1234 \ud83d\nde00"]`:                       `["[redacted:berth] \ud83d\nde00"]`,
+		"[\"B-1234 \xed\"]":                             "[\"[redacted:berth] \xed\"]",
+		"[\"B-1234 \xed\xa0\"]":                         "[\"[redacted:berth] \xed\xa0\"]",
 	} {
 		if got := string(r.Bytes([]byte(in))); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
@@ -262,6 +270,10 @@ func TestBase64(t *testing.T) {
 		"eyJvdGhlciI6ImhhcmJvdXIifQ==": "eyJvdGhlciI6ImhhcmJvdXIifQ==",
 		"eyJwbGFpbiI6ImhhcmJvdXIifQ=":  "eyJwbGFpbiI6ImhhcmJvdXIifQ=",
 		"eyJwbGFpbiI6Imhhcm_vdXIifQ==": "eyJwbGFpbiI6Imhhcm_vdXIifQ==",
+		// Damaged, not text, and in base64 twice.
+		"eyJwbGFpbiI6ImhhcmJvdXIgMSJ9====":                                           "eyJwbGFpbiI6ImhhcmJvdXIgMSJ9====",
+		base64.StdEncoding.EncodeToString([]byte("{\"plain\":\"harbour\"}\xff\xff")): "eyJwbGFpbiI6ImhhcmJvdXIiff//",
+		base64.StdEncoding.EncodeToString([]byte("eyJwbGFpbiI6ImhhcmJvdXIgMSJ9")):    "ZXlKd2JHRnBiaUk2SW1oaGNtSnZkWElnTVNKOQ==",
 	} {
 		if got := string(r.Bytes([]byte(in))); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
@@ -316,6 +328,15 @@ func TestMessages(t *testing.T) {
 	}
 	if raw, _ := m.Content.Alias(); raw == nil {
 		t.Error("a clean text was copied")
+	}
+	m.Content = msg.Raw([]byte(`["\u0041 plain"]`)) // is looked at closely
+	r.Message(&m, nil)
+	if raw, _ := m.Content.Alias(); raw == nil {
+		t.Error("a text in which nothing is found was copied")
+	}
+	m = msg.Message{Content: msg.Quoted([]byte(`it is \"clean\", and stays`))}
+	if n := testing.AllocsPerRun(10, func() { r.Message(&m, nil) }); n != 0 {
+		t.Errorf("a clean text takes %v allocations", n)
 	}
 	m.Content = msg.Raw([]byte("eyJlbXBsb3llZSI6ImhhcmJvdXIifQ=="))
 	if r.Message(&m, nil); strings.Contains(m.Content.String(), "hhcmJvdXI") {
@@ -421,6 +442,13 @@ func TestPolicyKinds(t *testing.T) {
 			t.Errorf("%+v was accepted", p)
 		}
 	}
+	some, err := none.Filter(Policy{Personal: Mask, Kinds: []string{"ip"}, Patterns: []Pattern{{"bees", "b*"}}}, func(string, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := some.String("a bb c"); got != "a [personal:bees] c" {
+		t.Error(got)
+	}
 	f, err := newRedactor(t, Settings{Builtin: true}).Filter(Policy{Personal: Mask}, func(string, int) {})
 	if err != nil {
 		t.Fatal(err)
@@ -430,11 +458,12 @@ func TestPolicyKinds(t *testing.T) {
 		t.Error(m.Content.String())
 	}
 	for in, want := range map[string]string{
-		"[content:12:0123] 203.0.113.7":          "[content:12:0123] [personal:ip]",
-		"[redacted:ip 203.0.113.7]":              "[redacted:ip 203.0.113.7]",
-		"[x] [content:203.0.113.7":               "[x] [content:203.0.113.7",
-		"[other:203.0.113.7]":                    "[other:[personal:ip]]",
-		strings.Repeat("[", 200) + "203.0.113.7": strings.Repeat("[", 200) + "[personal:ip]",
+		"[content:12:0123] 203.0.113.7":                        "[content:12:0123] [personal:ip]",
+		"[redacted:ip 203.0.113.7]":                            "[redacted:ip 203.0.113.7]",
+		"[x] [content:203.0.113.7":                             "[x] [content:203.0.113.7",
+		"[other:203.0.113.7]":                                  "[other:[personal:ip]]",
+		strings.Repeat("[", 200) + "203.0.113.7":               strings.Repeat("[", 200) + "[personal:ip]",
+		strings.Repeat("x ", 99) + "[redacted:ip 203.0.113.7]": strings.Repeat("x ", 99) + "[redacted:ip 203.0.113.7]",
 	} {
 		if got := f.String(in); got != want {
 			t.Errorf("%s: %s", in, got)
@@ -453,7 +482,18 @@ func TestAdjacent(t *testing.T) {
 // TestPatternInEscapes: a pattern with a literal part is found where the document has a letter of it as an escape, also without the builtin kinds.
 func TestPatternInEscapes(t *testing.T) {
 	r := newRedactor(t, Settings{Patterns: []Pattern{{"boat", `Boat-[0-9]{4}`}}})
-	if got := string(r.Bytes([]byte(`["\u0042oat-1234"]`))); got != `["[redacted:boat]"]` {
+	quote := newRedactor(t, Settings{Patterns: []Pattern{{"quote", `say "ahoy"`}}})
+	digits := newRedactor(t, Settings{Patterns: []Pattern{{"digits", `[0-9]{8}`}}})
+	for in, want := range map[string]string{
+		`["\u0042oat-1234"]`: `["[redacted:boat]"]`, `see Boat-1234`: `see [redacted:boat]`, `["Boat-1234"]`: `["[redacted:boat]"]`, `["boat-1234"]`: `["boat-1234"]`,
+		`["say \"ahoy\""]`: `["[redacted:quote]"]`, `say "ahoy"`: `[redacted:quote]`, `["12345678"]`: `["[redacted:digits]"]`,
+	} {
+		if got := digits.String(quote.String(r.String(in))); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+	value := newRedactor(t, Settings{Keys: []string{"value"}})
+	if got := value.String(`{"name":"x","value":"Ann"}`); got != `{"name":"x","value":"[redacted:value]"}` {
 		t.Error(got)
 	}
 }

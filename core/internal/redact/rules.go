@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -12,6 +13,14 @@ type rule struct {
 	name    string
 	re      *regexp.Regexp
 	literal []byte // part of everything that it finds; nil: not known
+}
+
+// find returns where its matches begin and end.
+func (r *rule) find(b []byte) [][]int {
+	if !bytes.Contains(b, r.literal) {
+		return nil
+	}
+	return r.re.FindAllIndex(b, -1)
 }
 
 // detector finds the builtin secrets in a text.
