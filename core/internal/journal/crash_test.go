@@ -481,6 +481,9 @@ func TestRecordsOfANewerVersion(t *testing.T) {
 	if n := j.Stats().Corrupt; n != int64(strange) || !slices.Equal(k.troubles, slices.Repeat([]string{ReasonCorrupt}, 9)) {
 		t.Errorf("%d bytes of %d, troubles %q", n, strange, k.troubles)
 	}
+	if n := len(files(t, dir, "seg")); n != 2 {
+		t.Errorf("%d segments: what is recorded next is beside what is not understood", n)
+	}
 }
 
 // TestIndexOfANewerVersion has an index with an entry that is not understood: the segment is read instead.

@@ -61,6 +61,10 @@ func TestErase(t *testing.T) {
 		if n, err := j.Erase(t.Context(), secret); n != 0 || err != nil {
 			t.Errorf("again: %d bytes, %v", n, err)
 		}
+		before := len(j.segments.list())
+		if _, err := j.Erase(t.Context(), secret); err != nil || len(j.segments.list()) != before {
+			t.Errorf("%d segments, %v, where nothing was recorded behind %d", len(j.segments.list()), err, before)
+		}
 		j.mustClose(t)
 		j = open(t, s)
 	}

@@ -226,7 +226,7 @@ func (ss *streams) carry(g *seg) {
 func (ss *streams) carrySize(g *seg) (n int64) {
 	for _, s := range ss.open {
 		if s.segment == g {
-			n += headSize + int64(len(s.source)+len(s.format)+len(s.key)+len(s.origin)+len(s.state))
+			n += int64(len(appendEntry(nil, kindBegin, g.seed, &s.entry, 0)))
 		}
 	}
 	return n

@@ -252,8 +252,6 @@ func (r *Reader) retryCloses(ctx context.Context) error {
 			t.closing = nil
 			if errors.Is(err, source.ErrAwaited) {
 				r.end(t)
-			} else if err := r.handleClose(t, err); err != nil {
-				return err
 			}
 		default:
 		}

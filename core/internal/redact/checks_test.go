@@ -108,6 +108,8 @@ func TestSecretKeys(t *testing.T) {
 		`{"key":"auth_key","value":{"stringValue":"wJ2kQ9dX7mB4"}}`:                   `{"key":"auth_key","value":{"stringValue":"[redacted:password]"}}`,
 		`{"name":"auth_key","values":"wJ2kQ9dX7mB4"}`:                                 `{"name":"auth_key","values":"wJ2kQ9dX7mB4"}`,
 		`{"my_tokens":"wJ2kQ9dX7mB4"}`:                                                `{"my_tokens":"wJ2kQ9dX7mB4"}`,
+		`{"api_key":"ab"}`:                                                            `{"api_key":"[redacted:password]"}`,
+		`{"access-key":"wJ2kQ9dX7mB4"}`:                                               `{"access-key":"[redacted:password]"}`,
 		`{"my_token":12345678901234}`:                                                 `{"my_token":12345678901234}`,
 	} {
 		if got := string(r.Bytes([]byte(in))); got != want {
@@ -165,6 +167,7 @@ func TestEscapes(t *testing.T) {
 		`["B-1234 \uaf09 \u00g0 \u00:0 \u00/0 \u00@0"]`: `["[redacted:berth] ` + "\uaf09" + ` \\u00g0 \\u00:0 \\u00/0 \\u00@0"]`,
 		`{"explain":2,"plains":3,"value":4}`:            `{"explain":2,"plains":3,"value":4}`,
 		`{"a":"plain","plain":1,"value":2}`:             `{"a":"plain","plain":"[redacted:plain]","value":2}`,
+		`{"a":"::","plain":1}`:                          `{"a":"::","plain":"[redacted:plain]"}`,
 		`{"plain":null,"value":2}`:                      `{"plain":null,"value":2}`,
 		`{"plain":null`:                                 `{"plain":null`,
 		`{"plain":7 `:                                   `{"plain":"[redacted:plain]" `,
@@ -232,6 +235,7 @@ func TestPrefixes(t *testing.T) {
 		`acme`: "acme", `\bacme`: "acme", `(acme)x`: "acmex", `(?i:aM)x`: "[Aa][Mm]x", `[a-c]x`: "[abc]x", `(?:a|bc)x`: "ax bcx", `ab?c`: "abc ac", `ab*c`: "a…",
 		`a+c`: "a…", `(?:ab)+c`: "ab…", `a{2}b`: "aab", `a{2,3}b`: "aa…", `a{2,}b`: "aa…", `aéb`: "a…", `a[^b]c`: "a…", `a[b-é]c`: "a…", `a.c`: "a…",
 		`0123456789abcdef[0-9]`: "0123456789ab…", `0123456789ab`: "0123456789ab", `a{20}`: "aaaaaaaaaaaa", `(?i:k)1`: "[Kk]1", `0123456789a(?:b|cd)`: "0123456789ab 0123456789ac…",
+		`0123456789ab(?:x|y)z`: "0123456789ab…", `(?i:s)1`: "[Ss]1",
 		`[0-9A-Za-z_-]`: "[-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz]", `a[0-9A-Za-z_.-]b`: "a…",
 	} {
 		list, err := prefixesOf(expr)
@@ -483,12 +487,14 @@ func TestAdjacent(t *testing.T) {
 func TestPatternInEscapes(t *testing.T) {
 	r := newRedactor(t, Settings{Patterns: []Pattern{{"boat", `Boat-[0-9]{4}`}}})
 	quote := newRedactor(t, Settings{Patterns: []Pattern{{"quote", `say "ahoy"`}}})
+	tab := newRedactor(t, Settings{Patterns: []Pattern{{"tab", `on\tboard`}}})
+	naive := newRedactor(t, Settings{Patterns: []Pattern{{"naive", `naïve-[0-9]`}}})
 	digits := newRedactor(t, Settings{Patterns: []Pattern{{"digits", `[0-9]{8}`}}})
 	for in, want := range map[string]string{
 		`["\u0042oat-1234"]`: `["[redacted:boat]"]`, `see Boat-1234`: `see [redacted:boat]`, `["Boat-1234"]`: `["[redacted:boat]"]`, `["boat-1234"]`: `["boat-1234"]`,
-		`["say \"ahoy\""]`: `["[redacted:quote]"]`, `say "ahoy"`: `[redacted:quote]`, `["12345678"]`: `["[redacted:digits]"]`,
+		`["on\tboard"]`: `["[redacted:tab]"]`, `["na\u00efve-7"]`: `["[redacted:naive]"]`, `["say \"ahoy\""]`: `["[redacted:quote]"]`, `say "ahoy"`: `[redacted:quote]`, `["12345678"]`: `["[redacted:digits]"]`,
 	} {
-		if got := digits.String(quote.String(r.String(in))); got != want {
+		if got := naive.String(tab.String(digits.String(quote.String(r.String(in))))); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}

@@ -156,7 +156,7 @@ func (r *compiled) match(b []byte, at int) (match, bool) {
 			return match{}, false
 		}
 	}
-	if from >= to {
+	if from == to {
 		return match{}, false
 	}
 	if to == end { // it may go on
@@ -165,7 +165,7 @@ func (r *compiled) match(b []byte, at int) (match, bool) {
 		}
 	}
 	secret := b[from:to]
-	if r.entropy > 0 && entropyOf(secret) < r.entropy || r.check != nil && !r.check(secret) {
+	if entropyOf(secret) < r.entropy || r.check != nil && !r.check(secret) {
 		return match{}, false
 	}
 	return match{from, to, r.order, r.name}, true

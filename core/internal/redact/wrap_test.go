@@ -195,6 +195,16 @@ func TestSecretsThatAreCutOff(t *testing.T) {
 	}
 }
 
+// TestCutWordIsCounted: the word with which a frame was cut off is dropped, and counted with what was.
+func TestCutWordIsCounted(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	f := frame.Frame{Kind: frame.Line, Data: []byte("see the harbour"), Dropped: 5, Reason: msg.ReasonTooLong}
+	r.frame(&f)
+	if string(f.Data) != "see the " || f.Dropped != 5+7 || f.Clean {
+		t.Errorf("%q, %d are dropped", f.Data, f.Dropped)
+	}
+}
+
 // commonPart is the length of the longest part of a secret in a text.
 func commonPart(text, secret string) (longest int) {
 	for i := range secret {
