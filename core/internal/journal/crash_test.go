@@ -199,8 +199,8 @@ func TestDamageInASegment(t *testing.T) {
 		if !k.streams[k.names("b")[0]].closed {
 			t.Errorf("byte %d: b is open", n)
 		}
-		// Without the record that names a stream, its other records in the segment are lost.
-		if lost > 2 {
+		if lost > 1 { // both streams are known, also without the record that names one
+
 			t.Errorf("byte %d: %d frames lost", n, lost)
 		}
 		if t.Failed() {

@@ -780,9 +780,10 @@ func TestDiskThatCannotBeRead(t *testing.T) {
 
 // TestSyncFailsWhileReading has a sync fail, after which the segment is another file: who reads it goes on in that.
 func TestSyncFailsWhileReading(t *testing.T) {
+	var log bytes.Buffer
 	d := &brokenDisk{}
 	s := still(t, t.TempDir())
-	s.disk = d
+	s.disk, s.Logger = d, slog.New(slog.NewTextHandler(&log, nil))
 	j, k := open(t, s), newSink(t)
 	reader, stop := follow(t, j, k)
 	defer stop()
@@ -795,9 +796,16 @@ func TestSyncFailsWhileReading(t *testing.T) {
 	poll(t, "it fails", func() bool { return j.Stats().Failures > 0 })
 	d.set(func() { d.sync = nil })
 	sync_(t, r)
+	put(t, r, "three")
+	sync_(t, r)
 	poll(t, "drained", reader.Drained)
-	if got := k.content("a"); !slices.Equal(got, []string{"one", "two"}) || len(k.troubles) > 0 {
+	if got := k.content("a"); !slices.Equal(got, []string{"one", "two", "three"}) || len(k.troubles) > 0 {
 		t.Errorf("%q, troubles %q", got, k.troubles)
+	}
+	stop()
+	j.mustClose(t)
+	if n := strings.Count(log.String(), "journal writes again"); n != 1 {
+		t.Errorf("%d times it is said that the journal writes again", n)
 	}
 }
 

@@ -244,7 +244,7 @@ func (r *Reader) close(ctx context.Context, t *tail) error {
 func (r *Reader) retryCloses(ctx context.Context) error {
 	for _, n := range r.inbox.takeRetries() {
 		t := r.tails[n]
-		if t == nil || t.closing == nil {
+		if t == nil {
 			continue
 		}
 		select {

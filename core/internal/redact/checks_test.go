@@ -43,7 +43,7 @@ func TestChecks(t *testing.T) {
 		"iban":   {ibanSum, []string{"NO9386011117947", "FR1420041010050500013M02606", "MT84MALT011000012345MTLCAST001S", "mt84malt011000012345mtlcast001s"}, []string{"NO9386011117948", "FR1420041010050500013N02606", "NO93-8601111794"}},
 		"azure":  {each(azure), []string{"azAZ09_~."}, []string{"-", "/", "@", "}"}},
 		"mixed":  {mixed, []string{"a1", "1Z", "é1a"}, []string{"a", "1", "", "é1", "a-"}},
-		"random": {random, []string{"wJ2kQ9dX7m", "xx-wJ2kQ9dX7m", "abcdefghijk1", "abc1defg2hi", "abcdefg12ab", "a1b2c3d4a1b2c3d4"}, []string{"wJ2kQ9dX7", "wJ2kQ-9dX7m", "aaaaaaaaaa1", "abcdefghijkl", "abcabcabcabc1", "1234567890123", "abcdefg1222"}},
+		"random": {random, []string{"wJ2kQ9dX7m", "xx-wJ2kQ9dX7m", "abcdefghijk1", "abc1defg2hi", "abcdefg12ab", "a1b2c3d4a1b2c3d4", "abcdefghiijj1122"}, []string{"wJ2kQ9dX7", "wJ2kQ-9dX7m", "aaaaaaaaaa1", "abcdefghijkl", "abcabcabcabc1", "1234567890123", "abcdefg1222"}},
 		"placeholder": {
 			notPlaceholder, []string{"hunter", "your1", "example7", "nullable", "aab"},
 			[]string{"", "$X", "<x>", "{x", "[x", "(x", "%x", "*x", "NULL", "Password", "your-key", "Example", "changeme", "xxxx", "placeholder", "aaaa", "a...b", "x[redacted:y]", "x${Y}"},
@@ -57,9 +57,10 @@ func TestChecks(t *testing.T) {
 			escapedLetter, []string{`\u0041`, `\u007e`, `\u007a`, `\u0020`, `\u002f`, `\u0032`, `\u003d`, `\u005b`, `\u0072`, `\u006C`, `\u001f\u0022x\u0041`},
 			[]string{`\u0026`, `\u0027`, `\u0022`, `\u003c`, `\u003E`, `\u005c`, `\u007F`, `\u001f`, `\u0080`, `\u00e9`, `\u004`, ""},
 		},
-		"key": {of(notKey), []string{`_name":`, "x=", `' ,`, `"\"  :`, `abcdefghij_-abcdefgh:`}, []string{"", "x", `"x:`, strings.Repeat(" ", 12) + ":", "abcdefghij_-abcdefghi:"}},
-		"dot": {of(noDot), []string{"ab-c.d", "."}, []string{"abc", "a b.c"}},
-		"at":  {of(noAt), []string{"a@", strings.Repeat("a", 1023) + "@"}, []string{"a", "a @", `a"@`, "a'@", "a<@", "a>@", strings.Repeat("a", 1024) + "@"}},
+		"key":     {of(notKey), []string{`_name":`, "x=", `' ,`, `"\"  :`, `abcdefghij_-abcdefgh:`}, []string{"", "x", `"x:`, strings.Repeat(" ", 12) + ":", "abcdefghij_-abcdefghi:"}},
+		"key end": {of(notKeyEnd), []string{`token"`, `token\`, `api_key"`, `auth-key"`, strings.Repeat("a", longestEnd-1) + `"`}, []string{"token:", `token x"`, "", strings.Repeat("a", longestEnd) + `"`}},
+		"dot":     {of(noDot), []string{"ab-c.d", "."}, []string{"abc", "a b.c"}},
+		"at":      {of(noAt), []string{"a@", strings.Repeat("a", 1023) + "@"}, []string{"a", "a @", `a"@`, "a'@", "a<@", "a>@", strings.Repeat("a", 1024) + "@"}},
 	} {
 		for _, s := range c.yes {
 			if !c.check([]byte(s)) {
@@ -127,8 +128,8 @@ func TestSecretKeys(t *testing.T) {
 
 // TestEscapes: the strings of a document that is written again are as they were, with all their escapes.
 func TestEscapes(t *testing.T) {
-	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}, {"boat", `Boat-[0-9]{4}`}}, Keys: []string{"naïve", "plain"}})
-	keysAlone := newRedactor(t, Settings{Keys: []string{"naïve", "PLAIN"}})
+	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}, {"boat", `Boat-[0-9]{4}`}}, Keys: []string{"naïve", "plain", "émile"}})
+	keysAlone := newRedactor(t, Settings{Keys: []string{"naïve", "PLAIN", "émile"}})
 	for in, want := range map[string]string{
 		`["B-1234 \b\f\n\r\t\"\\\/ \u0001\u001F\u00Ee\uD83D\uDE00 \ud800x \udbff\u0041 \udfff"]`: `["[redacted:berth] \u0008\u000c\n\r\t\"\\/ \u0001\u001fî😀 \ud800x \udbffA \udfff"]`,
 		`["B-1234 \x \u12 \u12G4 \u00`:                  `["[redacted:berth] \\x \\u12 \\u12G4 \\u00`,
@@ -169,6 +170,8 @@ func TestEscapes(t *testing.T) {
 		`{"a":"plain","plain":1,"value":2}`:             `{"a":"plain","plain":"[redacted:plain]","value":2}`,
 		`{"a":"::","plain":1}`:                          `{"a":"::","plain":"[redacted:plain]"}`,
 		`{"plain":null,"value":2}`:                      `{"plain":null,"value":2}`,
+		`{"\u00e9mile":1}`:                              `{"\u00e9mile":"[redacted:émile]"}`,
+		`","value":1`:                                   `","value":1`,
 		`{"plain":null`:                                 `{"plain":null`,
 		`{"plain":7 `:                                   `{"plain":"[redacted:plain]" `,
 		`["B-1234 \ud83d\nde00"]`:                       `["[redacted:berth] \ud83d\nde00"]`,
