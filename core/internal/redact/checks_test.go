@@ -109,6 +109,8 @@ func TestSecretKeys(t *testing.T) {
 		`{"key":"auth_key","value":{"stringValue":"wJ2kQ9dX7mB4"}}`:                   `{"key":"auth_key","value":{"stringValue":"[redacted:password]"}}`,
 		`{"name":"auth_key","values":"wJ2kQ9dX7mB4"}`:                                 `{"name":"auth_key","values":"wJ2kQ9dX7mB4"}`,
 		`{"my_tokens":"wJ2kQ9dX7mB4"}`:                                                `{"my_tokens":"wJ2kQ9dX7mB4"}`,
+		`{"\u00e9` + strings.Repeat("p", 53) + `_token":"wJ2kQ9dX7mB4"}`:              `{"\u00e9` + strings.Repeat("p", 53) + `_token":"[redacted:password]"}`,
+		`{"my_token":"x\"wJ2kQ9dX7mB4"}`:                                              `{"my_token":"[redacted:password]"}`,
 		`{"api_key":"ab"}`:                                                            `{"api_key":"[redacted:password]"}`,
 		`{"access-key":"wJ2kQ9dX7mB4"}`:                                               `{"access-key":"[redacted:password]"}`,
 		`{"my_token":12345678901234}`:                                                 `{"my_token":12345678901234}`,
@@ -122,6 +124,26 @@ func TestSecretKeys(t *testing.T) {
 		}
 		if once, want := quoted(t, map[string]any{"a": in}), quoted(t, map[string]any{"a": want}); string(r.Bytes([]byte(once))) != want {
 			t.Errorf("within a string: %s\n got %s\nwant %s", once, r.Bytes([]byte(once)), want)
+		}
+	}
+}
+
+// TestCutAnywhere has documents that end at any byte: the value of a key is redacted as soon as it is there. One within a string must be whole for that.
+func TestCutAnywhere(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	const value = "wJ2kQ9dX7mB4"
+	for _, doc := range []string{
+		`{"my_token" : "` + value + `"}`, `{"name":"auth_key", "value":"` + value + `"}`, `{"key":"auth_key","value" : {"stringValue":"` + value + `"}}`,
+	} {
+		for i, doc := range []string{doc, quoted(t, []string{doc})} {
+			for n := range len(doc) + 1 {
+				in := doc[:n]
+				for _, end := range []string{"", `\`} {
+					if out := string(r.Bytes([]byte(in + end))); i == 0 && strings.Contains(out, value) {
+						t.Fatalf("%s: %s", in+end, out)
+					}
+				}
+			}
 		}
 	}
 }
