@@ -260,7 +260,7 @@ func TestPrefixes(t *testing.T) {
 		`acme`: "acme", `\bacme`: "acme", `(acme)x`: "acmex", `(?i:aM)x`: "[Aa][Mm]x", `[a-c]x`: "[abc]x", `(?:a|bc)x`: "ax bcx", `ab?c`: "abc ac", `ab*c`: "a…",
 		`a+c`: "a…", `(?:ab)+c`: "ab…", `a{2}b`: "aab", `a{2,3}b`: "aa…", `a{2,}b`: "aa…", `aéb`: "a…", `a[^b]c`: "a…", `a[b-é]c`: "a…", `a.c`: "a…",
 		`0123456789abcdef[0-9]`: "0123456789ab…", `0123456789ab`: "0123456789ab", `a{20}`: "aaaaaaaaaaaa", `(?i:k)1`: "[Kk]1", `0123456789a(?:b|cd)`: "0123456789ab 0123456789ac…",
-		`0123456789ab(?:x|y)z`: "0123456789ab…", `(?i:s)1`: "[Ss]1",
+		`0123456789ab(?:x|y)z`: "0123456789ab…", `(?i:s)1`: "[Ss]1", `(?i:[ks])1`: "[KSks]1",
 		`[0-9A-Za-z_-]`: "[-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz]", `a[0-9A-Za-z_.-]b`: "a…",
 	} {
 		list, err := prefixesOf(expr)
