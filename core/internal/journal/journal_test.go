@@ -375,6 +375,9 @@ func TestManyStreamsOnePass(t *testing.T) {
 	if n, size := d.count(), j.Stats().Bytes; n > 2*size {
 		t.Errorf("read %d bytes of %d", n, size)
 	}
+	if d.files != 1 {
+		t.Errorf("%d files are open, of %d segments", d.files, j.Stats().Segments)
+	}
 	j.mustClose(t)
 	if d.files != 0 {
 		t.Errorf("%d files are open", d.files)

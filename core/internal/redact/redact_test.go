@@ -110,6 +110,7 @@ func TestRedaction(t *testing.T) {
 	}
 	r := newRedactor(t, s)
 	for in, want := range map[string]string{
+		`{"a":"x \u0026 ` + aws + `"}`:                               `{"a":"x & [redacted:aws_access_key]"}`,
 		"is " + github + strings.Repeat("aB3", 200) + "-+/=.~x, see": "is [redacted:github_token], see", // longer than its expression looks
 		"twilio_token = " + strings.Repeat("0123abcd", 4):            "twilio_token = [redacted:twilio_token]",
 		`{"password":"hunter2","a":1}`:                               `{"password":"[redacted:password]","a":1}`,
