@@ -611,7 +611,7 @@ func TestUnreadablePart(t *testing.T) {
 				n++
 			}
 		}
-		return n == 14
+		return n == 16
 	})
 	d.set(func() { d.readErr = nil })
 	j.mu.Lock()

@@ -759,17 +759,18 @@ func TestDiskThatCannotBeRead(t *testing.T) {
 	r := begin(t, j, "a")
 	put(t, r, "x")
 	sync_(t, r)
+	began := time.Now()
 	d.set(func() { d.readErr = syscall.EIO })
 	_, stop := follow(t, j, k)
 	defer stop()
 	for i := range 2 { // each outage begins anew
-		began := time.Now()
 		k.until("trouble", func() bool { return len(k.troubles) >= 4*(i+1) })
 		if took := time.Since(began); took < (1+2+3)*2*s.retry {
 			t.Errorf("four attempts in %v", took)
 		}
 		d.set(func() { d.readErr = nil })
 		k.until("read", func() bool { n := k.names("a"); return len(n) == 1 && len(k.streams[n[0]].frames) == i+1 })
+		began = time.Now()
 		d.set(func() { d.readErr = syscall.EIO })
 		put(t, r, "x")
 	}
