@@ -180,7 +180,7 @@ func TestWords(t *testing.T) {
 func TestInnocentBytesAreNotTouched(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"password"}, Patterns: []Pattern{{"plan", `top secret`}, {"home", `~acme`}}})
 	for _, in := range []string{
-		`{"a":"{\"name\":\"other\",\"value\":1}"}`, `{"my_token":"short","a":1}`, `{"my_token":"","a":1}`, `{"a":"{\"my_token\":\"short\",\"b\":1}"}`, `{"text":"one\ntwo and \u00e9"}`, `{"password_hint":1,"xpassword":2,"a":"password: x","name":"password","values":3}`,
+		`{"a":"{\"name\":\"other\",\"value\":1}"}`, `{"my_token":"short","a":1}`, `{"my_token":"","a":1}`, `{"` + strings.Repeat("p", longestKey-len("token")+1) + `token":"wJ2kQ9dX7mB4"}`, `{"a":"{\"my_token\":\"short\",\"b\":1}"}`, `{"text":"one\ntwo and \u00e9"}`, `{"password_hint":1,"xpassword":2,"a":"password: x","name":"password","values":3}`,
 		"", "{}", `{"id":"0f8fad5b-d9cb-469f-a165-70867728950e","t":"2026-03-01T10:00:00.123456Z"}`,
 		`{"path":"/home/user/disk-0123456789abcdefghij/task-0123456789abcdefghijkl"}`,
 		`{"text":"the password: is a word, and risk-assessment-of-the-year-2026 too"}`,
