@@ -88,7 +88,7 @@ func TestStreamThatIsAwaited(t *testing.T) {
 	k.until("closed", func() bool {
 		return of.closed && slices.Equal([]string{"one", "two"}, []string{string(of.frames[0].Data), string(of.frames[1].Data)})
 	})
-	of.rewind(0) // what comes too late has no stream any more
+	of.rewind(0) // too late: the stream has ended
 	r.inbox.retry(r.j.streams.number)
 	poll(t, "drained at the end", r.Drained)
 }
@@ -120,7 +120,7 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 	}
 }
 
-// TestCloseTriesForAWhile closes a journal whose disk fails, and works again: nothing is lost. Meanwhile it is tried at growing intervals, and said once.
+// TestCloseTriesForAWhile closes a journal whose disk fails, and works again: nothing is lost. Meanwhile writes are retried at growing intervals, and the log has one line of it.
 func TestCloseTriesForAWhile(t *testing.T) {
 	var log bytes.Buffer
 	d := &brokenDisk{write: syscall.EIO}

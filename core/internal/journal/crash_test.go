@@ -535,7 +535,7 @@ func TestNumbersGoOn(t *testing.T) {
 	}
 }
 
-// TestLostIndex has an index that is damaged, of a segment that was evicted: what can be read of it is counted as dropped.
+// TestLostIndex has an index that is damaged, of a segment that was evicted: the streams that are legible in it are counted as dropped.
 func TestLostIndex(t *testing.T) {
 	dir := t.TempDir()
 	written(t, dir, 400)

@@ -53,7 +53,7 @@ func appendGap(dst []byte, seed uint32, stream uint64, pos, at int64, g *gap) ([
 	return dst, pos + max(g.bytes, 1)
 }
 
-// gap counts what was received and not recorded.
+// gap counts bytes that were received and not recorded.
 type gap struct {
 	reason string
 	bytes  int64

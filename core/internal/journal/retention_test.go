@@ -107,7 +107,7 @@ func TestFsyncInterval(t *testing.T) {
 		t.Errorf("%d syncs, then %d; %d bytes pending", n, got.Syncs, got.Pending)
 	}
 	sync_(t, r)
-	put(t, r, strings.Repeat("z", 6000)) // half of what may be pending
+	put(t, r, strings.Repeat("z", 6000)) // half of MaxPending
 	poll(t, "the long one is durable", func() bool { return j.Stats().Pending == 0 })
 	write()
 	j.mustClose(t) // makes the rest durable
@@ -269,7 +269,7 @@ func TestRoomOfWhatIsSafe(t *testing.T) {
 	}
 }
 
-// TestSlowCheckpoint has a checkpoint that takes long to say what is safe: it is asked seldom.
+// TestSlowCheckpoint has a checkpoint that takes long to list the safe positions: it is asked seldom.
 func TestSlowCheckpoint(t *testing.T) {
 	s := small(t, t.TempDir())
 	s.SegmentSize = 1
@@ -354,7 +354,7 @@ func TestFreeSpaceIsAskedSeldom(t *testing.T) {
 	}
 }
 
-// TestWritingTakesLittleMemory writes long frames, one after the other: their buffers are used again, and given back if they were too long.
+// TestWritingTakesLittleMemory writes long frames, one after the other: their buffers are used again, and released if they were too long.
 func TestWritingTakesLittleMemory(t *testing.T) {
 	s := still(t, t.TempDir())
 	s.MaxPending = 1 << 20
@@ -763,7 +763,7 @@ func TestDiskThatCannotBeRead(t *testing.T) {
 	d.set(func() { d.readErr = syscall.EIO })
 	_, stop := follow(t, j, k)
 	defer stop()
-	for i := range 2 { // each outage begins anew
+	for i := range 2 { // each outage begins at the first attempt
 		k.until("trouble", func() bool { return len(k.troubles) >= 4*(i+1) })
 		if took := time.Since(began); took < (1+2+3)*2*s.retry {
 			t.Errorf("four attempts in %v", took)

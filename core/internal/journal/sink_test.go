@@ -30,7 +30,7 @@ type sink struct {
 	details  []string      // of the troubles
 	refusal  error         // of Open
 	asked    int           // how often Known was called
-	dear     time.Duration // what Known takes
+	dear     time.Duration // pause of Known
 	auto     bool          // everything is safe at once
 	gate     chan struct{} // not nil: a value lets a batch pass
 	moved    chan struct{} // closed and replaced at every change

@@ -22,7 +22,7 @@ func TestWindowEnds(t *testing.T) {
 	}
 }
 
-// TestWindowKeepsTheLimit: what lies behind the limit is not read, because it may still change.
+// TestWindowKeepsTheLimit: bytes behind the limit are not read, because it may still change.
 func TestWindowKeepsTheLimit(t *testing.T) {
 	one := appendRecord(nil, 1, &record{kind: kindMark, payload: []byte("one")})
 	two := appendRecord(nil, 1, &record{kind: kindMark, payload: []byte("two")})
@@ -38,7 +38,7 @@ func TestWindowKeepsTheLimit(t *testing.T) {
 	}
 }
 
-// TestWindowTakesLittleMemory: its buffer is used again, and one for a longer record is given back.
+// TestWindowTakesLittleMemory: its buffer is used again, and one for a longer record is released.
 func TestWindowTakesLittleMemory(t *testing.T) {
 	var data []byte
 	for range 80 {
@@ -84,7 +84,7 @@ func TestRepeatedStrings(t *testing.T) {
 	}
 }
 
-// TestSegmentsAreBounded: a segment has no more than its size and one record, whatever is recorded.
+// TestSegmentsAreBounded: a segment has no more than its size and one record: frames, marks or gaps.
 func TestSegmentsAreBounded(t *testing.T) {
 	s := still(t, t.TempDir())
 	s.SegmentSize = 4 << 10

@@ -195,7 +195,7 @@ func TestSecretsThatAreCutOff(t *testing.T) {
 	}
 }
 
-// TestCutWordIsCounted: the word with which a frame was cut off is dropped, and counted with what was.
+// TestCutWordIsCounted: the word with which a frame was cut off is dropped, and counted.
 func TestCutWordIsCounted(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true})
 	f := frame.Frame{Kind: frame.Line, Data: []byte("see the harbour"), Dropped: 5, Reason: msg.ReasonTooLong}
