@@ -1,8 +1,12 @@
 package journal
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,4 +88,65 @@ func TestStreamThatIsAwaited(t *testing.T) {
 	k.until("closed", func() bool {
 		return of.closed && slices.Equal([]string{"one", "two"}, []string{string(of.frames[0].Data), string(of.frames[1].Data)})
 	})
+	of.rewind(0) // too late: the stream has ended
+	r.inbox.retry(r.j.streams.number)
+	poll(t, "drained at the end", r.Drained)
+}
+
+// TestCloseEndsWhatWaits has a disk that hangs, and a record that waits for room: Close ends it at once.
+func TestCloseEndsWhatWaits(t *testing.T) {
+	d := &brokenDisk{gate: make(chan struct{}), waiting: make(chan struct{}, 1)}
+	s := still(t, t.TempDir())
+	s.disk, s.MaxPending = d, 1000
+	j := open(t, s)
+	r := begin(t, j, "a")
+	put(t, r, strings.Repeat("x", 900))
+	<-d.waiting
+	waits := make(chan error, 1)
+	go func() { waits <- r.Record(t.Context(), frameOf(strings.Repeat("y", 900))) }()
+	select {
+	case err := <-waits:
+		t.Fatalf("there was room: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	ends := make(chan error, 1)
+	go func() { ends <- j.Close() }()
+	if err := <-waits; !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	close(d.gate)
+	if err := <-ends; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseTriesForAWhile closes a journal whose disk fails, and works again: nothing is lost. Meanwhile writes are retried at growing intervals, and the log has one line of it.
+func TestCloseTriesForAWhile(t *testing.T) {
+	var log bytes.Buffer
+	d := &brokenDisk{write: syscall.EIO}
+	s := still(t, t.TempDir())
+	s.disk, s.retry, s.Logger = d, 200*time.Millisecond, slog.New(slog.NewTextHandler(&log, nil))
+	j := open(t, s)
+	began := time.Now()
+	put(t, begin(t, j, "a"), "x")
+	poll(t, "it fails", func() bool { return j.Stats().Failures > 0 })
+	if !strings.Contains(log.String(), "journal cannot write") {
+		t.Error("it is not said at once")
+	}
+	time.Sleep(50 * time.Millisecond)
+	if n, most := j.Stats().Failures, 1+int64(time.Since(began)/(s.retry/2)); n > most {
+		t.Errorf("it was tried %d times at once", n)
+	}
+	ends := make(chan error, 1)
+	go func() { ends <- j.Close() }()
+	poll(t, "it fails again", func() bool { return j.Stats().Failures > 1 })
+	d.set(func() { d.write = nil })
+	if err := <-ends; err != nil || d.files != 0 {
+		t.Errorf("%v, %d files are open", err, d.files)
+	}
+	for _, line := range []string{"journal cannot write", "journal writes again"} {
+		if n := strings.Count(log.String(), line); n != 1 {
+			t.Errorf("%q is said %d times", line, n)
+		}
+	}
 }

@@ -67,9 +67,11 @@ func TestOpensEarlierData(t *testing.T) {
 		}
 	}
 	check(j)
-	half := drain(j, "s", "f", map[string]int64{drain(j, "s", "f", nil).names("a")[0]: 18})
-	if got := half.content("a"); !slices.Equal(got, want["a"][3:]) {
-		t.Errorf("from the middle: %q, want %q", got, want["a"][3:])
+	for _, pos := range []int64{18, 19} { // the second one within a frame
+		half := drain(j, "s", "f", map[string]int64{drain(j, "s", "f", nil).names("a")[0]: pos})
+		if got := half.content("a"); !slices.Equal(got, want["a"][3:]) {
+			t.Errorf("from %d: %q, want %q", pos, got, want["a"][3:])
+		}
 	}
 	rec, err := j.Recorder("s2").Begin(t.Context(), "g", source.ID{Origin: "next"})
 	if err != nil {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,13 +31,42 @@ func TestKeep(t *testing.T) {
 	if n := len(files(t, s.Dir, "seg")); n != before {
 		t.Errorf("%d segments of %d are left", n, before)
 	}
-	if !j.retention.release(nil) {
+	if !j.retention.release() {
 		t.Error("nothing was released when the room was needed")
 	}
-	if n := len(files(t, s.Dir, "seg")); n != 1 || j.retention.release(nil) {
+	if n := len(files(t, s.Dir, "seg")); n != 1 || j.retention.release() {
 		t.Errorf("%d segments of %d are left, or it is released again", n, before)
 	}
 	stop()
+	asked := k.asked
+	if j.sweep(t); k.asked != asked {
+		t.Error("the checkpoint is asked, although nothing can go")
+	}
+}
+
+// TestKeptForAWhile: segments that are safe go when their time has passed.
+func TestKeptForAWhile(t *testing.T) {
+	s := still(t, t.TempDir())
+	s.SegmentSize, s.Keep = 200, time.Millisecond
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "a")
+	for range 10 {
+		put(t, r, "twelve bytes")
+	}
+	sync_(t, r)
+	reader, stop := follow(t, j, k)
+	defer stop()
+	poll(t, "drained", reader.Drained)
+	poll(t, "they are gone", func() bool { j.sweep(t); return len(files(t, s.Dir, "seg")) == 1 })
+}
+
+func info(t *testing.T, path string) os.FileInfo {
+	t.Helper()
+	i, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
 }
 
 // TestCopy opens a copy beside the journal, which keeps recording: the copy has the frames
@@ -53,8 +83,17 @@ func TestCopy(t *testing.T) {
 		put(t, r, "twelve bytes")
 	}
 	sync_(t, r)
+	if err := os.WriteFile(filepath.Join(from, "000000000001.old"), nil, 0o600); err != nil { // is none of its files
+		t.Fatal(err)
+	}
 	if err := Copy(from, to); err != nil {
 		t.Fatal(err)
+	}
+	if names := files(t, to, "*"); len(names) != len(files(t, from, "*"))-1 {
+		t.Errorf("copied: %q", names)
+	}
+	if a, b := info(t, files(t, from, "seg")[0]), info(t, files(t, to, "seg")[0]); !os.SameFile(a, b) {
+		t.Error("a segment that is complete takes twice the room")
 	}
 	put(t, r, "more")
 	sync_(t, r)

@@ -45,6 +45,17 @@ func (e *entry) id() source.ID {
 	return source.ID{Key: e.name(), Origin: e.origin, Anchor: e.anchor}
 }
 
+// checkpoint is the streams of a source's checkpoint, by number, without the state of their decoders.
+type checkpoint map[uint64]source.Known
+
+func (c checkpoint) add(known []source.Known) {
+	for _, k := range known {
+		if n, ok := numberOf(k.Key); ok {
+			c[n] = source.Known{ID: k.ID, Pos: k.Pos, Closed: k.Closed}
+		}
+	}
+}
+
 // safe reports whether a restart needs none of it.
 func (e *entry) safe(k source.Known, known bool) bool {
 	return known && (k.Closed || !e.ended && e.to <= k.Pos)

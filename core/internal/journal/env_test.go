@@ -182,6 +182,9 @@ type brokenDisk struct {
 	waiting chan struct{} // gets a value when a sync waits at the gate
 	syncs   int
 	bytes   int64 // read
+	frees   int   // how often the free space was asked for
+	files   int   // that are open
+	onRead  func(path string) error
 }
 
 func (d *brokenDisk) set(f func()) {
@@ -200,6 +203,7 @@ func (d *brokenDisk) count() int64 {
 func (d *brokenDisk) Free(string) (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.frees++
 	if d.left == 0 {
 		return 1 << 40, nil
 	}
@@ -217,15 +221,22 @@ func (d *brokenDisk) Open(path string) (segment.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.set(func() { d.files++ })
 	n, err := f.Size()
 	return &brokenFile{File: f, d: d, synced: n}, err
 }
 
 func (d *brokenDisk) Read(path string) (segment.File, error) {
+	if d.onRead != nil {
+		if err := d.onRead(path); err != nil {
+			return nil, err
+		}
+	}
 	f, err := d.OS.Read(path)
 	if err != nil {
 		return nil, err
 	}
+	d.set(func() { d.files++ })
 	return &brokenFile{File: f, d: d}, nil
 }
 
@@ -267,6 +278,11 @@ func (f *brokenFile) Sync() error {
 	}
 	f.synced = f.end
 	return f.File.Sync()
+}
+
+func (f *brokenFile) Close() error {
+	f.d.set(func() { f.d.files-- })
+	return f.File.Close()
 }
 
 func (f *brokenFile) ReadAt(b []byte, off int64) (int, error) {

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/earshot-dev/earshot/core/frame"
@@ -51,11 +50,8 @@ func (j *Journal) seal(ctx context.Context) (next *seg, err error) {
 // erase overwrites frames of a sealed segment.
 func (s *segments) erase(g *seg, selected func(source, stream string, f *frame.Frame) bool) (erased int64, err error) {
 	s.mu.Lock()
-	gone, size := g.gone, g.size
+	size := g.size
 	s.mu.Unlock()
-	if gone {
-		return 0, nil
-	}
 	streams := make(map[uint64]*entry)
 	if err := s.entries(g, func(e *entry) { streams[e.number] = e }); err != nil {
 		return 0, err
@@ -103,9 +99,8 @@ func (s *segments) erase(g *seg, selected func(source, stream string, f *frame.F
 // erased returns a record of the same size and position without the frame: a gap, or, where the
 // frame has no room for its reason, a frame of zeros.
 func (r *record) erased(seed uint32, f *frame.Frame) []byte {
-	dst := appendBytes(beginRecord(nil), ReasonErased)
-	dst = binary.AppendUvarint(dst, 1)
-	dst = binary.AppendUvarint(dst, uint64(f.End-f.Pos))
+	g := gap{reason: ReasonErased, bytes: f.End - f.Pos}
+	dst := g.append(beginRecord(nil))
 	size := headSize + len(r.payload)
 	to := record{kind: kindGap, stream: r.stream, pos: r.pos, at: r.at}
 	if len(dst) > size {

@@ -29,15 +29,16 @@ func TestErase(t *testing.T) {
 		put(t, r, text)
 	}
 	put(t, r, "pin") // has no room for the reason
-	want = append(want, "\x00\x00\x00")
+	put(t, r, "codes")
+	want = append(want, "\x00\x00\x00", "<erased 6>")
 	for _, data := range []string{"", "a confidential frame"} { // of another stream
 		put(t, begin(t, j, "other"), data)
 	}
 	secret := func(source, stream string, f *frame.Frame) bool {
-		return source == "s" && strings.HasPrefix(stream, "a~") && (bytes.Contains(f.Data, []byte("confidential")) || string(f.Data) == "pin")
+		return source == "s" && strings.HasPrefix(stream, "a~") && (bytes.Contains(f.Data, []byte("confidential")) || string(f.Data) == "pin" || string(f.Data) == "codes")
 	}
 	n, err := j.Erase(t.Context(), secret)
-	if err != nil || n != 8*int64(len("a confidential frame of some length"))+3 {
+	if err != nil || n != 8*int64(len("a confidential frame of some length"))+3+5 {
 		t.Fatalf("%d bytes, %v", n, err)
 	}
 	put(t, r, "one more")
@@ -60,7 +61,20 @@ func TestErase(t *testing.T) {
 		if n, err := j.Erase(t.Context(), secret); n != 0 || err != nil {
 			t.Errorf("again: %d bytes, %v", n, err)
 		}
+		before := len(j.segments.list())
+		if _, err := j.Erase(t.Context(), secret); err != nil || len(j.segments.list()) != before {
+			t.Errorf("%d segments, %v, where nothing was recorded behind %d", len(j.segments.list()), err, before)
+		}
 		j.mustClose(t)
 		j = open(t, s)
+	}
+	all := func(_, stream string, _ *frame.Frame) bool { return strings.HasPrefix(stream, "other~") }
+	if n, err := j.Erase(t.Context(), all); n != int64(len("a confidential frame")) || err != nil {
+		t.Errorf("another stream: %d bytes, %v", n, err)
+	}
+	k := newSink(t)
+	drain(t, j, k)
+	if got := k.content("other"); !slices.Equal(got, []string{"", "<erased 21>"}) {
+		t.Errorf("another stream has %q", got)
 	}
 }

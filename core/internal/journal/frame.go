@@ -48,25 +48,28 @@ func sizeOf(f *frame.Frame) int64 {
 func appendGap(dst []byte, seed uint32, stream uint64, pos, at int64, g *gap) ([]byte, int64) {
 	from := len(dst)
 	dst = beginRecord(dst)
-	dst = appendBytes(dst, g.reason[:min(len(g.reason), maxString)])
-	dst = binary.AppendUvarint(dst, uint64(g.frames))
-	dst = binary.AppendUvarint(dst, uint64(g.bytes))
+	dst = g.append(dst)
 	endRecord(dst, from, seed, &record{kind: kindGap, stream: stream, pos: pos, at: at})
 	return dst, pos + max(g.bytes, 1)
 }
 
-// gap counts frames that were received and not recorded.
+// gap counts bytes that were received and not recorded.
 type gap struct {
-	reason        string
-	frames, bytes int64
+	reason string
+	bytes  int64
 }
 
-func (g *gap) add(reason string, frames, bytes int64) {
+func (g *gap) add(reason string, bytes int64) {
 	if g.reason == "" {
 		g.reason = reason
 	}
-	g.frames += max(frames, 0)
 	g.bytes += max(bytes, 0)
+}
+
+func (g *gap) append(dst []byte) []byte {
+	dst = appendBytes(dst, g.reason[:min(len(g.reason), maxString)])
+	dst = binary.AppendUvarint(dst, 0) // was the number of frames
+	return binary.AppendUvarint(dst, uint64(g.bytes))
 }
 
 func (g *gap) none() bool { return g.reason == "" }

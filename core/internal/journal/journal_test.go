@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -124,9 +126,20 @@ func TestStateAndEnd(t *testing.T) {
 		t.Errorf("state %q", got)
 	}
 	put(t, r, "y")
+	state := []byte("3")
+	if err := r.Mark(state); err != nil {
+		t.Fatal(err)
+	}
+	state[0] = 'x' // it is the listener's
+	if got := string(r.State()); got != "3" {
+		t.Errorf("state %q", got)
+	}
 	closed(t, r)
 	closed(t, r) // harmless
 	if err := r.Mark(nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := r.Record(t.Context(), frameOf("late")); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	other := begin(t, j, "b")
@@ -216,6 +229,9 @@ func TestOriginChanges(t *testing.T) {
 	if got := k.content("a"); !at("/c") || !slices.Equal(got, []string{"x", "/b", "/c"}) {
 		t.Errorf("%q, %s", got, k.dump())
 	}
+	if n := k.streams[k.names("a")[0]].saves; n != 2 {
+		t.Errorf("it was told %d times", n)
+	}
 }
 
 // TestOtherKeys has a checkpoint with streams that no journal made: they are left alone.
@@ -272,6 +288,30 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 			}
 		}
 	}
+	_, err := j.seal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := j.Recorder("s").Begin(t.Context(), "f", source.ID{Key: "again"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, again, "again")
+	for _, p := range pairs { // the same of a sealed segment
+		k := newSink(t)
+		r := j.Reader(p[0], p[1], nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx, k) }()
+		poll(t, "drained", r.Drained)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := k.content(p[0] + p[1]); len(got) != 1 || len(k.streams) != len(k.names("again"))+1 {
+			t.Errorf("%v: %s", p, k.dump())
+		}
+	}
 	got, err := j.Sources()
 	slices.SortFunc(got, func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) })
 	if d := cmp.Diff(pairs, got); err != nil || d != "" {
@@ -306,6 +346,9 @@ func TestManyStreamsOnePass(t *testing.T) {
 	if n := d.count(); n > 2*size {
 		t.Errorf("read %d bytes of %d", n, size)
 	}
+	if k.batches > streams*rounds/2 {
+		t.Errorf("%d batches of %d frames", k.batches, streams*rounds)
+	}
 	for i := range streams {
 		if got := k.content(fmt.Sprintf("k%d", i)); len(got) != rounds || !strings.HasPrefix(got[rounds-1], fmt.Sprintf("stream %d frame %d ", i, rounds-1)) {
 			t.Fatalf("stream %d: %d frames", i, len(got))
@@ -325,12 +368,25 @@ func TestManyStreamsOnePass(t *testing.T) {
 	d.set(func() { d.bytes = 0 })
 	k.rewind(func(int) int { return 0 })
 	poll(t, "drained", r.Drained)
+	n, size := d.count(), j.Stats().Bytes
+	k.rewind(func(n int) int { return n - 1 }) // to where they are
+	poll(t, "drained", r.Drained)
+	if again := d.count() - n; again > 0 {
+		t.Errorf("read %d bytes of what was delivered", again)
+	}
 	stop()
 	if got := k.content("m999"); len(got) != 2 {
 		t.Errorf("m999: %q", got)
 	}
-	if n, size := d.count(), j.Stats().Bytes; n > 2*size {
+	if n > 2*size {
 		t.Errorf("read %d bytes of %d", n, size)
+	}
+	if d.files != 1 {
+		t.Errorf("%d files are open, of %d segments", d.files, j.Stats().Segments)
+	}
+	j.mustClose(t)
+	if d.files != 0 {
+		t.Errorf("%d files are open", d.files)
 	}
 }
 
@@ -347,6 +403,15 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 	if _, err := Open(Settings{Dir: path}); err == nil {
 		t.Error("a file was accepted")
+	}
+	s := Settings{Dir: path}
+	if err := s.defaults(); err != nil {
+		t.Fatal(err)
+	}
+	for v, i := reflect.ValueOf(s), 0; i < v.NumField(); i++ {
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() != (name == "Keep" || name == "MinFree") {
+			t.Errorf("%s has no default", name)
+		}
 	}
 }
 
@@ -366,6 +431,38 @@ func TestATakenRewindIsNoRest(t *testing.T) {
 	}
 	if at, busy := b.at(); !busy && at != (place{}) {
 		t.Errorf("it waits at %v with a rewind in its hands", at)
+	}
+}
+
+// TestEndedStreamsAreForgotten: that a stream has ended is known until the reader is past its last segment.
+func TestEndedStreamsAreForgotten(t *testing.T) {
+	b := newInbox()
+	b.finished = map[uint64]bool{7: true, 8: true, 9: true}
+	b.retired(7, 1)
+	b.retired(8, 2)
+	for segment, want := range map[uint64][]bool{1: {true, true, true}, 2: {false, true, true}, 3: {false, false, true}} {
+		b := &inbox{finished: maps.Clone(b.finished), retiring: slices.Clone(b.retiring)}
+		for range 2 {
+			b.forget(segment)
+			if got := []bool{b.isFinished(7), b.isFinished(8), b.isFinished(9)}; !slices.Equal(got, want) {
+				t.Errorf("in segment %d: %v", segment, got)
+			}
+		}
+	}
+	b.ended(9)
+	b.rewind(9, 0)
+	if _, busy := b.at(); !busy {
+		t.Error("a rewound stream that is being closed is nothing to do")
+	}
+}
+
+// TestRefusedStream: a reader ends with the error of a pipeline that takes no streams.
+func TestRefusedStream(t *testing.T) {
+	j, k := open(t, still(t, t.TempDir())), newSink(t)
+	put(t, begin(t, j, "a"), "x")
+	k.refusal = errors.New("no")
+	if err := j.Reader("s", "f", nil).Run(t.Context(), k); !errors.Is(err, k.refusal) {
+		t.Error(err)
 	}
 }
 

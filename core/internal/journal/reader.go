@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ type Reader struct {
 
 	// Of Run.
 	tails   map[uint64]*tail
-	known   map[uint64]source.Known // as the checkpoint was when Run began
+	known   checkpoint // as it was when Run began
 	at      *seg
 	in      segment.File
 	version int               // of the segment's file
@@ -59,24 +60,19 @@ func (j *Journal) Reader(sourceName, format string, known []source.Known) *Reade
 		j: j, source: sourceName, format: format,
 		inbox: newInbox(),
 		tails: make(map[uint64]*tail),
-		known: make(map[uint64]source.Known),
+		known: make(checkpoint),
 		here:  make(map[uint64]*entry),
 		names: make(interned),
 		slots: make(chan struct{}, closersAtOnce),
 	}
-	for _, k := range known {
-		if n, ok := numberOf(k.Key); ok {
-			k.State = nil
-			r.known[n] = k
-		}
-	}
+	r.known.add(known)
 	return r
 }
 
 // Drained implements source.Source.
 func (r *Reader) Drained() bool {
 	at, busy := r.inbox.at()
-	return !busy && at != place{} && r.j.drained(at)
+	return !busy && r.j.drained(at)
 }
 
 // Run implements source.Source.
@@ -149,10 +145,8 @@ func (r *Reader) step(ctx context.Context) error {
 	j.mu.Unlock()
 	switch {
 	case !gone && r.window.off < limit:
-		r.inbox.rest(place{})
 		return r.read(ctx, limit, version)
 	case sealed || gone:
-		r.inbox.rest(place{})
 		if err := r.deliverIndexed(ctx, gone); err != nil {
 			return err
 		}
@@ -170,15 +164,10 @@ func (r *Reader) step(ctx context.Context) error {
 // after returns the segment after g, which may have been removed.
 func (r *Reader) after(g *seg) *seg { return r.from(g.id + 1) }
 
-// from returns the oldest segment that has at least that number.
+// from returns the oldest segment that has at least that number: behind one that is sealed there is another.
 func (r *Reader) from(id uint64) *seg {
 	list := r.j.segments.list()
-	for _, g := range list {
-		if g.id >= id {
-			return g
-		}
-	}
-	return list[len(list)-1]
+	return list[slices.IndexFunc(list, func(g *seg) bool { return g.id >= id })]
 }
 
 // enter begins to read a segment, or the first after it with records that are needed.
@@ -233,7 +222,6 @@ func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 		r.window.seek(in, r.at.seed, off)
 	}
 	var rec record
-	from := r.window.off
 	ok, err := r.window.next(&rec, limit, true)
 	for ok && err == nil {
 		if n := r.window.lost; n > 0 {
@@ -253,9 +241,6 @@ func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 	r.errors = 0
 	if n := r.window.lost; n > 0 && r.window.off >= limit {
 		r.reportDamage(limit-n, n)
-	}
-	if r.window.off == from && r.window.off < limit {
-		return fmt.Errorf("journal: segment %d: no progress at %d", r.at.id, from)
 	}
 	return nil
 }

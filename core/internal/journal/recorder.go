@@ -49,7 +49,7 @@ func (r *recording) Record(ctx context.Context, f *frame.Frame) error {
 	defer ss.mu.Unlock()
 	for {
 		switch {
-		case ss.writer.closed || s.gone || s.ending:
+		case ss.writer.closed || s.ending:
 			return ErrClosed
 		case ss.writer.pending+need <= ss.settings.MaxPending || ss.writer.pending == 0 && ss.writer.failing == nil:
 			// Also when the disk fails: it may be back before memory is full.
@@ -58,7 +58,7 @@ func (r *recording) Record(ctx context.Context, f *frame.Frame) error {
 			return nil
 		case ss.writer.failing != nil && ss.settings.WhenFull == DropOldest:
 			n := int64(len(f.Data)) + f.Dropped + 1
-			s.lost.add(ReasonFull, 1, n)
+			s.lost.add(ReasonFull, n)
 			s.dropped, ss.outstanding = true, true
 			ss.refused += n
 			return nil
@@ -69,11 +69,11 @@ func (r *recording) Record(ctx context.Context, f *frame.Frame) error {
 	}
 }
 
-func (r *recording) Gap(reason string, frames, bytes int64) {
+func (r *recording) Gap(reason string, _, bytes int64) {
 	if reason == "" {
 		reason = "gap"
 	}
-	r.control(func(s *stream) { s.lost.add(reason, frames, bytes) })
+	r.control(func(s *stream) { s.lost.add(reason, bytes) })
 }
 
 func (r *recording) Mark(state []byte) error {
@@ -97,7 +97,7 @@ func (r *recording) control(change func(*stream)) error {
 	ss, s := r.ss, r.s
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.writer.closed || s.gone || s.ending {
+	if ss.writer.closed || s.ending {
 		return ErrClosed
 	}
 	change(s)

@@ -31,17 +31,17 @@ func (r *retention) remove(reader *Reader) {
 	r.readers = slices.DeleteFunc(r.readers, func(x *Reader) bool { return x == reader })
 }
 
-// room makes room for n more bytes before segment g is written, or returns errFull.
-func (r *retention) room(g *seg, n int64) error {
+// room makes room for n more bytes, or returns errFull.
+func (r *retention) room(n int64) error {
 	for {
 		over, err := r.over(n)
-		if over == "" || err != nil {
+		if over == "" {
 			return err
 		}
-		if r.release(g) {
+		if r.release() {
 			continue
 		}
-		old := r.oldest(g)
+		old := r.oldest()
 		switch {
 		case old == nil && over == overSize: // the new frames alone are over the limit
 			return nil
@@ -84,14 +84,11 @@ func (r *retention) over(n int64) (string, error) {
 	return "", nil
 }
 
-// oldest returns the oldest segment before g that has data.
-func (r *retention) oldest(g *seg) *seg {
+// oldest returns the oldest sealed segment that has data.
+func (r *retention) oldest() *seg {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.segments.all {
-		if s == g {
-			break
-		}
 		if s.sealed && !s.gone {
 			return s
 		}
@@ -117,14 +114,11 @@ func (r *retention) evict(g *seg, why string) error {
 	return nil
 }
 
-// release removes the data of segments before g in which everything is safe, and
+// release removes the data of the oldest segments, while everything in them is safe, and
 // reports whether there were any.
-func (r *retention) release(g *seg) (freed bool) {
+func (r *retention) release() (freed bool) {
 	known := r.safety()
 	for _, s := range r.segments.list() {
-		if s == g {
-			break
-		}
 		r.mu.Lock()
 		candidate := s.sealed && !s.gone
 		r.mu.Unlock()
@@ -132,11 +126,11 @@ func (r *retention) release(g *seg) (freed bool) {
 			continue
 		}
 		if !r.safe(s, known) {
-			break
+			return freed
 		}
 		if err := r.segments.removeData(s); err != nil {
 			r.settings.Logger.Error("journal cannot remove a segment", "segment", s.id, "error", err)
-			break
+			return freed
 		}
 		freed = true
 	}
@@ -145,28 +139,21 @@ func (r *retention) release(g *seg) (freed bool) {
 
 // safety has the checkpoint's position of each stream, by number, and the readers.
 type safety struct {
-	known   map[uint64]source.Known
+	known   checkpoint
 	readers map[[2]string]*Reader
 }
 
 func (r *retention) safety() safety {
-	out := safety{make(map[uint64]source.Known), make(map[[2]string]*Reader)}
+	out := safety{make(checkpoint), make(map[[2]string]*Reader)}
+	sinks := make(map[string]source.Sink) // that of one format: it knows the streams of a source in all of them
 	r.mu.Lock()
-	readers := slices.Clone(r.readers)
-	r.mu.Unlock()
-	asked := make(map[string]bool) // Known has the streams of a source in all formats
-	for _, reader := range readers {
+	for _, reader := range r.readers {
 		out.readers[[2]string{reader.source, reader.format}] = reader
-		if asked[reader.source] {
-			continue
-		}
-		asked[reader.source] = true
-		for _, k := range reader.sink.Known() {
-			if n, ok := numberOf(k.Key); ok {
-				k.State = nil
-				out.known[n] = k
-			}
-		}
+		sinks[reader.source] = reader.sink
+	}
+	r.mu.Unlock()
+	for _, sink := range sinks {
+		out.known.add(sink.Known())
 	}
 	return out
 }
@@ -175,12 +162,9 @@ func (r *retention) safety() safety {
 func (r *retention) safe(g *seg, s safety) bool {
 	all := true
 	err := r.segments.entries(g, func(e *entry) {
-		if !all || s.readers[[2]string{e.source, e.format}] == nil {
-			all = false
-			return
-		}
 		k, ok := s.known[e.number]
-		all = e.safe(k, ok) || !e.ended && e.to == 0 // nothing but a mark
+		markOnly := !e.ended && e.to == 0
+		all = all && s.readers[[2]string{e.source, e.format}] != nil && (markOnly || e.safe(k, ok))
 	})
 	return all && err == nil
 }

@@ -1,10 +1,13 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 // TestSyncWaits has an fsync that hangs: Sync returns after it.
@@ -83,18 +87,29 @@ func TestGroupCommit(t *testing.T) {
 func TestFsyncInterval(t *testing.T) {
 	d := &brokenDisk{}
 	s := small(t, t.TempDir())
-	s.disk, s.FsyncInterval = d, time.Hour
+	s.disk, s.FsyncInterval, s.MaxPending = d, time.Hour, 10_000
 	j := open(t, s)
 	r := begin(t, j, "a")
+	sync_(t, r) // nothing to wait for
 	put(t, r, "x")
 	poll(t, "the first is durable", func() bool { return j.Stats().Pending == 0 })
+	put(t, r, "x")
+	sync_(t, r)
 	n := j.Stats().Syncs
-	for range 100 {
-		put(t, r, "y")
+	write := func() {
+		for range 20 {
+			put(t, r, "y")
+			time.Sleep(time.Millisecond / 2)
+		}
 	}
+	write()
 	if got := j.Stats(); got.Syncs != n || got.Pending == 0 {
 		t.Errorf("%d syncs, then %d; %d bytes pending", n, got.Syncs, got.Pending)
 	}
+	sync_(t, r)
+	put(t, r, strings.Repeat("z", 6000)) // half of MaxPending
+	poll(t, "the long one is durable", func() bool { return j.Stats().Pending == 0 })
+	write()
 	j.mustClose(t) // makes the rest durable
 	if got := j.Stats(); got.Pending != 0 {
 		t.Errorf("%d bytes pending after Close", got.Pending)
@@ -167,15 +182,204 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 	if known := k.Known(); len(known) != 1 || !strings.HasPrefix(known[0].Key, "long~") {
 		t.Errorf("known: %v", known)
 	}
+	put(t, long, "and on")
+	sync_(t, long)
+	poll(t, "drained", reader.Drained)
 	stop()
+	// Nor does the reader.
+	if n := []int{len(reader.tails), len(reader.here), len(reader.inbox.finished)}; !slices.Equal(n, []int{1, 1, 0}) {
+		t.Errorf("the reader has %d streams, %d in the segment, %d that ended", n[0], n[1], n[2])
+	}
 	// And it continues, though the segment that it was in is gone.
 	j.mustClose(t)
 	k.crash()
 	j = open(t, s)
 	put(t, begin(t, j, "long"), "late")
 	drain(t, j, k)
-	if got := k.content("long"); !slices.Equal(got, []string{"early", strings.Repeat("l", 600), "late"}) {
+	if got := k.content("long"); !slices.Equal(got, []string{"early", strings.Repeat("l", 600), "and on", "late"}) {
 		t.Errorf("long: %q", got)
+	}
+}
+
+// TestWhatNobodyReadsStays: the segments of a source and format that has no reader are not removed, although another reader of the source runs.
+func TestWhatNobodyReadsStays(t *testing.T) {
+	s := still(t, t.TempDir())
+	s.SegmentSize = 1 // a segment for each record
+	j, k := open(t, s), newSink(t)
+	run := func(format string) (stop func()) {
+		r := j.Reader("s", format, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx, k) }()
+		poll(t, "drained", r.Drained)
+		return func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, format := range []string{"g", "f"} {
+		r, err := j.Recorder("s").Begin(t.Context(), format, source.ID{Key: format})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, r, "x")
+		put(t, r, "y")
+		sync_(t, r)
+	}
+	stops := []func(){run("g"), run("f")}
+	stops[0]()
+	if j.sweep(t); j.Stats().Segments != 4 {
+		t.Errorf("without the reader of the first: %+v", j.Stats())
+	}
+	k.mu.Lock()
+	k.streams[k.names("g")[0]].open = false
+	k.mu.Unlock()
+	stop := run("g")
+	if j.sweep(t); j.Stats().Segments > 2 {
+		t.Errorf("with both: %+v", j.Stats())
+	}
+	stop()
+	stops[1]()
+}
+
+// TestRoomOfWhatIsSafe: segments that are safe make room before others are evicted.
+func TestRoomOfWhatIsSafe(t *testing.T) {
+	s := still(t, t.TempDir())
+	s.SegmentSize, s.MaxSize = 1000, 4000
+	j, k := open(t, s), newSink(t)
+	k.auto = false
+	reader, stop := follow(t, j, k)
+	defer stop()
+	r := begin(t, j, "a")
+	write := func() {
+		for range 20 {
+			put(t, r, strings.Repeat("x", 50))
+			sync_(t, r)
+		}
+		poll(t, "drained", reader.Drained)
+	}
+	write()
+	k.commit()
+	before := j.Stats().Segments
+	write()
+	if st := j.Stats(); st.Evicted > 0 || st.Segments > before+1 || st.Segments < 3 {
+		t.Errorf("%d segments, then %+v", before, st)
+	}
+}
+
+// TestSlowCheckpoint has a checkpoint that takes long to list the safe positions: it is asked seldom.
+func TestSlowCheckpoint(t *testing.T) {
+	s := small(t, t.TempDir())
+	s.SegmentSize = 1
+	j, k := open(t, s), newSink(t)
+	k.auto, k.dear = false, 5*time.Millisecond
+	reader, stop := follow(t, j, k)
+	defer stop()
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	put(t, r, "y")
+	sync_(t, r)
+	poll(t, "drained", reader.Drained)
+	count := func() int { k.mu.Lock(); defer k.mu.Unlock(); return k.asked }
+	began, before := time.Now(), count()
+	time.Sleep(250 * time.Millisecond)
+	if n, most := count()-before, 2+int(time.Since(began)/(20*k.dear)); n > most {
+		t.Errorf("it was asked %d times in %v", n, time.Since(began))
+	}
+}
+
+// TestAge: a segment that grows slowly ends after a quarter of the time, and its data go after all of it.
+func TestAge(t *testing.T) {
+	var log bytes.Buffer
+	s := still(t, t.TempDir())
+	s.MaxAge, s.Logger = time.Hour, slog.New(slog.NewTextHandler(&log, nil))
+	j, k := open(t, s), newSink(t)
+	reader, stop := follow(t, j, k)
+	defer func() { stop() }()
+	age := func(after time.Duration, segments, sealed int) {
+		t.Helper()
+		sw := sweeper{settings: j.settings, mu: j.mu, retention: j.retention, segments: j.segments, streams: j.streams, writer: j.writer}
+		sw.age(time.Now().Add(after))
+		poll(t, "drained", reader.Drained)
+		if seg, idx := len(files(t, s.Dir, "seg")), len(files(t, s.Dir, "idx")); seg != segments || idx != sealed || len(j.segments.list()) != sealed+1 {
+			t.Errorf("after %v, %d segments, %d sealed, %d in all", after, seg, idx, len(j.segments.list()))
+		}
+	}
+	age(2*time.Hour, 0, 0) // nothing is recorded
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	sync_(t, r)
+	age(14*time.Minute, 1, 0)
+	stop()
+	j.mustClose(t)
+	k.crash()
+	j = open(t, s)
+	reader, stop = follow(t, j, k)
+	age(14*time.Minute, 1, 0)
+	age(16*time.Minute, 1, 1)
+	r = begin(t, j, "a")
+	put(t, r, "y")
+	sync_(t, r)
+	age(14*time.Minute, 2, 1)
+	age(16*time.Minute, 2, 2)
+	age(59*time.Minute, 2, 2)
+	age(61*time.Minute, 0, 2)
+	if j.Stats().Evicted == 0 || strings.Contains(log.String(), "cannot") {
+		t.Errorf("%+v\n%s", j.Stats(), &log)
+	}
+}
+
+// TestFreeSpaceIsAskedSeldom: the file system is asked for each segment and once a second, and not at all without a limit.
+func TestFreeSpaceIsAskedSeldom(t *testing.T) {
+	for limit, most := range map[int64]int{0: 0, 1000: 3} {
+		d := &brokenDisk{}
+		s := still(t, t.TempDir())
+		s.disk, s.MinFree = d, limit
+		began := time.Now()
+		j := open(t, s)
+		r := begin(t, j, "a")
+		for range 50 {
+			put(t, r, "x")
+			sync_(t, r)
+		}
+		j.mustClose(t)
+		if most > 0 {
+			most += int(time.Since(began) / time.Second)
+		}
+		if d.frees > most {
+			t.Errorf("with a limit of %d it was asked %d times", limit, d.frees)
+		}
+	}
+}
+
+// TestWritingTakesLittleMemory writes long frames, one after the other: their buffers are used again, and released if they were too long.
+func TestWritingTakesLittleMemory(t *testing.T) {
+	s := still(t, t.TempDir())
+	s.MaxPending = 1 << 20
+	j := open(t, s)
+	r := begin(t, j, "a")
+	write := func(size, times int) (allocated, held int64) {
+		data := make([]byte, size)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range times {
+			if err := r.Record(t.Context(), &frame.Frame{Data: data}); err != nil {
+				t.Fatal(err)
+			}
+			sync_(t, r)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		return int64(after.TotalAlloc - before.TotalAlloc), int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	}
+	if n, _ := write(200<<10, 50); n > 3<<20 {
+		t.Errorf("50 frames of 200 KiB take %d KiB", n>>10)
+	}
+	if _, n := write(4<<20, 1); n > 1<<20 {
+		t.Errorf("%d KiB are held after a frame of 4 MiB", n>>10)
 	}
 }
 
@@ -374,13 +578,21 @@ func TestDiskThatFails(t *testing.T) {
 							poll(t, "the disk fails", func() bool { return j.Stats().Failures > 0 })
 						}
 					}
-					if n := j.Stats().Pending; n > 11_000 {
+					if n := j.Stats().Pending; n > 10_100 {
 						t.Fatalf("%d bytes in memory", n)
 					}
 				}
-				short := begin(t, j, "")
-				put(t, short, strings.Repeat("y", 9_999))
-				closed(t, short)
+				before := j.Stats().Streams
+				for _, size := range []int{9_500, 300, 190} {
+					short := begin(t, j, "")
+					if err := short.Record(t.Context(), &frame.Frame{Data: make([]byte, size), Dropped: 3}); err != nil {
+						t.Fatal(err)
+					}
+					closed(t, short)
+				}
+				if n := j.Stats().Streams; n > before+1 {
+					t.Errorf("%d streams are open, then %d: those that ended take memory", before, n)
+				}
 				if err := r.Mark([]byte("state")); err != nil {
 					t.Fatal(err)
 				}
@@ -420,8 +632,8 @@ func TestDiskThatFails(t *testing.T) {
 				if n := j.Stats().Refused; n != refused {
 					t.Errorf("%d bytes were refused, and %d are counted", refused, n)
 				}
-				if read != 7+size+6+10_000+2 {
-					t.Errorf("%d bytes are accounted for, want %d", read, 7+size+6+10_000+2)
+				if read != 7+size+6+10_002+2 {
+					t.Errorf("%d bytes are accounted for, want %d", read, 7+size+6+10_002+2)
 				}
 				k.mu.Unlock()
 				// And so it is after a restart.
@@ -547,12 +759,96 @@ func TestDiskThatCannotBeRead(t *testing.T) {
 	r := begin(t, j, "a")
 	put(t, r, "x")
 	sync_(t, r)
+	began := time.Now()
 	d.set(func() { d.readErr = syscall.EIO })
 	_, stop := follow(t, j, k)
 	defer stop()
-	k.until("trouble", func() bool { return len(k.troubles) > 0 })
-	d.set(func() { d.readErr = nil })
-	k.until("read", func() bool { n := k.names("a"); return len(n) == 1 && len(k.streams[n[0]].frames) == 1 })
+	for i := range 2 { // each outage begins at the first attempt
+		k.until("trouble", func() bool { return len(k.troubles) >= 4*(i+1) })
+		if took := time.Since(began); took < (1+2+3)*2*s.retry {
+			t.Errorf("four attempts in %v", took)
+		}
+		d.set(func() { d.readErr = nil })
+		k.until("read", func() bool { n := k.names("a"); return len(n) == 1 && len(k.streams[n[0]].frames) == i+1 })
+		began = time.Now()
+		d.set(func() { d.readErr = syscall.EIO })
+		put(t, r, "x")
+	}
+	if got := k.content("a"); !slices.Equal(got, []string{"x", "x"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestSyncFailsWhileReading has a sync fail, after which the segment is another file: who reads it goes on in that.
+func TestSyncFailsWhileReading(t *testing.T) {
+	var log bytes.Buffer
+	d := &brokenDisk{}
+	s := still(t, t.TempDir())
+	s.disk, s.Logger = d, slog.New(slog.NewTextHandler(&log, nil))
+	j, k := open(t, s), newSink(t)
+	reader, stop := follow(t, j, k)
+	defer stop()
+	r := begin(t, j, "a")
+	put(t, r, "one")
+	sync_(t, r)
+	poll(t, "drained", reader.Drained)
+	d.set(func() { d.sync = syscall.EIO })
+	put(t, r, "two")
+	poll(t, "it fails", func() bool { return j.Stats().Failures > 0 })
+	d.set(func() { d.sync = nil })
+	sync_(t, r)
+	put(t, r, "three")
+	sync_(t, r)
+	poll(t, "drained", reader.Drained)
+	if got := k.content("a"); !slices.Equal(got, []string{"one", "two", "three"}) || len(k.troubles) > 0 {
+		t.Errorf("%q, troubles %q", got, k.troubles)
+	}
+	stop()
+	j.mustClose(t)
+	if n := strings.Count(log.String(), "journal writes again"); n != 1 {
+		t.Errorf("%d times it is said that the journal writes again", n)
+	}
+}
+
+// TestGoneBeforeItIsRead evicts a segment, and ends a reader, when the reader is about to open the file: neither is trouble.
+func TestGoneBeforeItIsRead(t *testing.T) {
+	for _, end := range []bool{false, true} {
+		d := &brokenDisk{}
+		s := still(t, t.TempDir())
+		s.disk, s.SegmentSize = d, 1 // a segment for each record
+		j, k := open(t, s), newSink(t)
+		r := begin(t, j, "a")
+		put(t, r, "one")
+		put(t, r, "two")
+		sync_(t, r)
+		ctx, cancel := context.WithCancel(t.Context())
+		d.onRead = func(path string) error {
+			switch {
+			case path != files(t, s.Dir, "seg")[0] || len(files(t, s.Dir, "seg")) < 2:
+				return nil
+			case end:
+				cancel()
+				return syscall.EIO
+			}
+			if err := j.retention.evict(j.segments.list()[0], overAge); err != nil {
+				t.Error(err)
+			}
+			return nil
+		}
+		reader := j.Reader("s", "f", nil)
+		done := make(chan error, 1)
+		go func() { done <- reader.Run(ctx, k) }()
+		if !end {
+			poll(t, "drained", reader.Drained)
+			cancel()
+			if got := k.content("a"); !slices.Equal(got, []string{"<journal_dropped 4>", "two"}) {
+				t.Errorf("%q", got)
+			}
+		}
+		if err := <-done; err != nil || len(k.troubles) > 0 {
+			t.Errorf("%v, troubles %q", err, k.details)
+		}
+	}
 }
 
 func TestOldSegmentsGo(t *testing.T) {

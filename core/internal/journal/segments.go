@@ -94,8 +94,12 @@ func (s *segments) each(visit func(*entry)) error {
 func (s *segments) entries(g *seg, visit func(*entry)) error {
 	s.mu.Lock()
 	if g.sealed {
+		gone := g.gone
 		s.mu.Unlock()
 		_, err := s.readIndex(g, visit)
+		if gone && errors.Is(err, errIndex) {
+			return nil // there is no more of it than was visited
+		}
 		return err
 	}
 	list := make([]entry, 0, len(g.contents))
@@ -117,6 +121,7 @@ func (s *segments) seal(g *seg) error {
 	}
 	s.mu.Lock()
 	g.sealed, g.indexed, g.contents = true, n, nil
+	s.mu.announce() // to the readers that wait for more of it
 	s.mu.Unlock()
 	return nil
 }
@@ -167,7 +172,6 @@ func (s *segments) removeData(g *seg) error {
 	}
 	s.mu.Lock()
 	g.gone = true
-	s.mu.announce()
 	s.mu.Unlock()
 	return nil
 }
@@ -179,13 +183,12 @@ func (s *segments) remove(g *seg) error {
 	}
 	s.mu.Lock()
 	s.all = slices.DeleteFunc(slices.Clone(s.all), func(x *seg) bool { return x == g })
-	s.mu.announce()
 	s.mu.Unlock()
 	return nil
 }
 
-// addDamage counts damaged bytes of a segment, and reports whether they were not known.
-func (s *segments) addDamage(g *seg, off, n int64) bool {
+// addDamage counts damaged bytes of a segment, the first time that they are found.
+func (s *segments) addDamage(g *seg, off, n int64) {
 	s.mu.Lock()
 	first := off >= g.damaged
 	if first {
@@ -196,7 +199,6 @@ func (s *segments) addDamage(g *seg, off, n int64) bool {
 	if first {
 		s.logger.Error("journal is damaged", "segment", g.id, "offset", off, "bytes", n)
 	}
-	return first
 }
 
 // writeIndex writes the entries of a segment, and returns the size of the index.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -26,6 +27,10 @@ type sink struct {
 	streams  map[string]*taken // as it is
 	safe     map[string]taken  // as the checkpoint has it
 	troubles []string
+	details  []string      // of the troubles
+	refusal  error         // of Open
+	asked    int           // how often Known was called
+	dear     time.Duration // pause of Known
 	auto     bool          // everything is safe at once
 	gate     chan struct{} // not nil: a value lets a batch pass
 	moved    chan struct{} // closed and replaced at every change
@@ -46,6 +51,7 @@ type taken struct {
 	again  bool     // rewound: frames from a later position are refused
 	gone   bool     // forgotten
 	marks  []string // "pos state"
+	saves  int
 }
 
 func newSink(t *testing.T) *sink {
@@ -93,8 +99,10 @@ func (k *sink) crash() {
 }
 
 func (k *sink) Known() []source.Known {
+	time.Sleep(k.dear)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.asked++
 	var out []source.Known
 	for key, s := range k.safe {
 		out = append(out, source.Known{ID: source.ID{Key: key, Origin: s.id.Origin}, Pos: s.next, Closed: s.closed})
@@ -105,6 +113,9 @@ func (k *sink) Known() []source.Known {
 func (k *sink) Open(_ context.Context, id source.ID, rewind func(int64)) (source.Stream, int64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.refusal != nil {
+		return nil, 0, k.refusal
+	}
 	s := k.streams[id.Key]
 	if s == nil {
 		s = &taken{sink: k}
@@ -136,7 +147,7 @@ func (k *sink) Forget(keys ...string) {
 func (k *sink) Trouble(origin, reason, detail string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.troubles = append(k.troubles, reason)
+	k.troubles, k.details = append(k.troubles, reason), append(k.details, detail)
 	k.move()
 }
 
@@ -202,11 +213,15 @@ func (s *taken) Save(id source.ID) {
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
 	s.id = id
+	s.saves++
 }
 
 func (s *taken) Mark(pos int64, state []byte) {
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
+	if len(state) == 0 {
+		s.sink.t.Errorf("%s gets a mark of nothing", s.id.Key)
+	}
 	s.marks = append(s.marks, fmt.Sprintf("%d %s", pos, state))
 }
 

@@ -14,8 +14,7 @@ type stream struct {
 	moved   bool // its origin is not recorded yet
 	lost    gap  // a gap that is not recorded yet
 	marked  bool // its state is not recorded yet
-	ending  bool // its end is not recorded yet
-	gone    bool // it has ended
+	ending  bool // it takes no more; its end may not be recorded yet
 	dropped bool // frames were, since the last Sync
 }
 
@@ -113,7 +112,6 @@ func (ss *streams) begin(sourceName, format string, id source.ID) *stream {
 
 // drop forgets a stream that has ended.
 func (ss *streams) drop(s *stream) {
-	s.gone = true
 	delete(ss.open, s.number)
 	if k := streamKey(s.source, s.key); ss.byKey[k] == s {
 		delete(ss.byKey, k)
@@ -130,11 +128,11 @@ func (ss *streams) dropUnknown(s *stream) {
 	}
 	k := streamKey(s.source, s.format)
 	all := ss.full[k]
-	if all == nil || all.gone {
+	if all == nil {
 		all = ss.begin(s.source, s.format, source.ID{Origin: s.origin})
 		ss.full[k] = all
 	}
-	all.lost.add(s.lost.reason, s.lost.frames, s.lost.bytes) // it is outstanding, as that of the stream was
+	all.lost.add(s.lost.reason, s.lost.bytes) // it is outstanding, as that of the stream was
 }
 
 // flush records the outstanding gap, mark and end of a stream.
@@ -142,7 +140,7 @@ func (ss *streams) flush(s *stream) {
 	if !s.lost.none() {
 		g := s.lost
 		s.lost = gap{}
-		ss.append(s, headSize+int64(len(g.reason))+32, func(dst []byte, seed uint32, now int64) []byte {
+		ss.append(s, headSize, func(dst []byte, seed uint32, now int64) []byte {
 			dst, s.to = appendGap(dst, seed, s.number, s.to, now, &g)
 			return dst
 		})
@@ -164,6 +162,7 @@ func (ss *streams) end(s *stream) {
 		return appendRecord(dst, seed, &record{kind: kindEnd, stream: s.number, pos: s.to, at: now})
 	})
 	s.segment.contents[s.number].ended = true
+	s.ending = true
 	ss.drop(s)
 }
 
@@ -227,7 +226,7 @@ func (ss *streams) carry(g *seg) {
 func (ss *streams) carrySize(g *seg) (n int64) {
 	for _, s := range ss.open {
 		if s.segment == g {
-			n += headSize + int64(len(s.source)+len(s.format)+len(s.key)+len(s.origin)+len(s.state))
+			n += int64(len(appendEntry(nil, kindBegin, g.seed, &s.entry, 0)))
 		}
 	}
 	return n

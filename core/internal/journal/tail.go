@@ -74,8 +74,7 @@ func (r *Reader) take(ctx context.Context, rec *record) error {
 		if t == nil {
 			return nil // deliverIndexed counts it, if the index has it
 		}
-		e = &entry{number: t.number, source: r.source, format: r.format, origin: t.origin}
-		r.here[rec.stream] = e
+		e = &entry{number: t.number}
 	}
 	if e == nil {
 		return nil
@@ -172,7 +171,9 @@ func (r *Reader) markTouched(t *tail) {
 
 // deliver delivers the frames that were read, in a batch for each stream.
 func (r *Reader) deliver(ctx context.Context) error {
-	for i, t := range r.touched {
+	for len(r.touched) > 0 {
+		t := r.touched[0]
+		r.touched = r.touched[1:]
 		if len(t.frames) > 0 {
 			b := batch(t.frames)
 			t.lastLen, t.frames = len(t.frames), nil
@@ -186,9 +187,7 @@ func (r *Reader) deliver(ctx context.Context) error {
 				return err
 			}
 		}
-		r.touched[i] = nil
 	}
-	r.touched = r.touched[:0]
 	return nil
 }
 
@@ -245,7 +244,7 @@ func (r *Reader) close(ctx context.Context, t *tail) error {
 func (r *Reader) retryCloses(ctx context.Context) error {
 	for _, n := range r.inbox.takeRetries() {
 		t := r.tails[n]
-		if t == nil || t.closing == nil {
+		if t == nil {
 			continue
 		}
 		select {
@@ -253,8 +252,6 @@ func (r *Reader) retryCloses(ctx context.Context) error {
 			t.closing = nil
 			if errors.Is(err, source.ErrAwaited) {
 				r.end(t)
-			} else if err := r.handleClose(t, err); err != nil {
-				return err
 			}
 		default:
 		}

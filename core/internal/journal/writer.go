@@ -13,8 +13,8 @@ import (
 type writer struct {
 	settings  Settings
 	segments  *segments
-	room      func(g *seg, n int64) error // makes room for n more bytes before a segment
-	recovered func()                      // called when the disk works again; the lock is held
+	room      func(n int64) error // makes room for n more bytes
+	recovered func()              // called when the disk works again; the lock is held
 	wake      chan struct{}
 
 	mu       *lock
@@ -170,13 +170,13 @@ func (w *writer) due(last, until time.Time) time.Duration {
 	if w.pending == 0 {
 		return time.Hour
 	}
-	if d := time.Until(until); d > 0 {
-		return d
+	if w.failing != nil { // also when the journal is closed
+		return max(time.Until(until), 0)
 	}
-	if w.writing != nil || w.closed || w.urgent > w.durable || len(w.groups) > 1 || w.pending >= w.settings.MaxPending/2 {
+	if w.closed || w.urgent > w.durable || len(w.groups) > 1 || w.pending >= w.settings.MaxPending/2 {
 		return 0
 	}
-	return max(w.settings.FsyncInterval-time.Since(last), 0)
+	return max(time.Until(last.Add(w.settings.FsyncInterval)), 0)
 }
 
 // next makes the oldest group the one that is being written, unless the one before is to be written again. Bytes are pending,
@@ -227,7 +227,7 @@ func (w *writer) commit(b *group, check bool) error {
 			return err
 		}
 	} else if check {
-		if err := w.room(g, 0); err != nil {
+		if err := w.room(0); err != nil {
 			return err
 		}
 	}
@@ -242,7 +242,7 @@ func (w *writer) create(g *seg) error {
 	if err := w.segments.sealBefore(g); err != nil {
 		return err
 	}
-	if err := w.room(g, w.settings.SegmentSize); err != nil {
+	if err := w.room(w.settings.SegmentSize); err != nil {
 		return err
 	}
 	out, err := w.segments.dir.Create(g.id, extData)

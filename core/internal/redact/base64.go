@@ -30,7 +30,7 @@ func (r *Redactor) base64(b []byte) []byte {
 		return b
 	}
 	out := r.Bytes(text)
-	if len(out) > 0 && &out[0] == &text[0] {
+	if first(out) == first(text) {
 		return b
 	}
 	return base64.StdEncoding.AppendEncode(nil, out)

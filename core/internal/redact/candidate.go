@@ -15,7 +15,7 @@ func (r *Redactor) mayHold(b []byte) bool {
 		return true
 	}
 	for i := range r.patterns {
-		if p := &r.patterns[i]; p.literal == nil || bytes.Contains(b, p.literal) || escaped(p.literal, b) {
+		if p := &r.patterns[i]; bytes.Contains(b, p.literal) || escaped(p.literal, b) {
 			return true
 		}
 	}

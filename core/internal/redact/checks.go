@@ -202,7 +202,7 @@ func luhn(digits []byte) bool {
 	for i := range digits {
 		n := int(digits[len(digits)-1-i] - '0')
 		if i%2 == 1 {
-			if n *= 2; n > 9 {
+			if n *= 2; n >= 10 {
 				n -= 9
 			}
 		}
@@ -219,7 +219,7 @@ func ibanSum(b []byte) bool {
 		case digit(c):
 			rest = (rest*10 + int(c-'0')) % 97
 		case letter(c):
-			rest = (rest*100 + int(lower(c)-'a') + 10) % 97
+			rest = (rest*100 + int(lower(c)) - ('a' - 10)) % 97
 		default:
 			return false
 		}

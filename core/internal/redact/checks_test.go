@@ -2,6 +2,7 @@ package redact
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func TestChecks(t *testing.T) {
 	}{
 		"card": {
 			card, []string{"4307418529637", "2307418529630741", "6307418529630741855", "378230741852963", "343074185296309", "4307-4185 29637"},
-			[]string{"430741852965", "7307418529630740", "1307418529630743", "4307418529638", "63074185296307418555", "5555555555555555"},
+			[]string{"430741852965", "7307418529630740", "1307418529630743", "4307418529638", "63074185296307418555", "5555555555555555", "6666666666666"},
 		},
 		"ssn":       {ssn, []string{"536-90-4399", "899-01-0001", "001-10-1000"}, []string{"000-90-4399", "666-90-4399", "900-90-4399", "536-00-4399", "536-90-0000"}},
 		"french":    {frenchID, []string{"255081416802538", "184032A00501752", "184032B00501779", "1 84 01 20 005 017 90", "184202000501706", "184422000501767", "184122000501772"}, []string{"255081416802539", "184032A00501779", "184002000501774", "184132000501788", "184192000501787", "184432000501783"}},
@@ -42,7 +43,7 @@ func TestChecks(t *testing.T) {
 		"iban":   {ibanSum, []string{"NO9386011117947", "FR1420041010050500013M02606", "MT84MALT011000012345MTLCAST001S", "mt84malt011000012345mtlcast001s"}, []string{"NO9386011117948", "FR1420041010050500013N02606", "NO93-8601111794"}},
 		"azure":  {each(azure), []string{"azAZ09_~."}, []string{"-", "/", "@", "}"}},
 		"mixed":  {mixed, []string{"a1", "1Z", "é1a"}, []string{"a", "1", "", "é1", "a-"}},
-		"random": {random, []string{"wJ2kQ9dX7m", "xx-wJ2kQ9dX7m", "abcdefghijk1", "abc1defg2hi", "abcdefg12ab", "a1b2c3d4a1b2c3d4"}, []string{"wJ2kQ9dX7", "wJ2kQ-9dX7m", "aaaaaaaaaa1", "abcdefghijkl", "abcabcabcabc1", "1234567890123", "abcdefg1222"}},
+		"random": {random, []string{"wJ2kQ9dX7m", "xx-wJ2kQ9dX7m", "abcdefghijk1", "abc1defg2hi", "abcdefg12ab", "a1b2c3d4a1b2c3d4", "abcdefghiijj1122"}, []string{"wJ2kQ9dX7", "wJ2kQ-9dX7m", "aaaaaaaaaa1", "abcdefghijkl", "abcabcabcabc1", "1234567890123", "abcdefg1222"}},
 		"placeholder": {
 			notPlaceholder, []string{"hunter", "your1", "example7", "nullable", "aab"},
 			[]string{"", "$X", "<x>", "{x", "[x", "(x", "%x", "*x", "NULL", "Password", "your-key", "Example", "changeme", "xxxx", "placeholder", "aaaa", "a...b", "x[redacted:y]", "x${Y}"},
@@ -56,9 +57,10 @@ func TestChecks(t *testing.T) {
 			escapedLetter, []string{`\u0041`, `\u007e`, `\u007a`, `\u0020`, `\u002f`, `\u0032`, `\u003d`, `\u005b`, `\u0072`, `\u006C`, `\u001f\u0022x\u0041`},
 			[]string{`\u0026`, `\u0027`, `\u0022`, `\u003c`, `\u003E`, `\u005c`, `\u007F`, `\u001f`, `\u0080`, `\u00e9`, `\u004`, ""},
 		},
-		"key": {of(notKey), []string{`_name":`, "x=", `' ,`, `"\"  :`, `abcdefghij_-abcdefgh:`}, []string{"", "x", `"x:`, strings.Repeat(" ", 12) + ":", "abcdefghij_-abcdefghi:"}},
-		"dot": {of(noDot), []string{"ab-c.d", "."}, []string{"abc", "a b.c"}},
-		"at":  {of(noAt), []string{"a@", strings.Repeat("a", 1023) + "@"}, []string{"a", "a @", `a"@`, "a'@", "a<@", "a>@", strings.Repeat("a", 1024) + "@"}},
+		"key":     {of(notKey), []string{`_name":`, "x=", `' ,`, `"\"  :`, `abcdefghij_-abcdefgh:`}, []string{"", "x", `"x:`, strings.Repeat(" ", 12) + ":", "abcdefghij_-abcdefghi:"}},
+		"key end": {of(notKeyEnd), []string{`token"`, `token\`, `api_key"`, `auth-key"`, strings.Repeat("a", longestEnd-1) + `"`}, []string{"token:", `token x"`, "", strings.Repeat("a", longestEnd) + `"`}},
+		"dot":     {of(noDot), []string{"ab-c.d", "."}, []string{"abc", "a b.c"}},
+		"at":      {of(noAt), []string{"a@", strings.Repeat("a", 1023) + "@"}, []string{"a", "a @", `a"@`, "a'@", "a<@", "a>@", strings.Repeat("a", 1024) + "@"}},
 	} {
 		for _, s := range c.yes {
 			if !c.check([]byte(s)) {
@@ -107,6 +109,10 @@ func TestSecretKeys(t *testing.T) {
 		`{"key":"auth_key","value":{"stringValue":"wJ2kQ9dX7mB4"}}`:                   `{"key":"auth_key","value":{"stringValue":"[redacted:password]"}}`,
 		`{"name":"auth_key","values":"wJ2kQ9dX7mB4"}`:                                 `{"name":"auth_key","values":"wJ2kQ9dX7mB4"}`,
 		`{"my_tokens":"wJ2kQ9dX7mB4"}`:                                                `{"my_tokens":"wJ2kQ9dX7mB4"}`,
+		`{"\u00e9` + strings.Repeat("p", 53) + `_token":"wJ2kQ9dX7mB4"}`:              `{"\u00e9` + strings.Repeat("p", 53) + `_token":"[redacted:password]"}`,
+		`{"my_token":"x\"wJ2kQ9dX7mB4"}`:                                              `{"my_token":"[redacted:password]"}`,
+		`{"api_key":"ab"}`:                                                            `{"api_key":"[redacted:password]"}`,
+		`{"access-key":"wJ2kQ9dX7mB4"}`:                                               `{"access-key":"[redacted:password]"}`,
 		`{"my_token":12345678901234}`:                                                 `{"my_token":12345678901234}`,
 	} {
 		if got := string(r.Bytes([]byte(in))); got != want {
@@ -122,10 +128,30 @@ func TestSecretKeys(t *testing.T) {
 	}
 }
 
+// TestCutAnywhere has documents that end at any byte: the value of a key is redacted as soon as it is there. One within a string must be whole for that.
+func TestCutAnywhere(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	const value = "wJ2kQ9dX7mB4"
+	for _, doc := range []string{
+		`{"my_token" : "` + value + `"}`, `{"name":"auth_key", "value":"` + value + `"}`, `{"key":"auth_key","value" : {"stringValue":"` + value + `"}}`,
+	} {
+		for i, doc := range []string{doc, quoted(t, []string{doc})} {
+			for n := range len(doc) + 1 {
+				in := doc[:n]
+				for _, end := range []string{"", `\`} {
+					if out := string(r.Bytes([]byte(in + end))); i == 0 && strings.Contains(out, value) {
+						t.Fatalf("%s: %s", in+end, out)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestEscapes: the strings of a document that is written again are as they were, with all their escapes.
 func TestEscapes(t *testing.T) {
-	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}, {"boat", `Boat-[0-9]{4}`}}, Keys: []string{"naïve", "plain"}})
-	keysAlone := newRedactor(t, Settings{Keys: []string{"naïve", "PLAIN"}})
+	r := newRedactor(t, Settings{Patterns: []Pattern{{"berth", `B-[0-9]{4}`}, {"boat", `Boat-[0-9]{4}`}}, Keys: []string{"naïve", "plain", "émile"}})
+	keysAlone := newRedactor(t, Settings{Keys: []string{"naïve", "PLAIN", "émile"}})
 	for in, want := range map[string]string{
 		`["B-1234 \b\f\n\r\t\"\\\/ \u0001\u001F\u00Ee\uD83D\uDE00 \ud800x \udbff\u0041 \udfff"]`: `["[redacted:berth] \u0008\u000c\n\r\t\"\\/ \u0001\u001fî😀 \ud800x \udbffA \udfff"]`,
 		`["B-1234 \x \u12 \u12G4 \u00`:                  `["[redacted:berth] \\x \\u12 \\u12G4 \\u00`,
@@ -163,6 +189,16 @@ func TestEscapes(t *testing.T) {
 		`["B-1234 \ud83d\ude00"]`:                       `["[redacted:berth] 😀"]`,
 		`["B-1234 \uaf09 \u00g0 \u00:0 \u00/0 \u00@0"]`: `["[redacted:berth] ` + "\uaf09" + ` \\u00g0 \\u00:0 \\u00/0 \\u00@0"]`,
 		`{"explain":2,"plains":3,"value":4}`:            `{"explain":2,"plains":3,"value":4}`,
+		`{"a":"plain","plain":1,"value":2}`:             `{"a":"plain","plain":"[redacted:plain]","value":2}`,
+		`{"a":"::","plain":1}`:                          `{"a":"::","plain":"[redacted:plain]"}`,
+		`{"plain":null,"value":2}`:                      `{"plain":null,"value":2}`,
+		`{"\u00e9mile":1}`:                              `{"\u00e9mile":"[redacted:émile]"}`,
+		`","value":1`:                                   `","value":1`,
+		`{"plain":null`:                                 `{"plain":null`,
+		`{"plain":7 `:                                   `{"plain":"[redacted:plain]" `,
+		`["B-1234 \ud83d\nde00"]`:                       `["[redacted:berth] \ud83d\nde00"]`,
+		"[\"B-1234 \xed\"]":                             "[\"[redacted:berth] \xed\"]",
+		"[\"B-1234 \xed\xa0\"]":                         "[\"[redacted:berth] \xed\xa0\"]",
 	} {
 		if got := string(r.Bytes([]byte(in))); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
@@ -224,6 +260,7 @@ func TestPrefixes(t *testing.T) {
 		`acme`: "acme", `\bacme`: "acme", `(acme)x`: "acmex", `(?i:aM)x`: "[Aa][Mm]x", `[a-c]x`: "[abc]x", `(?:a|bc)x`: "ax bcx", `ab?c`: "abc ac", `ab*c`: "a…",
 		`a+c`: "a…", `(?:ab)+c`: "ab…", `a{2}b`: "aab", `a{2,3}b`: "aa…", `a{2,}b`: "aa…", `aéb`: "a…", `a[^b]c`: "a…", `a[b-é]c`: "a…", `a.c`: "a…",
 		`0123456789abcdef[0-9]`: "0123456789ab…", `0123456789ab`: "0123456789ab", `a{20}`: "aaaaaaaaaaaa", `(?i:k)1`: "[Kk]1", `0123456789a(?:b|cd)`: "0123456789ab 0123456789ac…",
+		`0123456789ab(?:x|y)z`: "0123456789ab…", `(?i:s)1`: "[Ss]1", `(?i:[ks])1`: "[KSks]1",
 		`[0-9A-Za-z_-]`: "[-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz]", `a[0-9A-Za-z_.-]b`: "a…",
 	} {
 		list, err := prefixesOf(expr)
@@ -262,6 +299,10 @@ func TestBase64(t *testing.T) {
 		"eyJvdGhlciI6ImhhcmJvdXIifQ==": "eyJvdGhlciI6ImhhcmJvdXIifQ==",
 		"eyJwbGFpbiI6ImhhcmJvdXIifQ=":  "eyJwbGFpbiI6ImhhcmJvdXIifQ=",
 		"eyJwbGFpbiI6Imhhcm_vdXIifQ==": "eyJwbGFpbiI6Imhhcm_vdXIifQ==",
+		// Damaged, not text, and in base64 twice.
+		"eyJwbGFpbiI6ImhhcmJvdXIgMSJ9====":                                           "eyJwbGFpbiI6ImhhcmJvdXIgMSJ9====",
+		base64.StdEncoding.EncodeToString([]byte("{\"plain\":\"harbour\"}\xff\xff")): "eyJwbGFpbiI6ImhhcmJvdXIiff//",
+		base64.StdEncoding.EncodeToString([]byte("eyJwbGFpbiI6ImhhcmJvdXIgMSJ9")):    "ZXlKd2JHRnBiaUk2SW1oaGNtSnZkWElnTVNKOQ==",
 	} {
 		if got := string(r.Bytes([]byte(in))); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
@@ -316,6 +357,15 @@ func TestMessages(t *testing.T) {
 	}
 	if raw, _ := m.Content.Alias(); raw == nil {
 		t.Error("a clean text was copied")
+	}
+	m.Content = msg.Raw([]byte(`["\u0041 plain"]`)) // is looked at closely
+	r.Message(&m, nil)
+	if raw, _ := m.Content.Alias(); raw == nil {
+		t.Error("a text in which nothing is found was copied")
+	}
+	m = msg.Message{Content: msg.Quoted([]byte(`it is \"clean\", and stays`))}
+	if n := testing.AllocsPerRun(10, func() { r.Message(&m, nil) }); n != 0 {
+		t.Errorf("a clean text takes %v allocations", n)
 	}
 	m.Content = msg.Raw([]byte("eyJlbXBsb3llZSI6ImhhcmJvdXIifQ=="))
 	if r.Message(&m, nil); strings.Contains(m.Content.String(), "hhcmJvdXI") {
@@ -421,6 +471,13 @@ func TestPolicyKinds(t *testing.T) {
 			t.Errorf("%+v was accepted", p)
 		}
 	}
+	some, err := none.Filter(Policy{Personal: Mask, Kinds: []string{"ip"}, Patterns: []Pattern{{"bees", "b*"}}}, func(string, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := some.String("a bb c"); got != "a [personal:bees] c" {
+		t.Error(got)
+	}
 	f, err := newRedactor(t, Settings{Builtin: true}).Filter(Policy{Personal: Mask}, func(string, int) {})
 	if err != nil {
 		t.Fatal(err)
@@ -430,11 +487,12 @@ func TestPolicyKinds(t *testing.T) {
 		t.Error(m.Content.String())
 	}
 	for in, want := range map[string]string{
-		"[content:12:0123] 203.0.113.7":          "[content:12:0123] [personal:ip]",
-		"[redacted:ip 203.0.113.7]":              "[redacted:ip 203.0.113.7]",
-		"[x] [content:203.0.113.7":               "[x] [content:203.0.113.7",
-		"[other:203.0.113.7]":                    "[other:[personal:ip]]",
-		strings.Repeat("[", 200) + "203.0.113.7": strings.Repeat("[", 200) + "[personal:ip]",
+		"[content:12:0123] 203.0.113.7":                        "[content:12:0123] [personal:ip]",
+		"[redacted:ip 203.0.113.7]":                            "[redacted:ip 203.0.113.7]",
+		"[x] [content:203.0.113.7":                             "[x] [content:203.0.113.7",
+		"[other:203.0.113.7]":                                  "[other:[personal:ip]]",
+		strings.Repeat("[", 200) + "203.0.113.7":               strings.Repeat("[", 200) + "[personal:ip]",
+		strings.Repeat("x ", 99) + "[redacted:ip 203.0.113.7]": strings.Repeat("x ", 99) + "[redacted:ip 203.0.113.7]",
 	} {
 		if got := f.String(in); got != want {
 			t.Errorf("%s: %s", in, got)
@@ -453,7 +511,20 @@ func TestAdjacent(t *testing.T) {
 // TestPatternInEscapes: a pattern with a literal part is found where the document has a letter of it as an escape, also without the builtin kinds.
 func TestPatternInEscapes(t *testing.T) {
 	r := newRedactor(t, Settings{Patterns: []Pattern{{"boat", `Boat-[0-9]{4}`}}})
-	if got := string(r.Bytes([]byte(`["\u0042oat-1234"]`))); got != `["[redacted:boat]"]` {
+	quote := newRedactor(t, Settings{Patterns: []Pattern{{"quote", `say "ahoy"`}}})
+	tab := newRedactor(t, Settings{Patterns: []Pattern{{"tab", `on\tboard`}}})
+	naive := newRedactor(t, Settings{Patterns: []Pattern{{"naive", `naïve-[0-9]`}}})
+	digits := newRedactor(t, Settings{Patterns: []Pattern{{"digits", `[0-9]{8}`}}})
+	for in, want := range map[string]string{
+		`["\u0042oat-1234"]`: `["[redacted:boat]"]`, `see Boat-1234`: `see [redacted:boat]`, `["Boat-1234"]`: `["[redacted:boat]"]`, `["boat-1234"]`: `["boat-1234"]`,
+		`["on\tboard"]`: `["[redacted:tab]"]`, `["na\u00efve-7"]`: `["[redacted:naive]"]`, `["say \"ahoy\""]`: `["[redacted:quote]"]`, `say "ahoy"`: `[redacted:quote]`, `["12345678"]`: `["[redacted:digits]"]`,
+	} {
+		if got := naive.String(tab.String(digits.String(quote.String(r.String(in))))); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+	value := newRedactor(t, Settings{Keys: []string{"value"}})
+	if got := value.String(`{"name":"x","value":"Ann"}`); got != `{"name":"x","value":"[redacted:value]"}` {
 		t.Error(got)
 	}
 }

@@ -84,7 +84,7 @@ func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
 				if text, ok := whole(secret); ok {
 					secret, isText = text, true
 				}
-				if from < to && (check == nil || isText && check(secret)) {
+				if check == nil || isText && check(secret) {
 					if len(secret) > 0 {
 						put(from, to, quote(nil, []byte(w.r.replacement(name, secret))))
 						w.found[name]++
@@ -183,10 +183,7 @@ func (w *writer) text(b []byte) (out []byte, changed bool) {
 	}
 	for i := range w.r.patterns {
 		rule := &w.r.patterns[i]
-		if len(rule.literal) > 0 && !bytes.Contains(b, rule.literal) {
-			continue
-		}
-		for _, m := range rule.re.FindAllIndex(b, -1) {
+		for _, m := range rule.find(b) {
 			if m[0] < m[1] {
 				all = append(all, match{m[0], m[1], -1, rule.name})
 			}
@@ -254,13 +251,10 @@ func valueAt(b []byte, pos int) (from, to int) {
 		}
 		pos++
 	}
-	if depth == 0 {
-		return from, scalarEnd(b, from, pos)
-	}
-	return from, pos
+	return from, scalarEnd(b, from, pos)
 }
 
-// scalarEnd is where the number, boolean or null before pos ends.
+// scalarEnd is where the number, boolean or null before pos ends, or a value that was cut off.
 func scalarEnd(b []byte, from, pos int) int {
 	text := bytes.TrimRight(b[from:pos], " \t\r\n")
 	if string(text) == "null" {

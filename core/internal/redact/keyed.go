@@ -65,7 +65,7 @@ func mayBeSecret(b []byte, at int) bool {
 	if len(rest) > 0 && rest[0] == '"' && len(c)-len(rest) == escapes {
 		return check(text)
 	}
-	return len(rest) > 0 // an escape
+	return true // an escape, or the end of a document that was cut off
 }
 
 // cursor is the rest of a document that may be in a string of another, with its quotes and blanks escaped.

@@ -57,7 +57,7 @@ func (r *Redactor) message(t *msg.Text, clean []byte) {
 	if quoted {
 		raw = t.Append(nil)
 	}
-	if out := r.Bytes(raw); len(out) == 0 || &out[0] != &raw[0] {
+	if out := r.Bytes(raw); first(out) != first(raw) {
 		*t = msg.Plain(string(out))
 	}
 }
@@ -66,7 +66,7 @@ func (r *Redactor) message(t *msg.Text, clean []byte) {
 // alone could be taken for a secret.
 func within(clean, text []byte) bool {
 	at, ok := frame.Offset(clean, text)
-	if !ok || len(text) == 0 || wordBefore(clean[:at]) {
+	if !ok || wordBefore(clean[:at]) {
 		return false
 	}
 	end := at + len(text)

@@ -16,6 +16,14 @@ type personalKind struct {
 	check func([]byte) bool
 }
 
+// find returns where its matches begin and end.
+func (k *personalKind) find(b []byte) [][]int {
+	if k.has != "" && !bytes.ContainsAny(b, k.has) {
+		return nil
+	}
+	return k.re.FindAllIndex(b, -1)
+}
+
 // PersonalKinds are the names of the kinds of personal data.
 func PersonalKinds() []string {
 	var names []string

@@ -181,10 +181,7 @@ func (f *Filter) text(s string) string {
 	var all []match
 	for i := range f.personal {
 		k := &f.personal[i]
-		if k.has != "" && !bytes.ContainsAny(b, k.has) {
-			continue
-		}
-		for _, m := range k.re.FindAllIndex(b, -1) {
+		for _, m := range k.find(b) {
 			if m[0] < m[1] && !inRedacted(b, m[0]) && (k.check == nil || k.check(b[m[0]:m[1]])) {
 				all = append(all, match{m[0], m[1], i, k.name})
 			}

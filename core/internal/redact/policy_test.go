@@ -31,6 +31,8 @@ func TestPersonalData(t *testing.T) {
 		"dni 12345678A":                       "dni 12345678A",
 		"bsn 111222333":                       "bsn [personal:national_id]",
 		"pesel 44051401359":                   "pesel [personal:national_id]",
+		"pesel 44051401358":                   "pesel 44051401358",
+		"pesel 12001477763":                   "pesel 12001477763", // month 0
 		"pn 811218-9876":                      "pn [personal:national_id]",
 		"cpf 529.982.247-25":                  "cpf [personal:national_id]",
 		"call +49 30 123456 7":                "call [personal:phone]",

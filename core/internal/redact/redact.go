@@ -101,7 +101,7 @@ func (r *Redactor) String(s string) string {
 		return s
 	}
 	b := []byte(s)
-	if out := r.Bytes(b); len(out) == 0 || &out[0] != &b[0] {
+	if out := r.Bytes(b); first(out) != first(b) {
 		return string(out)
 	}
 	return s

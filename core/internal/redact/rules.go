@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -12,6 +13,14 @@ type rule struct {
 	name    string
 	re      *regexp.Regexp
 	literal []byte // part of everything that it finds; nil: not known
+}
+
+// find returns where its matches begin and end.
+func (r *rule) find(b []byte) [][]int {
+	if !bytes.Contains(b, r.literal) {
+		return nil
+	}
+	return r.re.FindAllIndex(b, -1)
 }
 
 // detector finds the builtin secrets in a text.
@@ -147,7 +156,7 @@ func (r *compiled) match(b []byte, at int) (match, bool) {
 			return match{}, false
 		}
 	}
-	if from >= to {
+	if from == to {
 		return match{}, false
 	}
 	if to == end { // it may go on
@@ -156,7 +165,7 @@ func (r *compiled) match(b []byte, at int) (match, bool) {
 		}
 	}
 	secret := b[from:to]
-	if r.entropy > 0 && entropyOf(secret) < r.entropy || r.check != nil && !r.check(secret) {
+	if entropyOf(secret) < r.entropy || r.check != nil && !r.check(secret) {
 		return match{}, false
 	}
 	return match{from, to, r.order, r.name}, true

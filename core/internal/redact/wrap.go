@@ -113,7 +113,7 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 		f := &frames[i]
 		data := f.Data
 		r.frame(f)
-		if len(data) > 0 && &data[0] != first(f.Data) || len(data) != len(f.Data) || f.Name != b.Frames[i].Name || f.ID != b.Frames[i].ID {
+		if first(data) != first(f.Data) || len(data) != len(f.Data) || f.Name != b.Frames[i].Name || f.ID != b.Frames[i].ID {
 			changed = true
 		}
 		size += len(f.Data)
@@ -132,6 +132,7 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 	return out
 }
 
+// first is where bytes lie.
 func first(b []byte) *byte {
 	if len(b) == 0 {
 		return nil

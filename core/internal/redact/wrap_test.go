@@ -149,7 +149,7 @@ func TestSinkLooksAtEachPart(t *testing.T) {
 	} {
 		b := &frame.Batch{}
 		b.Append(frame.Frame{Name: c.name, ID: c.id, End: 10}, []byte(c.data))
-		b.Append(frame.Frame{End: 20}, []byte("{}"))
+		b.Append(frame.Frame{Name: c.name[:min(len(c.name), 1)], ID: c.id[:min(len(c.id), 1)], End: 20}, []byte("{}"))
 		got := deliver(t, r, b).Frames
 		if all := got[0].Name + got[0].ID + string(got[0].Data); got[0].End != 10 || string(got[1].Data) != "{}" || all == c.name+c.id+c.data || strings.Contains(all, aws) || strings.Contains(all, option) {
 			t.Errorf("%+v: %s", c, all)
@@ -192,6 +192,16 @@ func TestSecretsThatAreCutOff(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestCutWordIsCounted: the word with which a frame was cut off is dropped, and counted.
+func TestCutWordIsCounted(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true})
+	f := frame.Frame{Kind: frame.Line, Data: []byte("see the harbour"), Dropped: 5, Reason: msg.ReasonTooLong}
+	r.frame(&f)
+	if string(f.Data) != "see the " || f.Dropped != 5+7 || f.Clean {
+		t.Errorf("%q, %d are dropped", f.Data, f.Dropped)
 	}
 }
 
