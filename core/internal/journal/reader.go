@@ -167,7 +167,10 @@ func (r *Reader) after(g *seg) *seg { return r.from(g.id + 1) }
 // from returns the oldest segment that has at least that number: behind one that is sealed there is another.
 func (r *Reader) from(id uint64) *seg {
 	list := r.j.segments.list()
-	return list[slices.IndexFunc(list, func(g *seg) bool { return g.id >= id })]
+	if i := slices.IndexFunc(list, func(g *seg) bool { return g.id >= id }); i >= 0 {
+		return list[i]
+	}
+	return list[len(list)-1]
 }
 
 // enter begins to read a segment, or the first after it with records that are needed.
@@ -222,6 +225,7 @@ func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 		r.window.seek(in, r.at.seed, off)
 	}
 	var rec record
+	from := r.window.off
 	ok, err := r.window.next(&rec, limit, true)
 	for ok && err == nil {
 		if n := r.window.lost; n > 0 {
@@ -241,6 +245,9 @@ func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 	r.errors = 0
 	if n := r.window.lost; n > 0 && r.window.off >= limit {
 		r.reportDamage(limit-n, n)
+	}
+	if r.window.off == from && r.window.off < limit {
+		return fmt.Errorf("journal: segment %d: no progress at %d", r.at.id, from)
 	}
 	return nil
 }
