@@ -95,7 +95,7 @@ func TestListsWaitForAReader(t *testing.T) {
 // TestConversationsAreDerived: behind an insert, but not behind each of those that follow each other; then before a reader has its
 // answer, at the end, and by the next process.
 func TestConversationsAreDerived(t *testing.T) {
-	_, conn := database(t)
+	conn := ConnSettings{DSN: storeDSN(t), Database: emptied.take(t)}
 	begin := func() *Exporter {
 		t.Helper()
 		x, err := New(t.Context(), Settings{Conn: conn, CreateSchema: true, ConversationsEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)})
