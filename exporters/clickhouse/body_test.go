@@ -1,11 +1,13 @@
 package clickhouse
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"testing"
 	"testing/iotest"
 
+	"github.com/ClickHouse/ch-go/compress"
 	"github.com/ClickHouse/ch-go/proto"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
@@ -100,5 +102,24 @@ func TestABrokenBlockIsReported(t *testing.T) {
 	}
 	if err := b.stop(); !errors.Is(err, broken) {
 		t.Errorf("stop says nothing of it: %v", err)
+	}
+}
+
+// TestBodyIsCompressed: each block is in a frame of its own, which the server opens.
+func TestBodyIsCompressed(t *testing.T) {
+	for _, method := range []chgo.CompressionMethod{chgo.CompressionLZ4, chgo.CompressionZSTD} {
+		b, want := bodyOf(t, 5)
+		b.wire = newWire(method)
+		sent, err := io.ReadAll(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, got := compress.NewReader(bytes.NewReader(sent)), make([]byte, len(want))
+		if _, err := io.ReadFull(opened, got); err != nil || !bytes.Equal(got, want) || len(sent) >= len(want) {
+			t.Errorf("%s: %d bytes, sent as %d: %v", method, len(want), len(sent), err)
+		}
+		if n, err := opened.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("%s: more is sent: %v", method, err)
+		}
 	}
 }

@@ -203,7 +203,7 @@ func TestStoreWithViewsOfFactsUpgrades(t *testing.T) {
 
 // TestCloseAttributesWhatIsLeft: the pass of Close is of the rows that no pass has had.
 func TestCloseAttributesWhatIsLeft(t *testing.T) {
-	_, conn := database(t)
+	conn := ConnSettings{DSN: storeDSN(t), Database: emptied.take(t)}
 	x, err := New(t.Context(), Settings{Conn: conn, CreateSchema: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -3,9 +3,14 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestDSN(t *testing.T) {
@@ -103,6 +108,51 @@ func TestCompressionIsForTheNetwork(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s with %q: %s, want %s", c.dsn, c.compression, got, c.want)
+		}
+	}
+}
+
+// TestOptions: what the settings of a connection are for the driver.
+func TestOptions(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	for _, c := range []struct {
+		name string
+		set  ConnSettings
+		want chgo.Options
+	}{
+		{"none", ConnSettings{DSN: "http://u:p@h:1/d"}, chgo.Options{DialTimeout: 10 * time.Second}},
+		{"of the dsn", ConnSettings{DSN: "http://u:p@h:1/d?dial_timeout=3s&compress=zstd&max_threads=2"}, chgo.Options{
+			DialTimeout: 3 * time.Second, Compression: &chgo.Compression{Method: chgo.CompressionZSTD, Level: 3}, Settings: chgo.Settings{"max_threads": 2},
+		}},
+		{"all", ConnSettings{DSN: "http://u:p@h:1/d?compress=lz4", Compression: CompressionZSTD, Final: true, ReadOnly: true, Writer: true, MaxTime: 90 * time.Second, DialTimeout: time.Second, Logger: log}, chgo.Options{
+			DialTimeout: time.Second, Compression: &chgo.Compression{Method: chgo.CompressionZSTD, Level: 1}, HttpHeaders: map[string]string{"X-Earshot-Writer": "1"},
+			Settings: chgo.Settings{"final": 1, "readonly": 1, "max_execution_time": 90}, Logger: log,
+		}},
+		{"no compression", ConnSettings{DSN: "http://u:p@h:1/d?compress=lz4", Compression: CompressionNone}, chgo.Options{DialTimeout: 10 * time.Second}},
+	} {
+		got, err := options(c.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type some struct {
+			auth        chgo.Auth
+			dial        time.Duration
+			compression *chgo.Compression
+			headers     map[string]string
+			settings    chgo.Settings
+			logger      *slog.Logger
+		}
+		of := func(o *chgo.Options) some {
+			settings := chgo.Settings{}
+			maps.Copy(settings, o.Settings)
+			return some{o.Auth, o.DialTimeout, o.Compression, o.HttpHeaders, settings, o.Logger}
+		}
+		c.want.Auth = chgo.Auth{Username: "u", Password: "p", Database: "d"}
+		if d := cmp.Diff(of(&c.want), of(got), cmp.AllowUnexported(some{}), cmp.Comparer(func(a, b *slog.Logger) bool { return a == b })); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+		if p := got.ClientInfo.Products; len(p) == 0 || p[len(p)-1].Name != "earshot" {
+			t.Errorf("%s: the server is not told who asks: %v", c.name, p)
 		}
 	}
 }

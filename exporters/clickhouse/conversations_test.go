@@ -95,7 +95,7 @@ func TestListsWaitForAReader(t *testing.T) {
 // TestConversationsAreDerived: behind an insert, but not behind each of those that follow each other; then before a reader has its
 // answer, at the end, and by the next process.
 func TestConversationsAreDerived(t *testing.T) {
-	_, conn := database(t)
+	conn := ConnSettings{DSN: storeDSN(t), Database: emptied.take(t)}
 	begin := func() *Exporter {
 		t.Helper()
 		x, err := New(t.Context(), Settings{Conn: conn, CreateSchema: true, ConversationsEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)})
@@ -196,4 +196,43 @@ func TestStoreWithViewsOfConversationsUpgrades(t *testing.T) {
 		}
 	}
 	sameConversations(t, c, "upgraded")
+}
+
+// TestWhatMessagesMayHave: the tables of facts and of setups are derived when a message that is stored may have one, until it is.
+func TestWhatMessagesMayHave(t *testing.T) {
+	attr := func(key string) msg.Message { return msg.Message{Attrs: []msg.Attr{{Key: "other"}, {Key: key}}} }
+	fact, setup, none := derivable{fact: true}, derivable{setup: true}, derivable{}
+	for _, c := range []struct {
+		name  string
+		batch export.Batch
+		want  derivable
+	}{
+		{"nothing", export.Batch{}, none},
+		{"a message", export.Batch{Messages: []msg.Message{{Kind: msg.User}, attr("more")}}, none},
+		{"a title", export.Batch{Messages: []msg.Message{{Kind: msg.User}, {Title: "t"}}}, fact},
+		{"a client", export.Batch{Messages: []msg.Message{{Client: msg.Client{Branch: "b"}}}}, fact},
+		{"an account", export.Batch{Messages: []msg.Message{attr("user.email")}}, fact},
+		{"a prompt", export.Batch{Messages: []msg.Message{{Kind: msg.System}, {Kind: msg.User}}}, setup},
+		{"tools", export.Batch{Messages: []msg.Message{{Kind: msg.Status}}}, setup},
+		{"both", export.Batch{Messages: []msg.Message{{Kind: msg.Status}, {Title: "t"}, {}}}, derivable{true, true}},
+		{"encoded rows", export.Batch{Rows: make([]export.Rows, 1)}, derivable{true, true}},
+	} {
+		u := underived{some: make(chan struct{}, 1)}
+		u.see(&c.batch)
+		first := time.Unix(20, 0)
+		u.note(first)
+		u.see(&export.Batch{})
+		u.note(first.Add(time.Second))
+		if since, have := u.take(); !since.Equal(first) || have != c.want || len(u.some) != 1 {
+			t.Errorf("%s: %+v since %s", c.name, have, since)
+		}
+		if since, have := u.take(); !since.IsZero() || have != none {
+			t.Errorf("%s: taken twice: %+v since %s", c.name, have, since)
+		}
+		u.note(first)
+		u.putBack(first.Add(-time.Second), c.want)
+		if since, have := u.take(); !since.Equal(first.Add(-time.Second)) || have != c.want {
+			t.Errorf("%s: put back: %+v since %s", c.name, have, since)
+		}
+	}
 }

@@ -1,11 +1,20 @@
 package clickhouse
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // TestGatheredIsStoredTheSame compares the tables of batches that were gathered, of others
@@ -31,7 +40,8 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 	for _, name := range []string{"gathered", "gathered and the last not", "taken back"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			x, c := ownExporter(t, func(s *Settings) { s.TempDir = dir })
+			x, c := exporter(t, func(s *Settings) { s.TempDir = dir })
+			before := lastPart(t, c)
 			all := batches()
 			for _, b := range all[:3] {
 				if !x.Gather(b) {
@@ -68,7 +78,7 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 			if name == "taken back" {
 				return
 			}
-			if got := count(t, c, "SELECT countIf(level = 0) FROM system.parts WHERE database = currentDatabase() AND table = 'messages'"); got != "1" {
+			if got := count(t, c, "SELECT countIf(level = 0) FROM system.parts WHERE database = currentDatabase() AND table = 'messages' AND min_block_number > "+before); got != "1" {
 				t.Errorf("%s inserts", got)
 			}
 			export1(t, x, &export.Batch{})
@@ -159,4 +169,100 @@ func TestGatherHasLimits(t *testing.T) {
 		t.Errorf("%d batches are gathered", n)
 	}
 	export1(t, x, &export.Batch{})
+}
+
+// TestFailedExportKeepsWhatWasGathered has a server that refuses the inserts of a table: an export with gathered rows goes on where it
+// stopped, and the batch that failed is not among those that are taken back.
+func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
+	var mu sync.Mutex
+	var refused string
+	var got []string
+	fake := &fakeServer{t: t}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		insert := r.URL.Query().Get("query")
+		if insert == "" {
+			fake.hello(w, r)
+			return
+		}
+		table := strings.Split(insert, "`")[3]
+		rows, err := fake.read(table, r)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil || table == refused {
+			http.Error(w, fmt.Sprint("not now ", err), http.StatusServiceUnavailable)
+			return
+		}
+		got = append(got, fmt.Sprint(table, " ", len(rows)))
+	}))
+	defer server.Close()
+	x, err := New(t.Context(), Settings{Conn: ConnSettings{DSN: server.URL}, TempDir: t.TempDir(), ConversationsEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.conn.Close()
+	defer x.gathered.close()
+	batch := func(id string, messages int) *export.Batch {
+		return &export.Batch{ID: id, Messages: sampleMessages(messages), DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}, Tenant: "default", Ver: 1}}}
+	}
+	if x.Gather(batch("early", 1)) {
+		t.Error("a batch is gathered before the tables are known")
+	}
+	x.ready = true
+	gather := func(b *export.Batch) {
+		t.Helper()
+		if !x.Gather(b) {
+			t.Fatal("it is not gathered")
+		}
+	}
+	exports := func(what string, b *export.Batch, refuse string, want ...string) {
+		t.Helper()
+		refused, got = refuse, nil
+		if err := x.Export(t.Context(), b); (err != nil) != (refuse != "") || export.IsPermanent(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", what, d)
+		}
+	}
+	gather(batch("a", 10))
+	gather(batch("b", 20))
+	exports("refused", batch("c", 5), "dead_letters", "messages 35")
+	exports("again", batch("c", 5), "", "dead_letters 3")
+	exports("nothing is left", &export.Batch{}, "")
+
+	gather(batch("d", 10))
+	gather(batch("e", 20))
+	exports("refused", batch("f", 5), "messages")
+	var taken []*export.Batch
+	full := errors.New("full")
+	for _, answer := range []error{full, nil} {
+		taken = nil
+		if err := x.Ungather(func(b *export.Batch) error {
+			if len(taken) == 1 && answer != nil {
+				return answer
+			}
+			taken = append(taken, b)
+			return nil
+		}); !errors.Is(err, answer) {
+			t.Errorf("taken back: %v", err)
+		}
+		for _, b := range taken {
+			id := map[error]string{full: "dg", nil: "eg"}[answer]
+			if len(b.Rows) != 2 || b.Rows[0].Table != "messages" || b.Rows[0].Count != map[string]int{"dg": 10, "eg": 20}[id] || b.Rows[1].Table != "dead_letters" || b.ID != id {
+				t.Errorf("taken back: %s, %d rows", b.ID, b.Len())
+			}
+		}
+		if len(taken) != 1 {
+			t.Errorf("%d batches are taken back", len(taken))
+		}
+	}
+	exports("that was taken back", taken[0], "dead_letters", "messages 20")
+	exports("the same again", taken[0], "", "dead_letters 1")
+	exports("behind it", &export.Batch{ID: "g", Messages: sampleMessages(1)}, "", "messages 1")
+	if err := x.Export(t.Context(), &export.Batch{ID: "h", Rows: []export.Rows{{Table: "of_before", Count: 1}}}); !export.IsPermanent(err) {
+		t.Errorf("rows of a table that is not written any more: %v", err)
+	}
+	if info, err := x.gathered.file.Stat(); err != nil || info.Size() != 0 {
+		t.Errorf("the file has %d bytes, error %v", info.Size(), err)
+	}
 }

@@ -94,7 +94,8 @@ func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 	if x.settings.ConversationsEvery > 0 {
 		k.done.Go(func() { x.underived.keep(ctx, x) })
 	}
-	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, first, log) })
+	rolls := roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}
+	k.done.Go(func() { keepRollups(ctx, x.conn, rolls.pass, first, settle, log) })
 	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k, fresh, log) })
 	if settlesDays(x) {
 		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
@@ -102,7 +103,8 @@ func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 		if err != nil {
 			log.Warn("clickhouse: messages are in partitions of a month", "error", err)
 		}
-		k.done.Go(func() { keepDays(ctx, p, replaced) })
+		merge := func(ctx context.Context) (int, error) { return x.conn.mergeSettled(ctx, settledAfter, pause) }
+		k.done.Go(func() { keepDays(ctx, x.conn.standby, p.pass, merge, replaced, log) })
 	}
 }
 
@@ -162,12 +164,12 @@ func (s sizeKeeper) keep(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-func keepRollups(ctx context.Context, p roller, first time.Duration, log *slog.Logger) {
+func keepRollups(ctx context.Context, c *Conn, pass func(context.Context, computed) (int, error), first, settle time.Duration, log *slog.Logger) {
 	var many time.Time // when many hours had new rows last
-	for wait := first; p.c.standby.pause(ctx, wait) == nil; {
+	for wait := first; c.standby.pause(ctx, wait) == nil; {
 		began := time.Now()
 		for _, r := range everyComputed() {
-			n, err := p.pass(ctx, r)
+			n, err := pass(ctx, r)
 			if err != nil || n > fewHours {
 				many = began
 			}
@@ -180,7 +182,7 @@ func keepRollups(ctx context.Context, p roller, first time.Duration, log *slog.L
 				log.Info("clickhouse: a table is computed", "table", r.base().table, "hours", n, "took", time.Since(began).Round(time.Millisecond))
 			}
 		}
-		if wait = max(rollEvery, 20*time.Since(began)); p.c.embedded && began.Sub(many) > p.settle+rollEvery {
+		if wait = max(rollEvery, 20*time.Since(began)); c.embedded && began.Sub(many) > settle+rollEvery {
 			wait = max(rollSeldom, wait)
 		}
 	}
@@ -236,21 +238,21 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 	}
 }
 
-func keepDays(ctx context.Context, p relayout, replaced bool) {
-	for wait := rollFirst; p.c.standby.pause(ctx, wait) == nil; {
+func keepDays(ctx context.Context, s standby, replace func(context.Context) (bool, error), merge func(context.Context) (int, error), replaced bool, log *slog.Logger) {
+	for wait := rollFirst; s.pause(ctx, wait) == nil; {
 		var err error
 		if wait = daysEvery; !replaced {
 			wait = rollEvery
-			replaced, err = p.pass(ctx)
+			replaced, err = replace(ctx)
 		}
 		if err == nil {
-			_, err = p.c.mergeSettled(ctx, settledAfter, pause)
+			_, err = merge(ctx)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			p.log.Warn("clickhouse: days that are over are not in order yet", "error", err)
+			log.Warn("clickhouse: days that are over are not in order yet", "error", err)
 		}
 	}
 }

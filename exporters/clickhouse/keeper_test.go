@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +39,8 @@ func TestSizeOfAnIdleStore(t *testing.T) {
 				dropped, failed = 0, nil
 				return n, "", err
 			}}
-			go s.keep(ctx, slog.New(slog.DiscardHandler))
+			var log bytes.Buffer
+			go s.keep(ctx, slog.New(slog.NewTextHandler(&log, nil)))
 			want := func(what string, n int) {
 				t.Helper()
 				time.Sleep(10 * sizeEvery)
@@ -49,6 +53,13 @@ func TestSizeOfAnIdleStore(t *testing.T) {
 					t.Errorf("alone %t: %s: %d looks in ten, want %d", alone, what, looks, n)
 				}
 				looks = 0
+			}
+			said := func(line string) {
+				t.Helper()
+				if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, line) {
+					t.Errorf("alone %t: said %q, want %q", alone, got, line)
+				}
+				log.Reset()
 			}
 			time.Sleep(sizeEvery / 2) // the first look is over
 			mu.Lock()
@@ -65,11 +76,13 @@ func TestSizeOfAnIdleStore(t *testing.T) {
 			dropped = 1
 			mu.Unlock()
 			want("some were dropped", 2)
+			said("the oldest rows are dropped")
 			k.note(time.Now())
 			mu.Lock()
 			failed = errors.New("no answer")
 			mu.Unlock()
 			want("a look failed", 2)
+			said("may be larger")
 		})
 	}
 }
@@ -96,6 +109,11 @@ func TestWorkWaitsForAnOpenEngine(t *testing.T) {
 	if err := (standby{}).pause(t.Context(), 0); err != nil {
 		t.Errorf("a server: %v", err)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := s.pause(t.Context(), standbyMost); err != nil || len(s.asked) > 0 {
+			t.Errorf("work that has waited for as long asks whether the engine is open: %v", err)
+		}
+	})
 }
 
 // TestUnreadWaitsForAnOpenEngine: what derives from rows without a reader waits while the engine is closed, until there is a reader or
@@ -212,6 +230,107 @@ func TestUnread(t *testing.T) {
 		x.Unread(true)
 		if took := waits(time.Minute); took != 0 {
 			t.Errorf("with a budget: %s", took)
+		}
+	})
+}
+
+// TestRollupsOfAQuietStore: the rollups are computed each minute, or as seldom as that takes a twentieth of the time; those of the embedded
+// store each ten minutes once few of its hours have new rows.
+func TestRollupsOfAQuietStore(t *testing.T) {
+	const settle = 5 * time.Minute
+	quiet := append(append([]time.Duration{rollFirst}, slices.Repeat([]time.Duration{time.Minute}, 8)...), rollSeldom, rollSeldom)
+	for _, c := range []struct {
+		name     string
+		embedded bool
+		hours    int // with new rows, the first twice
+		err      error
+		takes    time.Duration
+		want     []time.Duration // from one time to the next
+	}{
+		{"few hours", true, fewHours, nil, 0, []time.Duration{rollFirst, rollSeldom, rollSeldom, rollSeldom}},
+		{"many at first", true, fewHours + 1, nil, 0, quiet},
+		{"failed at first", true, 0, errors.New("no answer"), 0, quiet},
+		{"a server", false, 0, nil, 0, []time.Duration{rollFirst, time.Minute, time.Minute, time.Minute}},
+		{"that is slow", false, 0, nil, 6 * time.Second, []time.Duration{rollFirst, 126 * time.Second, 126 * time.Second}},
+		{"that is slow, and quiet", true, 0, nil, time.Minute, []time.Duration{rollFirst, 21 * time.Minute, 21 * time.Minute}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var got []time.Duration
+			last, passes := time.Now(), 0
+			pass := func(context.Context, computed) (int, error) {
+				if passes++; passes%len(everyComputed()) != 1 {
+					return 0, nil
+				}
+				got, last = append(got, time.Since(last)), time.Now()
+				if time.Sleep(c.takes); len(got) == len(c.want) {
+					cancel()
+				}
+				if len(got) <= 2 {
+					return c.hours, c.err
+				}
+				return 0, nil
+			}
+			var log bytes.Buffer
+			keepRollups(ctx, &Conn{embedded: c.embedded}, pass, rollFirst, settle, slog.New(slog.NewTextHandler(&log, nil)))
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			}
+			if said := strings.Count(log.String(), "is behind"); said != map[bool]int{true: 2}[c.err != nil] {
+				t.Errorf("%s: said %s", c.name, &log)
+			}
+		})
+	}
+}
+
+// TestDaysAreKept: messages are replaced each minute until they are, and days that are over are merged each ten minutes then; what fails is
+// said and tried again.
+func TestDaysAreKept(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			began := time.Now()
+			var got []string
+			note := func(what string) { got = append(got, fmt.Sprint(what, " ", time.Since(began))) }
+			replaces := 0
+			replace := func(context.Context) (bool, error) {
+				note("replace")
+				if replaces++; replaces == 1 {
+					return false, errors.New("no answer")
+				}
+				return replaces == 3, nil
+			}
+			merges := 0
+			merge := func(context.Context) (int, error) {
+				note("merge")
+				if merges++; merges == 3 {
+					cancel()
+				}
+				return 0, map[bool]error{true: errors.New("no answer")}[merges == 2]
+			}
+			var log bytes.Buffer
+			keepDays(ctx, standby{}, replace, merge, replaced, slog.New(slog.NewTextHandler(&log, nil)))
+			want, said := []string{"replace 15s", "replace 1m15s", "merge 1m15s", "replace 2m15s", "merge 2m15s", "merge 3m15s"}, 2
+			if replaced {
+				want, said = []string{"merge 15s", "merge 10m15s", "merge 20m15s"}, 1
+			}
+			if !slices.Equal(got, want) || strings.Count(log.String(), "\n") != said {
+				t.Errorf("%q, want %q; said %s", got, want, &log)
+			}
+		})
+	}
+}
+
+// TestStopWaits: nothing of a keeper runs once it is stopped.
+func TestStopWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		k, ended := keeper{cancel: cancel}, false
+		k.done.Go(func() { <-ctx.Done(); time.Sleep(time.Second); ended = true })
+		if k.stop(); !ended {
+			t.Error("it still runs")
 		}
 	})
 }

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -163,5 +164,25 @@ func TestNativeFormatsAreNamed(t *testing.T) {
 	err = c.Format(t.Context(), nil, "Parquet", "SELECT 1", nil)
 	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "JSONEachRow") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestText: values over the native protocol are written as the server writes them over HTTP, nested ones as JSON.
+func TestText(t *testing.T) {
+	at := time.Date(2026, 3, 1, 10, 20, 30, 5e6, time.UTC)
+	some := "x"
+	for _, c := range []struct {
+		kind  string
+		value any
+		want  string
+	}{
+		{"Nullable(String)", nil, "NULL"}, {"Nullable(String)", (*string)(nil), "NULL"}, {"Nullable(String)", &some, "x"},
+		{"String", `it's "so"`, `it's "so"`}, {"Bool", true, "true"}, {"UInt64", uint64(1) << 63, "9223372036854775808"}, {"Float64", 1.5, "1.5"}, {"Float64", math.NaN(), "NaN"},
+		{"DateTime64(3)", at, "2026-03-01 10:20:30.005"}, {"DateTime", at, "2026-03-01 10:20:30"}, {"Date", at, "2026-03-01"},
+		{"Map(String, String)", map[string]string{"k": `"v"`}, `{"k":"\"v\""}`}, {"Array(String)", []string{"a", "b"}, `["a","b"]`},
+	} {
+		if got := text(Column{Type: c.kind}, c.value, "NULL"); got != c.want {
+			t.Errorf("%s %v: %s, want %s", c.kind, c.value, got, c.want)
+		}
 	}
 }

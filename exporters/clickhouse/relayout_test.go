@@ -1,11 +1,13 @@
 package clickhouse
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -51,9 +53,10 @@ func TestMessagesMoveToDays(t *testing.T) {
 		}
 		export1(t, x, b)
 	}
-	interrupted := errors.New("interrupted")
+	interrupted, said := errors.New("interrupted"), new(bytes.Buffer)
 	for i := 0; ; i++ {
 		p := relayoutOf(x, time.Hour) // no row is so old that it could not be followed by another
+		p.log = slog.New(slog.NewTextHandler(said, nil))
 		before, more := count(t, c, eachMessage), true
 		p.sleep = func(context.Context, time.Duration) error {
 			if !more {
@@ -82,6 +85,15 @@ func TestMessagesMoveToDays(t *testing.T) {
 	}
 	if key := count(t, c, "SELECT partition_key FROM system.tables WHERE database = currentDatabase() AND name = 'messages'"); key != "toDate(ts)" {
 		t.Fatalf("partitions by %s", key)
+	}
+	copied := make(map[string]int)
+	for _, m := range regexp.MustCompile(`a day of messages is copied" day=(\S+)`).FindAllStringSubmatch(said.String(), -1) {
+		if copied[m[1]]++; copied[m[1]] > 1 {
+			t.Errorf("%s was copied from the beginning again", m[1])
+		}
+	}
+	if len(copied) < 5 {
+		t.Errorf("days were copied: %v", copied)
 	}
 	// A row of an insert that began before the exchange.
 	late := sampleMessages(1)
@@ -151,8 +163,9 @@ func TestNewStoreHasDays(t *testing.T) {
 	if made := definition(x); !strings.HasPrefix(made, monthlyKey) {
 		t.Fatalf("a server's table: %s", made)
 	}
-	if replaced, err := relayoutOf(x, 0).empty(t.Context()); err != nil || !replaced {
-		t.Fatalf("replaced %v, error %v", replaced, err)
+	next, _ := exporterInto(t, x.settings)
+	if err := next.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	if want := definition(x); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -30,7 +30,7 @@ func (p roller) pass(ctx context.Context, r computed) (done int, err error) {
 	}
 	now := time.UnixMicro(clock)
 	hours, err := p.touched(ctx, h)
-	if err != nil || len(hours) == 0 {
+	if err != nil {
 		return 0, err
 	}
 	// An hour is computed when no more of it arrives, of a backlog as of the present: until then readers

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -284,5 +285,20 @@ func TestRollupsOutliveTheRows(t *testing.T) {
 	roll(t, rollerOf(x, 0))
 	if got := count(t, c, calls); got != want {
 		t.Errorf("calls and errors %s, had %s", got, want)
+	}
+}
+
+// TestHoursThatFollow: an hour is computed with so many that follow it, each once.
+func TestHoursThatFollow(t *testing.T) {
+	at := func(hours ...int) (out []touchedHour) {
+		for _, h := range hours {
+			out = append(out, touchedHour{hour: time.Unix(0, 0).Add(time.Duration(h) * time.Hour)})
+		}
+		return out
+	}
+	for reach, want := range [][]touchedHour{at(9, 8, 3), at(9, 8, 3, 10, 4), at(9, 8, 3, 10, 11, 4, 5)} {
+		if got := following(at(9, 8, 3), reach); !slices.Equal(got, want) {
+			t.Errorf("reach %d: %v, want %v", reach, got, want)
+		}
 	}
 }

@@ -1,19 +1,18 @@
 package clickhouse
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -23,46 +22,68 @@ const testDay = 24 * time.Hour
 
 var testTTL = TTL{Bodies: 90 * testDay, Messages: 180 * testDay, Spans: 30 * testDay, Rollups: 36 * time.Hour}
 
+// TestSchemaIsAppliedOnce has four programs make the tables at one time: then there is nothing more to do, nothing differs, and what is
+// changed by hand is named.
 func TestSchemaIsAppliedOnce(t *testing.T) {
 	conn, s := database(t)
 	schema := Schema{Database: s.Database, TTL: testTTL}
-	first, err := schema.Apply(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
+	diff := func() string {
+		t.Helper()
+		var b strings.Builder
+		differs, err := schema.Diff(t.Context(), conn, &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if differs != (b.Len() > 0) {
+			t.Errorf("differs %v, and:\n%s", differs, &b)
+		}
+		return b.String()
 	}
-	if len(first.Pending) == 0 || first.Applied != 0 {
-		t.Errorf("the first time %d migrations were applied on top of %d", len(first.Pending), first.Applied)
+	if got := diff(); !strings.Contains(got, "-- migration 28 (schema) is not applied") || !strings.Contains(got, "CREATE TABLE") {
+		t.Errorf("before the first apply:\n%.500s", got)
 	}
-	second, err := schema.Apply(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !second.Empty() || second.Applied != first.Pending[len(first.Pending)-1].Version {
-		t.Errorf("the second time there was something to do: %+v", second)
-	}
-	if err := schema.Verify(t.Context(), conn); err != nil {
-		t.Error(err)
-	}
-	var diff bytes.Buffer
-	if differs, err := schema.Diff(t.Context(), conn, &diff); err != nil || differs {
-		t.Errorf("error %v, diff:\n%s", err, &diff)
-	}
-}
-
-func TestSchemaIsAppliedByManyAtOnce(t *testing.T) {
-	conn, s := database(t)
-	schema := Schema{Database: s.Database, TTL: testTTL}
 	var wg sync.WaitGroup
-	errs := make([]error, 4)
+	plans, errs := make([]Plan, 4), make([]error, 4)
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = schema.Apply(t.Context(), conn) })
+		wg.Go(func() { plans[i], errs[i] = schema.Apply(t.Context(), conn) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
+	first := slices.IndexFunc(plans, func(p Plan) bool { return p.Applied == 0 && len(p.Pending) > 0 })
+	if first < 0 {
+		t.Fatal("nobody has applied the migrations")
+	}
+	second, err := schema.Apply(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pending := plans[first].Pending; !second.Empty() || second.Applied != pending[len(pending)-1].Version {
+		t.Errorf("the second time there was something to do: %+v", second)
+	}
 	if err := schema.Verify(t.Context(), conn); err != nil {
 		t.Error(err)
+	}
+	if got := diff(); got != "" {
+		t.Errorf("behind the apply:\n%s", got)
+	}
+	for _, sql := range []string{
+		"ALTER TABLE " + schema.name("messages") + " DROP COLUMN agent_kind",
+		"ALTER TABLE " + schema.name("messages") + " MODIFY COLUMN seq UInt32",
+		"ALTER TABLE " + schema.name("spans") + " REMOVE TTL",
+	} {
+		if err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := diff()
+	for _, want := range []string{
+		"messages.agent_kind is missing", "messages.seq is UInt32, and rows are written as UInt64", "MODIFY TTL toDateTime(ingest_ts) + toIntervalDay(180)",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
 	}
 }
 
@@ -166,34 +187,18 @@ func TestTableOfSpansIsFixed(t *testing.T) {
 	}
 }
 
-// TestStoreOfTheFirstReleaseUpgrades has a database as the 28 steps made it: nothing is
-// pending but later migrations, and after them it equals a new database.
-func TestStoreOfTheFirstReleaseUpgrades(t *testing.T) {
-	conn, s := database(t)
-	schema := Schema{Database: s.Database, TTL: testTTL}
-	released(t, conn, schema)
-	migrations, err := schema.Migrations()
-	if err != nil {
-		t.Fatal(err)
-	}
-	done, err := schema.Apply(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(migrations[1:], done.Pending, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("pending (-want +got):\n%s", d)
-	}
-	if p, err := schema.Plan(t.Context(), conn); err != nil || !p.Empty() {
-		t.Errorf("error %v, still to do: %s", err, p.Statements())
-	}
-	fresh := Schema{Database: s.Database + "_fresh", TTL: testTTL}
+// sameAsNew holds the tables, views and comments of an upgraded database to those of a new one.
+func sameAsNew(t *testing.T, conn *Conn, schema Schema) {
+	t.Helper()
+	fresh := schema
+	fresh.Database += "_fresh"
 	t.Cleanup(func() {
 		_ = conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+quoteName(fresh.Database)+" SYNC")
 	})
 	if _, err := fresh.Apply(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(objects(t, conn, fresh.Database), objects(t, conn, s.Database)); d != "" {
+	if d := cmp.Diff(objects(t, conn, fresh.Database), objects(t, conn, schema.Database)); d != "" {
 		t.Errorf("(-new +upgraded):\n%s", d)
 	}
 	comments := func(database string) []map[string]any {
@@ -204,17 +209,8 @@ func TestStoreOfTheFirstReleaseUpgrades(t *testing.T) {
 		return rows(t, conn, fmt.Sprintf("SELECT table, name, comment FROM system.columns WHERE database = %s AND table IN (%s) ORDER BY table, name",
 			quoteText(database), strings.Join(names, ", ")))
 	}
-	if d := cmp.Diff(comments(fresh.Database), comments(s.Database)); d != "" {
+	if d := cmp.Diff(comments(fresh.Database), comments(schema.Database)); d != "" {
 		t.Errorf("comments (-new +upgraded):\n%s", d)
-	}
-	x, err := New(t.Context(), Settings{Conn: s, TTL: testTTL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close(context.Background())
-	export1(t, x, &export.Batch{Messages: sampleMessages(3), Spans: []msg.Span{sampleSpan()}})
-	if got := count(t, conn, "SELECT count() FROM "+schema.name("v_messages")); got != "3" {
-		t.Errorf("%s rows in an upgraded database", got)
 	}
 }
 
@@ -318,44 +314,27 @@ func TestRetentionFollowsTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestDiffNamesWhatWasChangedByHand(t *testing.T) {
-	conn, s := database(t)
-	schema := Schema{Database: s.Database, TTL: testTTL}
-	diff := func() string {
-		t.Helper()
-		var b strings.Builder
-		differs, err := schema.Diff(t.Context(), conn, &b)
-		if err != nil {
-			t.Fatal(err)
+// formatted has the server read statements, and returns each as it writes it.
+func formatted(t *testing.T, c *Conn, statements []string) (out []string) {
+	t.Helper()
+	for some := range slices.Chunk(statements, 16) { // a query has 256 KiB at most
+		quoted := make([]string, len(some))
+		for i, sql := range some {
+			quoted[i] = quoteText(sql)
 		}
-		if differs != (b.Len() > 0) {
-			t.Errorf("differs %v, and:\n%s", differs, &b)
+		list := rows(t, c, "SELECT formatQuerySingleLineOrNull(arrayJoin(["+strings.Join(quoted, ", ")+"])) AS sql")
+		if len(list) != len(some) {
+			t.Fatalf("%d of %d statements", len(list), len(some))
 		}
-		return b.String()
-	}
-	if got := diff(); !strings.Contains(got, "-- migration 28 (schema) is not applied") || !strings.Contains(got, "CREATE TABLE") {
-		t.Errorf("before the first apply:\n%.500s", got)
-	}
-	if _, err := schema.Apply(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	for _, sql := range []string{
-		"ALTER TABLE " + schema.name("messages") + " DROP COLUMN agent_kind",
-		"ALTER TABLE " + schema.name("messages") + " MODIFY COLUMN seq UInt32",
-		"ALTER TABLE " + schema.name("spans") + " REMOVE TTL",
-	} {
-		if err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
+		for i, r := range list {
+			sql, ok := r["sql"].(string)
+			if !ok {
+				t.Errorf("the server cannot read:\n%s", some[i])
+			}
+			out = append(out, sql)
 		}
 	}
-	got := diff()
-	for _, want := range []string{
-		"messages.agent_kind is missing", "messages.seq is UInt32, and rows are written as UInt64", "MODIFY TTL toDateTime(ingest_ts) + toIntervalDay(180)",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in:\n%s", want, got)
-		}
-	}
+	return out
 }
 
 // TestClusterSchema has no cluster to run on: it checks that the server can read
@@ -376,11 +355,8 @@ func TestClusterSchema(t *testing.T) {
 		statements = append(statements, schema.modify(r, r.expression(testTTL)), schema.modify(r, ""))
 	}
 	distributed := make(map[string]bool)
-	for _, sql := range statements {
-		var formatted string
-		if err := conn.db.QueryRow(t.Context(), "SELECT formatQuerySingleLine("+quoteText(sql)+")").Scan(&formatted); err != nil {
-			t.Errorf("%v in:\n%s", err, sql)
-		}
+	for i, formatted := range formatted(t, conn, statements) {
+		sql := statements[i]
 		if !strings.Contains(formatted, `ON CLUSTER `) && !strings.HasPrefix(formatted, "INSERT ") { // which replication carries
 			t.Errorf("not on the cluster: %s", formatted)
 		}
@@ -414,10 +390,8 @@ func TestReplicatedSchema(t *testing.T) {
 		statements = append(statements, texts(m)...)
 	}
 	tables := 0
+	formatted(t, conn, statements)
 	for _, sql := range statements {
-		if err := conn.Exec(t.Context(), "EXPLAIN AST "+sql); err != nil {
-			t.Errorf("%v in:\n%s", err, sql)
-		}
 		if strings.Contains(sql, "MergeTree") {
 			tables++
 			if !strings.Contains(sql, "ENGINE = Replicated") || strings.Contains(sql, "'/clickhouse/") {

@@ -18,19 +18,19 @@ import (
 )
 
 // store starts the tests' ClickHouse when the first test needs it. It is the
-// embedded store, of EARSHOT_TEST_BIN or built, unless EARSHOT_TEST_DSN names another server (whose databases
-// test_* are then made and dropped).
+// embedded store, of EARSHOT_TEST_BIN or built, unless EARSHOT_TEST_DSN names another server, whose databases test_* are then
+// made and dropped, but for those of test_emptied_*, which are for the next run.
 var store = sync.OnceValues(startStore)
 
-// stopStore ends the process that store has started.
-var stopStore = func() {}
+// stopStore ends the process that store has started, or leaves another server to the next run.
+var stopStore = func(passed bool) {}
 
 // storeProcess is that process; 0 for another server.
 var storeProcess int
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	stopStore()
+	stopStore(code == 0)
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "goroutines left behind:", err)
 		code = 1
@@ -54,14 +54,14 @@ func storeDSN(t testing.TB) string {
 // startStore starts the embedded store in a process that ends with this one.
 func startStore() (dsn string, err error) {
 	if dsn := os.Getenv("EARSHOT_TEST_DSN"); dsn != "" {
-		stopStore = func() { emptied.drop(dsn) }
+		stopStore = func(passed bool) { emptied.leave(dsn, passed) }
 		return dsn, nil
 	}
 	dir, err := os.MkdirTemp("", "earshot-clickhouse-test-")
 	if err != nil {
 		return "", err
 	}
-	stopStore = func() { _ = os.RemoveAll(dir) }
+	stopStore = func(bool) { _ = os.RemoveAll(dir) }
 	bin := filepath.Join(os.Getenv("EARSHOT_TEST_BIN"), "earshot-store")
 	if !filepath.IsAbs(bin) {
 		bin = filepath.Join(dir, "earshot-store")
@@ -85,7 +85,7 @@ func startStore() (dsn string, err error) {
 		return "", fmt.Errorf("start earshot-store: %w", err)
 	}
 	storeProcess = cmd.Process.Pid
-	stopStore = func() {
+	stopStore = func(bool) {
 		_ = stdin.Close()
 		_ = cmd.Wait()
 		_ = os.RemoveAll(dir)
@@ -188,7 +188,8 @@ func exporterInto(t testing.TB, s Settings) (*Exporter, *Conn) {
 	return x, reader
 }
 
-// emptied are databases with the tables of a new store and no rows, which tests take one after the other.
+// emptied are databases with the tables of a new store and no rows, which tests take one after the other. On another server they are
+// there for the next run of the same program: a comment of the database says that it is empty, and has the hash of its tables.
 var emptied databases
 
 type databases struct {
@@ -206,12 +207,8 @@ func (d *databases) take(t testing.TB) (name string) {
 	}
 	if n := len(d.free); n > 0 {
 		name, d.free = d.free[n-1], d.free[:n-1]
-	} else {
-		d.made++
-		name = fmt.Sprint("test_emptied_", d.made)
-		if err := d.create(t.Context(), c, name); err != nil {
-			t.Fatal(err)
-		}
+	} else if name, err = d.create(t.Context(), c); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -226,16 +223,41 @@ func (d *databases) take(t testing.TB) (name string) {
 	return name
 }
 
-func (d *databases) create(ctx context.Context, c *Conn, name string) error {
+// create makes another database, or finds the one that an earlier run has left.
+func (d *databases) create(ctx context.Context, c *Conn) (name string, err error) {
+	s := Schema{days: c.embedded}
+	migrations, err := s.Migrations()
+	if err != nil {
+		return "", err
+	}
+	made, err := fresh(s, migrations, false, nil)
+	if err != nil {
+		return "", err
+	}
+	d.made++
+	name = fmt.Sprintf("test_emptied_%.8s_%d", checksum([]byte(strings.Join(made, ""))), d.made)
+	var left string
+	if err := c.db.QueryRow(ctx, "SELECT any(comment) FROM system.databases WHERE name = "+quoteText(name)).Scan(&left); err != nil {
+		return "", err
+	}
+	if left != "" {
+		if d.tables, err = tablesOf(ctx, c, name); err == nil && d.tables == left {
+			return name, d.comment(ctx, c, name, "")
+		}
+	}
 	if err := c.Exec(ctx, "DROP DATABASE IF EXISTS "+quoteName(name)+" SYNC"); err != nil {
-		return err
+		return "", err
 	}
-	if _, err := (Schema{Database: name, days: c.embedded}).Apply(ctx, c); err != nil {
-		return err
+	s.Database = name
+	if _, err := s.Apply(ctx, c); err != nil {
+		return "", err
 	}
-	tables, err := tablesOf(ctx, c, name)
-	d.tables = tables
-	return err
+	d.tables, err = tablesOf(ctx, c, name)
+	return name, err
+}
+
+func (d *databases) comment(ctx context.Context, c *Conn, name, text string) error {
+	return c.Exec(ctx, "ALTER DATABASE "+quoteName(name)+" MODIFY COMMENT "+quoteText(text))
 }
 
 // put removes all rows but those that a new store has, or the database if its tables are other ones.
@@ -258,15 +280,19 @@ func (d *databases) put(ctx context.Context, c *Conn, name string) error {
 	return filled.Err()
 }
 
-// drop drops the databases that no test has.
-func (d *databases) drop(dsn string) {
+// leave leaves the databases that no test has to the next run, or drops them when a test has failed.
+func (d *databases) leave(dsn string, passed bool) {
 	c, err := open(ConnSettings{DSN: dsn}, false)
 	if err != nil {
 		return
 	}
 	defer c.Close()
 	for _, name := range d.free {
-		_ = c.Exec(context.Background(), "DROP DATABASE IF EXISTS "+quoteName(name)+" SYNC")
+		if passed {
+			_ = d.comment(context.Background(), c, name, d.tables)
+		} else {
+			_ = c.Exec(context.Background(), "DROP DATABASE IF EXISTS "+quoteName(name)+" SYNC")
+		}
 	}
 }
 

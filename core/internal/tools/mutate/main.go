@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 )
 
 func main() {
@@ -26,6 +27,7 @@ func main() {
 	short := flag.Bool("short", true, "run the tests with -short")
 	flag.StringVar(&m.tests, "run", ".", "run the tests that match")
 	skip := flag.String("skip", "", "leave out the tests that match, as the dear ones of many: what only they notice has survived")
+	flag.DurationVar(&m.most, "most", 0, "what the tests of a change may cost, the cheapest first: what only a later one notices has survived; 0: no bound")
 	at := flag.String("at", "", "try the changes whose line in the report matches, instead of a sample")
 	flag.IntVar(&m.jobs, "j", 1, "changes that are tried at a time; the tests must bear the load")
 	flag.Usage = func() {
@@ -69,6 +71,7 @@ type run struct {
 	args          []string // of a test binary
 	n, jobs       int
 	seed          uint64
+	most          time.Duration // what the tests of a change may cost
 	at, skip      *regexp.Regexp
 	report        func(line string) // of a change that was not noticed
 }
@@ -103,7 +106,7 @@ func (m *run) mutate(arg string) (s score, err error) {
 	if err != nil {
 		return s, err
 	}
-	all := suite{work: work}
+	all := suite{work: work, most: m.most}
 	for _, b := range binaries {
 		if err := all.learn(b, m.tests, m.skip, len(p.changes)); err != nil {
 			return s, err

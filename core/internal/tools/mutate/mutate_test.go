@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 const tiny = `package tiny
@@ -103,5 +104,18 @@ func TestChanges(t *testing.T) {
 	}
 	if s.all != 13 || s.tried != s.all || s.survived != len(want) || s.unreached != 4 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestWithin: the tests that a change may cost are the first ones, and one at least.
+func TestWithin(t *testing.T) {
+	list := []*test{{cost: 2}, {cost: 3}, {cost: 5}}
+	for most, want := range map[time.Duration]int{0: 3, 1: 1, 2: 1, 4: 1, 5: 2, 9: 2, 10: 3} {
+		if got := len(within(list, most)); got != want {
+			t.Errorf("within %d: %d tests, want %d", most, got, want)
+		}
+	}
+	if got := within(nil, 1); len(got) > 0 {
+		t.Errorf("of none: %v", got)
 	}
 }
