@@ -1,0 +1,329 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// aFrame is a frame of ten bytes, read a second for each byte behind 1,600,000,500.
+func aFrame(pos int64, data string) frame.Frame {
+	return frame.Frame{Pos: pos, End: pos + 10, At: (1_600_000_500 + pos) * 1e9, Data: []byte(data)}
+}
+
+// answered has the core take a decoder's answer to frames.
+func answered(t *testing.T, p *Pipeline, a *account, frames []frame.Frame, r wire.Result) {
+	t.Helper()
+	d := &decode{ticket: ticket{a.stream, a.generation, frames[0].Pos}, batch: &frame.Batch{Frames: frames}, held: lease{0, newBudget(1), newBudget(1)}}
+	d.encode(a.stream.cursor.view())
+	p.inbox.pending.Add(1)
+	if err := p.core.take(result{d, &r}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// said is a message of a frame.
+func said(at int32, key string) msg.Message {
+	return msg.Message{Frame: at, Key: key, Session: "s", Run: "r", Kind: msg.User, Complete: msg.Complete, Time: 1_500_000_000e9, Content: msg.Plain("text of " + key)}
+}
+
+// entered are the messages and the dead letters of the open batch, a line each.
+func entered(p *Pipeline) (out []string) {
+	rows := &p.core.commits.batch.rows
+	for i := range rows.Messages {
+		m := &rows.Messages[i]
+		h := &m.Host
+		line := fmt.Sprintf("%s %q %d of %s %s %s %s, at %d of %s, %dth, read %d", m.Key, m.Content, m.Time/1e9, h.Tenant, h.Source, h.Format, h.Server, h.Offset, h.Origin, h.Seq, h.Observed/1e9)
+		if h.Tombstone {
+			line = "gone: " + line
+		}
+		out = append(out, line)
+	}
+	for _, l := range rows.DeadLetters {
+		out = append(out, fmt.Sprintf("%s %s %q of %s %s %s %s %q, at %d of %s, %d bytes, read %d, %d", l.Stage, l.Reason, l.Detail, l.Tenant, l.Source, l.Format, l.Session, l.Payload, l.Offset, l.Origin, l.Bytes, l.Seen/1e9, l.Ver))
+	}
+	return out
+}
+
+// counted are the metrics that are not 0, with their labels.
+func counted(t *testing.T, m *telemetry.Metrics, prefixes ...string) (out []string) {
+	t.Helper()
+	families, err := m.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, x := range f.GetMetric() {
+			n := x.GetCounter().GetValue() + x.GetGauge().GetValue()
+			if n == 0 || !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f.GetName(), p) }) {
+				continue
+			}
+			line := f.GetName()
+			for _, l := range x.GetLabel() {
+				line += " " + l.GetValue()
+			}
+			out = append(out, fmt.Sprint(line, " ", n))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestFramesAreAccountedFor has a decoder answer to frames of every kind: each byte is in one sum of the account, each frame that is not decoded is a dead letter of the
+// session before it, and the messages have their place.
+func TestFramesAreAccountedFor(t *testing.T) {
+	p, feed := stopped(t, Settings{Metrics: telemetry.New(), MaxDeadLetter: 7})
+	feed.SetServer("quay:80")
+	feed.SetRedactor(hidden{})
+	a := opened(t, p, feed, "k", 0)
+	a.ended, a.decoderClosed = true, true
+	clear(p.core.accounts.awake)
+	frames := []frame.Frame{
+		aFrame(0, "two"), aFrame(10, "a secret that is damaged"), aFrame(20, "cut"), aFrame(30, "crashes"), aFrame(40, "strange"), aFrame(50, "invalid"), aFrame(60, "nothing"), aFrame(70, "partial"),
+	}
+	frames[2].Reason, frames[2].Dropped = msg.ReasonTooLong, 4
+	frames[3].Reason = msg.ReasonDecoderCrash
+	strange, invalid, partial, behind := said(2, "strange"), said(3, ""), said(5, "partial"), said(-1, "behind")
+	strange.Kind, strange.Attrs = msg.Unknown, []msg.Attr{{Key: "type", Value: "hologram"}}
+	partial.Complete, partial.Session = msg.Partial, "other"
+	answered(t, p, a, frames, wire.Result{
+		Messages: []msg.Message{said(0, "first"), said(0, "second"), strange, invalid, partial, behind},
+		Problems: []msg.Problem{{Reason: msg.ReasonInvalidJSON, Detail: "a secret", Frame: 1}, {Reason: msg.ReasonInvalidJSON, Frame: 99}},
+	})
+	want := []string{
+		`first "text of first" 1500000000 of tenant source notes quay:80, at 0 of /k, 0th, read 1600000500`,
+		`second "text of second" 1500000000 of tenant source notes quay:80, at 0 of /k, 1th, read 1600000500`,
+		`strange "text of strange" 1500000000 of tenant source notes quay:80, at 40 of /k, 40th, read 1600000540`,
+		`partial "text of partial" 1500000000 of tenant source notes quay:80, at 70 of /k, 70th, read 1600000570`,
+		`behind "text of behind" 1500000000 of tenant source notes quay:80, at 80 of /k, 80th, read 1600000570`,
+		`decode invalid_json "a ***" of tenant source notes s "a *** t", at 10 of /k, 24 bytes, read 1600000510, 5`,
+		`read too_long "" of tenant source notes s "cut", at 20 of /k, 7 bytes, read 1600000520, 5`,
+		`decode decoder_crash "" of tenant source notes s "crashes", at 30 of /k, 7 bytes, read 1600000530, 5`,
+		`decode invalid_message "message without key" of tenant source notes s "invalid", at 50 of /k, 7 bytes, read 1600000550, 5`,
+	}
+	if d := cmp.Diff(want, entered(p)); d != "" {
+		t.Error(d)
+	}
+	sums := msg.Ledger{Tenant: "tenant", Source: "source", Format: "notes", Stream: "k", Origin: "/k", Read: 80, Decoded: 50, Quarantined: 26, Dropped: 4, Frames: 8, Messages: 4, Unknown: 1, Problems: 4, Seen: 9, Since: 3, Ver: 80}
+	if d := cmp.Diff(sums, a.ledger(9, 3)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(Progress{Bytes: 80, Frames: 8, Messages: 5, Problems: 4}, p.Progress()); d != "" {
+		t.Error(d)
+	}
+	figures := []string{
+		"earshot_messages_total notes unknown source 1", "earshot_messages_total notes user source 4",
+		"earshot_problems_total decoder_crash source decode 1", "earshot_problems_total invalid_json source decode 1",
+		"earshot_problems_total invalid_message source decode 1", "earshot_problems_total too_long source read 1",
+		"earshot_source_bytes_total decoded source 50", "earshot_source_bytes_total dropped source 4", "earshot_source_bytes_total quarantined source 26",
+		"earshot_source_frames_total source 8", "earshot_unknown_total notes hologram 1",
+	}
+	if d := cmp.Diff(figures, counted(t, p.metrics, "earshot_messages", "earshot_problems", "earshot_source_", "earshot_unknown")); d != "" {
+		t.Error(d)
+	}
+	if a.record.Read != 1_600_000_570e9 || a.ended || a.decoderClosed || len(p.core.accounts.awake) != 1 || p.core.commits.changed[a.stream.name] != a {
+		t.Errorf("read %d, ended %t, decoder closed %t", a.record.Read, a.ended, a.decoderClosed)
+	}
+}
+
+// hidden is a redactor that hides one word.
+type hidden struct{}
+
+func (hidden) String(s string) string               { return strings.ReplaceAll(s, "secret", "***") }
+func (r hidden) Payload(b []byte) []byte            { return []byte(r.String(string(b))) }
+func (hidden) Message(m *msg.Message, clean []byte) {}
+
+// TestFramesAreReadAgain: what was accounted for before a restart, or before a late link, is not counted again. Of a stream that is decoded again for a link the
+// messages of the runs that move are rows again, up to where it had come.
+func TestFramesAreReadAgain(t *testing.T) {
+	other := said(1, "other")
+	other.Run = "moves"
+	frames := func() []frame.Frame {
+		return []frame.Frame{aFrame(0, "a"), aFrame(10, "b"), aFrame(20, "c")}
+	}
+	last := said(2, "last")
+	r := wire.Result{Messages: []msg.Message{said(0, "first"), other, last}, Problems: []msg.Problem{{Reason: "bad", Frame: 1}, {Reason: "bad", Frame: 2}}}
+	for name, x := range map[string]struct {
+		pos    int64
+		replay *checkpoint.Replay
+		keys   string // of the rows
+		counts string // frames, messages, problems, decoded, quarantined
+		left   bool   // it is still decoded again
+	}{
+		"for the first time":        {0, nil, "first other last bad bad", "3 3 2 10 20", false},
+		"after a restart":           {20, nil, "last bad", "1 1 1 0 10", false},
+		"of what is read":           {30, nil, "", "0 0 0 0 0", false},
+		"for a link":                {0, &checkpoint.Replay{Until: 20, Runs: []string{"moves"}}, "other last bad", "1 1 1 0 10", false},
+		"for a link, not to there":  {0, &checkpoint.Replay{Until: 31, Runs: []string{"moves"}}, "other", "0 0 0 0 0", true},
+		"for a link, up to its end": {0, &checkpoint.Replay{Until: 30, Runs: []string{"r"}}, "first last", "0 0 0 0 0", false},
+	} {
+		p, feed := stopped(t, Settings{})
+		a := opened(t, p, feed, "k", x.pos)
+		a.record.Replay, a.ended = x.replay, true
+		answered(t, p, a, frames(), wire.Result{Messages: slices.Clone(r.Messages), Problems: r.Problems})
+		var keys []string
+		for _, line := range entered(p) {
+			key, rest, _ := strings.Cut(line, " ")
+			if key == "decode" {
+				key, _, _ = strings.Cut(rest, " ")
+			}
+			keys = append(keys, key)
+		}
+		l := a.ledger(0, 0)
+		if got := fmt.Sprint(l.Frames, l.Messages, l.Problems, l.Decoded, l.Quarantined); got != x.counts || strings.Join(keys, " ") != x.keys {
+			t.Errorf("%s: %q, counted %s", name, keys, got)
+		}
+		if n := p.Progress(); n.Frames != l.Frames || n.Messages != l.Messages || a.record.Pos != 30 || (a.record.Replay != nil) != x.left || a.ended != (x.pos == 30) || (len(p.core.commits.changed) == 0) != (x.pos == 30) {
+			t.Errorf("%s: progress %+v, up to %d, again %+v", name, n, a.record.Pos, a.record.Replay)
+		}
+	}
+}
+
+// TestFramesBehindAFailure: a decoder that fails at a frame has decoded those before it; it is withheld, and the stream is delivered again from its snapshot.
+func TestFramesBehindAFailure(t *testing.T) {
+	p, feed := stopped(t, Settings{Metrics: telemetry.New()})
+	a := opened(t, p, feed, "k", 0)
+	frames := []frame.Frame{aFrame(0, "a"), aFrame(10, "cut"), aFrame(20, "fails"), aFrame(30, "behind")}
+	frames[1].Reason = "cut"
+	answered(t, p, a, frames, wire.Result{Messages: []msg.Message{said(0, "first")}, Failure: &wire.Failure{Error: "by order", Frame: 1}})
+	if l := a.ledger(0, 0); l.Read != 20 || l.Decoded != 10 || l.Quarantined != 10 || l.Messages != 1 {
+		t.Errorf("%+v", l)
+	}
+	if d := cmp.Diff(map[int64]string{20: msg.ReasonDecoderFailed}, a.record.Poison); d != "" || a.generation != 1 || a.stalled || a.stream.cursor.next != 0 {
+		t.Errorf("generation %d, delivered from %d, stalled %t %s", a.generation, a.stream.cursor.next, a.stalled, d)
+	}
+	// One that fails at none has a snapshot that is not its own, or fails always.
+	a.record.SnapPos, a.record.Snapshot = 10, []byte("state")
+	for stalled, generation := range []int{2, 2} {
+		answered(t, p, a, frames, wire.Result{Failure: &wire.Failure{Error: "by order", Frame: -1}})
+		if (a.stalled) != (stalled == 1) || a.generation != generation || a.record.Snapshot != nil || a.record.SnapPos != 0 || a.stream.cursor.view().resume.snapshot != nil {
+			t.Errorf("%d: stalled %t, generation %d, a state of %d bytes", stalled, a.stalled, a.generation, len(a.record.Snapshot))
+		}
+	}
+	if n := metric(t, p.metrics, "earshot_decoder_failures_total"); n != 3 {
+		t.Errorf("%v failures are counted", n)
+	}
+	if letters := p.core.commits.batch.rows.DeadLetters; len(letters) != 2 || letters[1].Stage != "read" || letters[1].Reason != msg.ReasonDecoderFailed || letters[1].Detail != "by order" {
+		t.Errorf("dead letters %+v", letters)
+	}
+}
+
+// TestTimesOfMessages: the version of an incomplete message that was stored under another time is taken back. A file's first read dates what has no time and is then kept
+// before such a row is anywhere; a recording's frames date theirs.
+func TestTimesOfMessages(t *testing.T) {
+	p, feed := stopped(t, Settings{})
+	a := opened(t, p, feed, "k", 0)
+	a.anchored, a.record.Anchor = false, 1_600_000_400e9
+	open, shut, undated := said(0, "k"), said(1, "k"), said(0, "undated")
+	open.Complete, open.Tool.Arguments, open.Delegation.Task = msg.Partial, msg.Plain("arguments"), msg.Plain("task")
+	shut.Time, shut.Tool.Arguments, shut.Delegation.Task, undated.Time = open.Time+7e9, open.Tool.Arguments, open.Delegation.Task, 0
+	answered(t, p, a, []frame.Frame{aFrame(0, ""), aFrame(10, "")}, wire.Result{Messages: []msg.Message{undated, undated, open, shut}})
+	rows := p.core.commits.batch.rows.Messages
+	var got []string
+	for i := range rows {
+		got = append(got, fmt.Sprintf("%s %d %t %s%s%s", rows[i].Key, rows[i].Time/1e9, rows[i].Host.Tombstone, rows[i].Content, rows[i].Tool.Arguments, rows[i].Delegation.Task))
+	}
+	want := []string{"undated 1600000400 false text of undated", "undated 1600000400 false text of undated", "k 1500000000 false text of kargumentstask", "k 1500000000 true ", "k 1500000007 false text of kargumentstask"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if len(p.core.commits.anchors) != 1 || !a.anchored {
+		t.Errorf("%d anchors are used", len(p.core.commits.anchors))
+	}
+	feed.journalled = true
+	b := opened(t, p, feed, "live", 0)
+	b.anchored = false
+	far := said(0, "far")
+	far.Time = 1e9 // a clock that was never set
+	answered(t, p, b, []frame.Frame{aFrame(0, "")}, wire.Result{Messages: []msg.Message{undated, far}})
+	for _, m := range p.core.commits.batch.rows.Messages[5:] {
+		if m.Time != 1_600_000_500e9 || (m.Attr(AttrClockTime) != "") != (m.Key == "far") || m.Precision != msg.Inferred {
+			t.Errorf("%s of a recording is dated %d, %v", m.Key, m.Time/1e9, m.Attrs)
+		}
+	}
+	if len(p.core.commits.anchors) != 1 {
+		t.Error("the anchor of a recording is used")
+	}
+}
+
+// TestMessagesOfAnErasedSession are refused and counted, with the problems behind them; the state of a file's decoder is dropped, once.
+func TestMessagesOfAnErasedSession(t *testing.T) {
+	for _, live := range []bool{false, true} {
+		p, feed := stopped(t, Settings{Metrics: telemetry.New(), Erased: func(_, session string) bool { return session == "gone" }})
+		feed.journalled = live
+		a := opened(t, p, feed, "k", 0)
+		a.record.SnapPos, a.record.Snapshot = 5, []byte("state")
+		a.stream.cursor.setResume(a.resume())
+		gone := said(0, "gone")
+		gone.Session = "gone"
+		answered(t, p, a, []frame.Frame{aFrame(0, ""), aFrame(10, ""), aFrame(20, ""), aFrame(30, "")}, wire.Result{
+			Messages: []msg.Message{gone, said(2, "kept")}, Problems: []msg.Problem{{Reason: "bad", Frame: 1}, {Reason: "bad", Frame: 3}}, HasSnapshot: true, Snapshot: []byte("of gone"),
+		})
+		if rows := entered(p); len(rows) != 2 || metric(t, p.metrics, "earshot_erased_total") != 2 {
+			t.Errorf("live %t: %q", live, rows)
+		}
+		if r := &a.record; r.Problems != 1 || r.Messages != 1 || r.Erased == live || (r.Snapshot == nil) == live || (r.SnapPos == 0) == live || a.stream.cursor.view().resume.pos != r.SnapPos {
+			t.Errorf("live %t: %+v", live, r)
+		}
+	}
+}
+
+// TestMessagesOfNoFrame: those of a flush and of an end have the place behind the last frame. Those of a flush do not move the stream's clock.
+func TestMessagesOfNoFrame(t *testing.T) {
+	for name, command := range map[string]func(ticket) command{
+		"flush": func(at ticket) command { return &flush{ticket: at} },
+		"open":  func(at ticket) command { return &openDecoder{at} },
+		"close": func(at ticket) command { return &closeDecoder{at} },
+		"end":   func(at ticket) command { return &end{at, make(chan error, 1)} },
+	} {
+		p, feed := stopped(t, Settings{})
+		a := opened(t, p, feed, "k", 10)
+		a.decoded, a.record.Read = 10, 1_600_000_500e9
+		p.inbox.pending.Add(1)
+		if err := p.core.take(result{command(ticket{a.stream, 0, 10}), &wire.Result{Messages: []msg.Message{said(0, "a"), said(0, "b")}}}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		rows := p.core.commits.batch.rows.Messages
+		for i := range rows {
+			h := &rows[i].Host
+			got = append(got, fmt.Sprint(rows[i].Key, " ", h.Offset, " ", h.Seq, " ", h.Observed/1e9))
+		}
+		if d := cmp.Diff([]string{"a 10 10 1600000500", "b 10 11 1600000500"}, got); d != "" || (a.record.Clock.Last == 0) != (name == "flush") || a.record.Messages != 2 {
+			t.Errorf("%s: clock %+v, %d messages %s", name, a.record.Clock, a.record.Messages, d)
+		}
+		if flushed := name == "flush" || name == "end"; a.flushed() != flushed {
+			t.Errorf("%s: flushed %t", name, !flushed)
+		}
+	}
+}
+
+// TestMarksAreApplied when the frames before them are accounted for: not earlier, and once.
+func TestMarksAreApplied(t *testing.T) {
+	p, feed := stopped(t, Settings{})
+	a := opened(t, p, feed, "k", 0)
+	for _, pos := range []int64{10, 20, 21} {
+		timing := msg.Pace{Start: pos, Total: 5}
+		a.marks = append(a.marks, mark{pos, source.ResponseInfo{Method: "POST", Timing: &timing}})
+	}
+	for i, want := range []int{1, 2, 3} {
+		answered(t, p, a, []frame.Frame{aFrame(10*int64(i), "")}, wire.Result{Messages: []msg.Message{said(0, fmt.Sprint(i))}})
+		if got := p.core.commits.batch.rows.Streams; len(got) != want || len(a.marks) != 3-want {
+			t.Fatalf("frame %d: %d rows, %d marks", i, len(got), len(a.marks))
+		}
+	}
+	rows := p.core.commits.batch.rows.Streams
+	if r := rows[2]; r.Tenant != "tenant" || r.Source != "source" || r.Format != "notes" || r.Stream != "k" || r.Origin != "/k" || r.Method != "POST" || r.Session != "s" || r.Run != "r" || r.Pace.Start != 21 || r.Ver != 26 {
+		t.Errorf("row %+v", r)
+	}
+}
