@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -86,7 +87,7 @@ func TestFramesAreAccountedFor(t *testing.T) {
 	feed.SetServer("quay:80")
 	feed.SetRedactor(hidden{})
 	a := opened(t, p, feed, "k", 0)
-	a.ended, a.decoderClosed = true, true
+	a.ended, a.decoderClosed, feed.format.inQuarantine = true, true, 5
 	clear(p.core.accounts.awake)
 	frames := []frame.Frame{
 		aFrame(0, "two"), aFrame(10, "a secret that is damaged"), aFrame(20, "cut"), aFrame(30, "crashes"), aFrame(40, "strange"), aFrame(50, "invalid"), aFrame(60, "nothing"), aFrame(70, "partial"),
@@ -130,6 +131,9 @@ func TestFramesAreAccountedFor(t *testing.T) {
 	}
 	if d := cmp.Diff(figures, counted(t, p.metrics, "earshot_messages", "earshot_problems", "earshot_source_", "earshot_unknown")); d != "" {
 		t.Error(d)
+	}
+	if n := feed.format.circuit.progress.Load(); n != 8 || feed.format.inQuarantine != 0 {
+		t.Errorf("progress of %d frames, %d in quarantine one after the other", n, feed.format.inQuarantine)
 	}
 	if a.record.Read != 1_600_000_570e9 || a.ended || a.decoderClosed || len(p.core.accounts.awake) != 1 || p.core.commits.changed[a.stream.name] != a {
 		t.Errorf("read %d, ended %t, decoder closed %t", a.record.Read, a.ended, a.decoderClosed)
@@ -289,6 +293,9 @@ func TestMessagesOfNoFrame(t *testing.T) {
 		p, feed := stopped(t, Settings{})
 		a := opened(t, p, feed, "k", 10)
 		a.decoded, a.record.Read = 10, 1_600_000_500e9
+		if got := command(ticket{a.stream, 0, 10}).attempt(); got.from != 10 || got.to != 11 || got.stream != a.stream || (got.step == atOpen) != (name == "open") || got.step == atFrames {
+			t.Errorf("%s: %+v", name, got)
+		}
 		p.inbox.pending.Add(1)
 		if err := p.core.take(result{command(ticket{a.stream, 0, 10}), &wire.Result{Messages: []msg.Message{said(0, "a"), said(0, "b")}}}); err != nil {
 			t.Fatal(err)
@@ -299,7 +306,7 @@ func TestMessagesOfNoFrame(t *testing.T) {
 			h := &rows[i].Host
 			got = append(got, fmt.Sprint(rows[i].Key, " ", h.Offset, " ", h.Seq, " ", h.Observed/1e9))
 		}
-		if d := cmp.Diff([]string{"a 10 10 1600000500", "b 10 11 1600000500"}, got); d != "" || (a.record.Clock.Last == 0) != (name == "flush") || a.record.Messages != 2 {
+		if d := cmp.Diff([]string{"a 10 10 1600000500", "b 10 11 1600000500"}, got); d != "" || (a.record.Clock.Last == 0) != (name == "flush") || a.record.Messages != 2 || p.core.commits.changed[a.stream.name] != a {
 			t.Errorf("%s: clock %+v, %d messages %s", name, a.record.Clock, a.record.Messages, d)
 		}
 		if flushed := name == "flush" || name == "end"; a.flushed() != flushed {
@@ -325,5 +332,105 @@ func TestMarksAreApplied(t *testing.T) {
 	rows := p.core.commits.batch.rows.Streams
 	if r := rows[2]; r.Tenant != "tenant" || r.Source != "source" || r.Format != "notes" || r.Stream != "k" || r.Origin != "/k" || r.Method != "POST" || r.Session != "s" || r.Run != "r" || r.Pace.Start != 21 || r.Ver != 26 {
 		t.Errorf("row %+v", r)
+	}
+}
+
+// TestCommandsAreEncoded: a stream's end and a flush have the decoder emit what is open, unless that ends its process; the end of a recording is a frame of its own.
+func TestCommandsAreEncoded(t *testing.T) {
+	_, feed := stopped(t, Settings{})
+	_, live := stopped(t, Settings{})
+	live.journalled = true
+	for _, x := range []struct {
+		name    string
+		feed    *Feed
+		noFlush bool
+		want    wire.Batch
+	}{
+		{"end", feed, false, wire.Batch{Flush: true, Snapshot: true, Close: true}},
+		{"end", feed, true, wire.Batch{Close: true}},
+		{"end", live, false, wire.Batch{Flush: true, Snapshot: true, Close: true, Frames: []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: 10, End: 10}}}},
+		{"end", live, true, wire.Batch{Close: true}},
+		{"flush", feed, false, wire.Batch{Flush: true, Snapshot: true}},
+		{"flush", live, true, wire.Batch{}},
+		{"close", live, false, wire.Batch{Close: true}},
+		{"open", live, false, wire.Batch{}},
+	} {
+		at := ticket{&stream{feed: x.feed}, 0, 10}
+		cmd := map[string]command{"end": &end{ticket: at}, "flush": &flush{ticket: at}, "close": &closeDecoder{at}, "open": &openDecoder{at}}[x.name]
+		if d := cmp.Diff(x.want, cmd.encode(view{quarantine: quarantine{noFlush: x.noFlush}})); d != "" {
+			t.Errorf("%s, live %t, without a flush %t: %s", x.name, x.feed.journalled, x.noFlush, d)
+		}
+	}
+}
+
+// TestEndOfAStream: its runs end with it, and its account is written. The rows of a file that may be gone do not wait. A recording with a run whose parent may still be read
+// stays open for a minute.
+func TestEndOfAStream(t *testing.T) {
+	for name, x := range map[string]struct {
+		live, urgent bool
+		parent       string
+		silent       time.Duration
+		awaited      bool
+	}{
+		"a file":              {false, false, "", 0, false},
+		"a child's file":      {false, false, msg.UnknownRun, 0, false},
+		"a recording":         {true, false, "", 0, false},
+		"of what may be gone": {true, true, "", 0, false},
+		"a child's":           {true, false, msg.UnknownRun, 0, true},
+		"of a minute ago":     {true, false, msg.UnknownRun, 2 * awaitParent, false},
+	} {
+		p, feed := stopped(t, Settings{})
+		feed.journalled = x.live
+		a := opened(t, p, feed, "k", 0)
+		m := said(0, "first")
+		m.ParentRun = x.parent
+		answered(t, p, a, []frame.Frame{aFrame(0, "")}, wire.Result{Messages: []msg.Message{m}})
+		a.touched = time.Now().Add(-x.silent)
+		p.core.commits.changed, p.core.commits.urgent = make(map[uint64]*account), x.urgent
+		e := &end{ticket{a.stream, 0, 10}, make(chan error, 1)}
+		p.inbox.pending.Add(1)
+		if err := p.core.take(result{e, new(wire.Result)}); err != nil {
+			t.Fatal(err)
+		}
+		err := <-e.result
+		k, open := &p.core.commits, p.core.accounts.of[a.stream] != nil
+		if (err == source.ErrAwaited) != x.awaited || (err == nil) == x.awaited || open != x.awaited || a.record.Closed == x.awaited || a.decoderClosed != x.awaited {
+			t.Errorf("%s: %v, open %t, closed %t", name, err, open, a.record.Closed)
+		}
+		if k.changed[a.stream.name] != a || k.urgent != (!x.live || x.urgent) || !a.flushed() {
+			t.Errorf("%s: %d accounts are written, urgent %t", name, len(k.changed), k.urgent)
+		}
+		ended := 0
+		if err := k.close(t.Context(), closing{}); err != nil {
+			t.Fatal(err)
+		}
+		if ended = int(p.Progress().Spans); ended == 0 && !x.awaited {
+			t.Errorf("%s: no run has ended", name)
+		}
+	}
+}
+
+// TestForgottenStream: with a stream that is forgotten goes what its decoder read since its last snapshot, which a dead letter says.
+func TestForgottenStream(t *testing.T) {
+	for _, x := range []struct {
+		pos   int64 // where its decoder is
+		ended bool
+		lost  string
+	}{{10, false, ""}, {8, false, "2 bytes"}, {8, true, ""}} {
+		p, feed := stopped(t, Settings{})
+		a := opened(t, p, feed, "k", 10)
+		a.ended = x.ended
+		f := &forget{end{ticket{a.stream, 0, x.pos}, make(chan error, 1)}}
+		p.inbox.pending.Add(1)
+		if err := p.core.take(result{f, new(wire.Result)}); err != nil || <-f.result != nil {
+			t.Fatal(err)
+		}
+		rows := p.core.commits.batch.rows
+		if lost := len(rows.DeadLetters) == 1 && strings.HasPrefix(rows.DeadLetters[0].Detail, x.lost+" "); lost != (x.lost != "") {
+			t.Errorf("%+v: dead letters %+v", x, rows.DeadLetters)
+		}
+		if k := &p.core.commits; len(k.forgotten) != 1 || k.forgotten[0].Key != "k" || len(k.changed) != 0 || len(rows.Ledger) != 1 || rows.Ledger[0].Read != 10 || len(p.core.accounts.of) != 0 {
+			t.Errorf("%+v: %d forgotten, %d changed, accounts %+v", x, len(k.forgotten), len(k.changed), rows.Ledger)
+		}
 	}
 }

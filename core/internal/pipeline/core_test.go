@@ -82,10 +82,10 @@ func TestVerdictsThatHold(t *testing.T) {
 // TestEndedSpansAreCounted: a span counts when it has ended, once, and by its outcome; an open one, or one that is taken back, does not.
 func TestEndedSpansAreCounted(t *testing.T) {
 	p, _ := stopped(t, Settings{Metrics: telemetry.New()})
-	for _, s := range []msg.Span{{State: msg.SpanOpen}, {State: msg.SpanClosed}, {State: msg.SpanClosed}, {State: msg.SpanIdle}, {State: msg.SpanClosed, Tombstone: true}, {State: msg.SpanClosed, Amends: true}} {
+	for _, s := range []msg.Span{{State: msg.SpanOpen}, {State: msg.SpanClosed}, {State: msg.SpanClosed}, {State: msg.SpanIdle}, {State: msg.SpanIdle}, {State: msg.SpanClosed, Tombstone: true}, {State: msg.SpanClosed, Amends: true}} {
 		p.core.Span(s)
 	}
-	if n := metric(t, p.metrics, "earshot_spans_total"); n != 3 || p.Progress().Spans != 3 || len(p.core.commits.batch.rows.Spans) != 6 {
+	if n := metric(t, p.metrics, "earshot_spans_total"); n != 4 || p.Progress().Spans != 4 || len(p.core.commits.batch.rows.Spans) != 7 {
 		t.Errorf("%v are counted, progress %d, %d rows", n, p.Progress().Spans, len(p.core.commits.batch.rows.Spans))
 	}
 }
