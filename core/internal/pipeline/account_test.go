@@ -434,3 +434,207 @@ func TestForgottenStream(t *testing.T) {
 		}
 	}
 }
+
+// TestResponsesOfAStream: the row of a response is written again when only the end shows whose it was, and one response counts once however often it is marked. It has the sender's span, and
+// the span of the model response if that is the only one.
+func TestResponsesOfAStream(t *testing.T) {
+	p, feed := stopped(t, Settings{Metrics: telemetry.New()})
+	x, a := &p.core.accounting, opened(t, p, feed, "k", 0)
+	if x.updateResponse(a); a.response != nil || !p.core.commits.empty() {
+		t.Error("a row without a response")
+	}
+	info := source.ResponseInfo{Method: "POST", Status: 200, Traceparent: "00-0af7651916cd43dd8448eb211c803101-b7ad6b7169203331-01"}
+	x.setResponse(a, &info)
+	if a.response != nil || !p.core.commits.empty() {
+		t.Error("a row of a response that goes on")
+	}
+	info.Timing = &msg.Pace{Start: 7, Total: 5}
+	x.setResponse(a, &info)
+	x.setResponse(a, &info)
+	other := info
+	other.Timing = &msg.Pace{Start: 8, Total: 5}
+	x.setResponse(a, &other)
+	if n := metric(t, p.metrics, "earshot_responses_total"); n != 2 {
+		t.Errorf("%v responses are counted", n)
+	}
+	m := said(0, "answer")
+	m.Kind, m.ResponseID = msg.Assistant, "m1"
+	answered(t, p, a, []frame.Frame{aFrame(0, "")}, wire.Result{Messages: []msg.Message{m}})
+	rows := func() []msg.Stream { return p.core.commits.batch.rows.Streams }
+	chat := x.chat(a)
+	for i, change := range []func(){
+		func() { a.response.Session, a.response.Run, a.response.Chat = "s", "r", chat },
+		func() { a.response.Session = "" },
+		func() { a.response.Session, a.response.Run = "s", "" },
+		func() { a.response.Run, a.response.Chat = "r", msg.SpanID{} },
+		func() { a.response.Ver = 0 },
+	} {
+		if change(); chat.IsZero() {
+			t.Fatal("the response has no span")
+		}
+		was := len(rows())
+		x.updateResponse(a)
+		if again := i > 0 && i < 4; (len(rows()) == was+1) != again {
+			t.Fatalf("%d: %d rows", i, len(rows())-was)
+		} else if r := rows()[len(rows())-1]; again && (r.Session != "s" || r.Run != "r" || r.Chat != chat || r.Ver != 14 || r.RemoteSpan.String() != "b7ad6b7169203331" || r.RemoteTrace.IsZero()) {
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+	a.record.Several = true
+	if got := x.chat(a); !got.IsZero() {
+		t.Errorf("several responses have the span %s", got)
+	}
+}
+
+// TestTimesAtTheirBounds: the first and the last time that the store receives, and the first that is of a day of its own.
+func TestTimesAtTheirBounds(t *testing.T) {
+	const read = int64(1_800_000_000e9)
+	for i, x := range []struct {
+		anchor, time int64
+		kept         bool
+		days         int
+	}{
+		{read, firstTime, true, 3}, {read, firstTime - 1, false, 2},
+		{read, read + int64(maxAhead), true, 2}, {read, read + int64(maxAhead) + 1, false, 2},
+		{read, read - int64(maxAhead), true, 2}, {read, read - int64(maxAhead) - 1, true, 3},
+		{firstTime, firstTime + 1, true, 2}, {firstTime - 1, firstTime + 1, true, 3},
+		{read, 17000 * 24 * 3600e9, true, 2}, {read, 17001 * 24 * 3600e9, true, 2},
+	} {
+		rec := checkpoint.Stream{Anchor: x.anchor, Days: []int32{17000, 17001}}
+		m := msg.Message{Time: x.time}
+		bound(&rec, &m, read)
+		if kept := m.Time == x.time; kept != x.kept || len(rec.Days) != x.days {
+			t.Errorf("%d: kept %t, %d days", i, kept, len(rec.Days))
+		}
+	}
+	for _, n := range []int{maxDays - 1, maxDays} {
+		rec := checkpoint.Stream{Anchor: read, Days: make([]int32, n)}
+		m := msg.Message{Time: 17000 * 24 * 3600e9}
+		if bound(&rec, &m, read); (m.Time != 0) != (n < maxDays) || len(rec.Days) != maxDays {
+			t.Errorf("%d days: %d", n, len(rec.Days))
+		}
+	}
+}
+
+// TestAnswersAreRedacted: each message, with what of its frame is clean, and why a decoder failed.
+func TestAnswersAreRedacted(t *testing.T) {
+	_, feed := stopped(t, Settings{})
+	frames := []frame.Frame{{Data: []byte("clean"), Clean: true}, {Data: []byte("not")}}
+	answer := func(f *Feed, cmd command) string {
+		r := &wire.Result{Messages: []msg.Message{said(0, "a"), said(1, "b")}, Failure: &wire.Failure{Error: "a secret"}}
+		f.redact(cmd, r)
+		return fmt.Sprint(r.Messages[0].Title, ", ", r.Messages[1].Title, ", ", r.Failure.Error)
+	}
+	d := &decode{batch: &frame.Batch{Frames: frames}}
+	if got := answer(feed, d); got != ", , a secret" {
+		t.Errorf("without a redactor: %s", got)
+	}
+	feed.SetRedactor(titled{})
+	for cmd, want := range map[command]string{d: "redacted beside clean, redacted beside , a ***", &flush{}: "redacted beside , redacted beside , a ***"} {
+		if got := answer(feed, cmd); got != want {
+			t.Errorf("%T: %s", cmd, got)
+		}
+	}
+	feed.redact(d, &wire.Result{}) // that has not failed
+}
+
+// titled is a redactor that says what it is given.
+type titled struct{ hidden }
+
+func (titled) Message(m *msg.Message, clean []byte) { m.Title = "redacted beside " + string(clean) }
+
+// TestLanesAreShared: files are spread over a format's lanes by stream, recordings by source.
+func TestLanesAreShared(t *testing.T) {
+	p, file := stopped(t, Settings{Lanes: 2})
+	var of []*Feed
+	for range 3 {
+		live, err := p.AddFeed("live", "tenant", "notes", "", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of = append(of, live)
+	}
+	if of[0].lane == of[1].lane || of[0].lane != of[2].lane || of[0].laneOf(1) != of[0].laneOf(2) {
+		t.Error("two recordings share a lane, and another is free")
+	}
+	if file.laneOf(1) == file.laneOf(2) || file.laneOf(1) != file.laneOf(3) {
+		t.Error("two files share a lane, and another is free")
+	}
+}
+
+// TestClosedOnce: a stream that is closed takes no more; one that was rewound is not closed, because there is more to deliver.
+func TestClosedOnce(t *testing.T) {
+	s := &stream{}
+	s.cursor.next, s.cursor.high, s.cursor.generation = 5, 10, 3
+	if _, open, err := s.close(); err != source.ErrRewound || !open || s.cursor.closed {
+		t.Errorf("rewound: %t, %v", open, err)
+	}
+	s.cursor.next = 10
+	called := 0
+	at := func(pos int64) {
+		s.at(pos, func(to ticket) {
+			if called++; to != (ticket{s, 3, 10}) {
+				t.Errorf("%+v", to)
+			}
+		})
+	}
+	at(9)
+	at(10)
+	if to, open, err := s.close(); err != nil || !open || to != (ticket{s, 3, 10}) {
+		t.Errorf("%+v, %t, %v", to, open, err)
+	}
+	at(10)
+	if _, open, err := s.close(); err != nil || open || called != 1 {
+		t.Errorf("closed again: %t, %v; %d commands", open, err, called)
+	}
+	if err := s.Close(t.Context(), false); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+	s.order.Lock() // it is free
+}
+
+// TestAccountsAreDueToTheMoment: the rows of accounts are written when they are too old, or in a pause of half an interval; that of an earlier process only of a stream that is not open.
+func TestAccountsAreDueToTheMoment(t *testing.T) {
+	now := time.Now()
+	for i, x := range []struct {
+		written, changed time.Duration // ago
+		want             bool
+	}{{ledgerEvery, 0, true}, {ledgerEvery - 1, 0, false}, {0, time.Second, true}, {0, time.Second - 1, false}} {
+		l := ledgers{pending: map[uint64]*account{1: {}}, written: now.Add(-x.written), changed: now.Add(-x.changed)}
+		if got := l.due(now, 2*time.Second); got != x.want {
+			t.Errorf("%d: due %t", i, got)
+		}
+	}
+	p, feed := stopped(t, Settings{})
+	opened(t, p, feed, "open", 10)
+	for i, key := range []string{"open", "ended", "ended"} {
+		p.core.resumeLedger(feed, checkpoint.Stream{Source: "source", Key: key, Pos: int64(i)})
+	}
+	if pending := p.core.commits.ledgers.pending; len(pending) != 1 || pending[nameOf("source", "ended")].record.Pos != 1 {
+		t.Errorf("rows of earlier processes: %v", pending)
+	}
+}
+
+// TestCallsOfBefore: what sources ask before the core runs is the first that it does, once.
+func TestCallsOfBefore(t *testing.T) {
+	p, _ := stopped(t, Settings{})
+	calls := make(chan int, 9)
+	for i := range 2 {
+		p.inbox.post(func(*core) { calls <- i })
+	}
+	if len(calls) > 0 {
+		t.Error("called before the core runs")
+	}
+	ended := begun(t, p)
+	p.inbox.post(func(*core) { calls <- 2 })
+	for want := range 3 {
+		if got := <-calls; got != want {
+			t.Errorf("call %d, want %d", got, want)
+		}
+	}
+	ended()
+	p.inbox.post(func(*core) { t.Error("called after its end") })
+	if len(calls) > 0 {
+		t.Error("called twice")
+	}
+}

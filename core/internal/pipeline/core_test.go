@@ -70,6 +70,11 @@ func TestVerdictsThatHold(t *testing.T) {
 			t.Errorf("verdict %d: %v made, %v hold, %d rows", i, made, hold, len(p.core.commits.batch.rows.Verdicts))
 		}
 	}
+	p.core.Message(msg.Message{Key: "k"})
+	p.core.Finding("notes", "reused_id")
+	if list := p.core.commits.batch.rows.Messages; len(list) != 1 || list[0].Key != "k" || metric(t, p.metrics, "earshot_findings_total") != 1 {
+		t.Errorf("%d messages of the assembler", len(list))
+	}
 	rows := p.core.commits.batch.rows.Len()
 	p.core.Verdict(msg.Verdict{Tenant: "tenant", Session: "erased", Span: msg.SpanID{3}, Name: "tool_running"})
 	p.core.Span(msg.Span{Tenant: "tenant", Session: "erased"})

@@ -147,6 +147,11 @@ func TestHeartbeatIsOfOneStream(t *testing.T) {
 	}
 	k := &p.core.commits
 	k.closed = now
+	k.settings.Heartbeat = 0
+	if p.core.accounts.heartbeat(k, now.Add(time.Hour)); len(k.changed) > 0 {
+		t.Error("a heartbeat although there is to be none")
+	}
+	k.settings.Heartbeat = time.Minute
 	for _, x := range []struct {
 		silent time.Duration
 		want   []string
