@@ -129,9 +129,7 @@ func (k *committer) addStream(s msg.Stream) {
 func (k *committer) hold(d *decode) {
 	k.batch.frames = append(k.batch.frames, d)
 	k.batch.bytes += d.held.bytes
-	if f := d.batch.Frames; len(f) > 0 {
-		k.batch.read += d.batch.End() - f[0].Pos
-	}
+	k.batch.read += d.batch.End() - d.batch.Frames[0].Pos
 }
 
 // touch has the account of a stream written with the batch.

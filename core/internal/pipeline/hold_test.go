@@ -76,7 +76,9 @@ func TestFramesAreHeld(t *testing.T) {
 	take(0, 7, said(0, "of another generation"))
 	check("rewound", 1, 0)
 	take(0, 0)
-	check("without a message", 2, 0)
+	if check("without a message", 2, 0); k.changed[a.stream.name] != a {
+		t.Error("the account of frames without messages is not written")
+	}
 	take(10, 0, said(0, "a"), msg.Message{})
 	take(20, 0, said(0, "b"))
 	check("with messages", 2, 200)

@@ -39,7 +39,6 @@ func TestDecoderIsEnded(t *testing.T) {
 		{"eat", "decoder_memory", func(w *world) { w.limit = 300 << 20 }},
 	} {
 		t.Run(c.do, func(t *testing.T) {
-			t.Parallel() // two of them wait for a deadline
 			all := corpus()
 			bad := `{"do":"` + c.do + `"}`
 			all[0], all[200], all[201] = []byte(bad), []byte(bad), []byte(bad)
