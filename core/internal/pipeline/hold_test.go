@@ -402,6 +402,22 @@ func TestFlushOfAll(t *testing.T) {
 	}
 }
 
+// TestFinishEndsRuns: what is open in the assembler is ended, and with the exporters.
+func TestFinishEndsRuns(t *testing.T) {
+	p, feed := stopped(t, Settings{FlushInterval: time.Hour})
+	a := opened(t, p, feed, "k", 0)
+	answered(t, p, a, []frame.Frame{aFrame(0, "")}, wire.Result{Messages: []msg.Message{said(0, "first")}})
+	a.record.FlushPos = a.record.Pos
+	ended := begun(t, p)
+	if err := p.Finish(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := p.Progress(); n.Spans != 1 || n.Committed < 3 || !p.Drained() {
+		t.Errorf("%+v", n)
+	}
+	ended()
+}
+
 // TestStoreIsABeat: what wants the rows until now has an account too that shows that Earshot runs, if there was none for long; a row that is not read yet does not make one.
 func TestStoreIsABeat(t *testing.T) {
 	p, feed, sink := withHand(t, Settings{Heartbeat: time.Minute, FlushInterval: time.Hour})

@@ -500,13 +500,14 @@ func (w *world) run(stop <-chan struct{}) {
 		}
 		return p.Drained() && d.Settled()
 	}
-	deadline := time.After(time.Minute)
+	const patience = 5 * time.Minute // beside much else
+	deadline := time.After(patience)
 	for calm := 0; calm < 3; {
 		select {
 		case <-stop:
 			calm = 99
 		case <-deadline:
-			w.t.Fatal("not drained after 30 s")
+			w.t.Fatalf("not drained after %v", patience)
 		case <-time.After(2 * time.Millisecond):
 			if drained() {
 				calm++
@@ -525,7 +526,7 @@ func (w *world) run(stop <-chan struct{}) {
 		for !d.Settled() {
 			select {
 			case <-deadline:
-				w.t.Fatal("not settled after 30 s")
+				w.t.Fatalf("not settled after %v", patience)
 			case <-time.After(time.Millisecond):
 			}
 		}

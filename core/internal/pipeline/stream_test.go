@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"testing"
 
@@ -70,5 +71,26 @@ func TestDeliveredOnce(t *testing.T) {
 		if !released {
 			(<-a.stream.lane.queue).discard()
 		}
+	}
+	was := p.inFlight.inUse()
+	large := &frame.Batch{Data: make([]byte, 64<<10)}
+	for pos := range int64(2) {
+		large.Frames = append(large.Frames, frame.Frame{Pos: 15 + pos, End: 16 + pos, Data: large.Data[7*pos : 7*pos+7]})
+	}
+	a.stream.cursor.setClosed(false)
+	if err := a.stream.Deliver(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.inFlight.inUse() - was; n != 14+2*frameCost || n != feed.format.undecoded.inUse() {
+		t.Errorf("two short frames in a large buffer take %d bytes", n)
+	}
+	(<-a.stream.lane.queue).discard()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	feed.format.undecoded.used = 1 << 40 // there is no room
+	released := false
+	late := &frame.Batch{Data: []byte("x"), Frames: []frame.Frame{{Pos: 17, End: 18}}, Release: func() { released = true }}
+	if err := a.stream.Deliver(over, late); err == nil || !released || len(a.stream.lane.queue) != 0 {
+		t.Errorf("%v, released %t", err, released)
 	}
 }
