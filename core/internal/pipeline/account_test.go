@@ -33,7 +33,7 @@ func answered(t *testing.T, p *Pipeline, a *account, frames []frame.Frame, r wir
 	}
 }
 
-// said is a message of a frame.
+// said returns a message of a frame.
 func said(at int32, key string) msg.Message {
 	return msg.Message{Frame: at, Key: key, Session: "s", Run: "r", Kind: msg.User, Complete: msg.Complete, Time: 1_500_000_000e9, Content: msg.Plain("text of " + key)}
 }
@@ -147,7 +147,7 @@ func (hidden) String(s string) string               { return strings.ReplaceAll(
 func (r hidden) Payload(b []byte) []byte            { return []byte(r.String(string(b))) }
 func (hidden) Message(m *msg.Message, clean []byte) {}
 
-// TestFramesAreReadAgain: what was accounted for before a restart, or before a late link, is not counted again. Of a stream that is decoded again for a link the
+// TestFramesAreReadAgain: frames that were accounted for before a restart, or before a late link, are not counted again. Of a stream that is decoded again for a link the
 // messages of the runs that move are rows again, up to where it had come.
 func TestFramesAreReadAgain(t *testing.T) {
 	other := said(1, "other")
@@ -222,7 +222,7 @@ func TestFramesBehindAFailure(t *testing.T) {
 	}
 }
 
-// TestTimesOfMessages: the version of an incomplete message that was stored under another time is taken back. A file's first read dates what has no time and is then kept
+// TestTimesOfMessages: the version of an incomplete message that was stored under another time is taken back. The time of a file's first read dates messages without a time and is then kept
 // before such a row is anywhere; a recording's frames date theirs.
 func TestTimesOfMessages(t *testing.T) {
 	p, feed := stopped(t, Settings{})
@@ -335,7 +335,7 @@ func TestMarksAreApplied(t *testing.T) {
 	}
 }
 
-// TestCommandsAreEncoded: a stream's end and a flush have the decoder emit what is open, unless that ends its process; the end of a recording is a frame of its own.
+// TestCommandsAreEncoded: a stream's end and a flush have the decoder emit its open messages, unless that ends its process; the end of a recording is a frame of its own.
 func TestCommandsAreEncoded(t *testing.T) {
 	_, feed := stopped(t, Settings{})
 	_, live := stopped(t, Settings{})
@@ -410,7 +410,7 @@ func TestEndOfAStream(t *testing.T) {
 	}
 }
 
-// TestForgottenStream: with a stream that is forgotten goes what its decoder read since its last snapshot, which a dead letter says.
+// TestForgottenStream: the bytes that a decoder read since its last snapshot are lost with a stream that is forgotten; a dead letter counts them.
 func TestForgottenStream(t *testing.T) {
 	for _, x := range []struct {
 		pos   int64 // where its decoder is
@@ -516,7 +516,7 @@ func TestTimesAtTheirBounds(t *testing.T) {
 	}
 }
 
-// TestAnswersAreRedacted: each message, with what of its frame is clean, and why a decoder failed.
+// TestAnswersAreRedacted: each message, with the clean data of its frame, and the error of a decoder that failed.
 func TestAnswersAreRedacted(t *testing.T) {
 	_, feed := stopped(t, Settings{})
 	frames := []frame.Frame{{Data: []byte("clean"), Clean: true}, {Data: []byte("not")}}
@@ -538,7 +538,7 @@ func TestAnswersAreRedacted(t *testing.T) {
 	feed.redact(d, &wire.Result{}) // that has not failed
 }
 
-// titled is a redactor that says what it is given.
+// titled is a redactor that reports its arguments.
 type titled struct{ hidden }
 
 func (titled) Message(m *msg.Message, clean []byte) { m.Title = "redacted beside " + string(clean) }
@@ -615,7 +615,7 @@ func TestAccountsAreDueToTheMoment(t *testing.T) {
 	}
 }
 
-// TestCallsOfBefore: what sources ask before the core runs is the first that it does, once.
+// TestCallsOfBefore: the core makes the calls that were posted before it runs first, once.
 func TestCallsOfBefore(t *testing.T) {
 	p, _ := stopped(t, Settings{})
 	calls := make(chan int, 9)

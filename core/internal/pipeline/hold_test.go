@@ -22,7 +22,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// submitted is a batch as a sink gets it; the test says when the exporters have it.
+// submitted is a batch as a sink receives it; the test decides when the exporters have it.
 type submitted struct {
 	batch               *export.Batch
 	delta               checkpoint.Delta
@@ -107,7 +107,7 @@ func TestFramesAreHeld(t *testing.T) {
 	}
 }
 
-// TestWhatABatchHas: the checkpoint has what changed since the one before, once, and the rows of accounts go with the last batch of all that is delivered. In a backlog neither is in every batch.
+// TestWhatABatchHas: the checkpoint has the changes since the one before, once, and the rows of accounts go with the last batch of all that is delivered. In a backlog neither is in every batch.
 func TestWhatABatchHas(t *testing.T) {
 	p, feed, sink := withHand(t, Settings{FlushInterval: time.Hour, Erased: func(_, session string) bool { return session == "gone" }})
 	k := &p.core.commits
@@ -207,7 +207,7 @@ func TestWantedAtOnce(t *testing.T) {
 	}
 }
 
-// TestDueToTheMoment: a batch is closed when its rows have waited for the interval, and not before; accounts and what has no rows too.
+// TestDueToTheMoment: a batch is closed when its rows have waited for the interval, and not before; so are accounts, and streams without rows.
 func TestDueToTheMoment(t *testing.T) {
 	for _, rows := range []bool{true, false} {
 		p, _, sink := withHand(t, Settings{})
@@ -245,7 +245,7 @@ func TestDueToTheMoment(t *testing.T) {
 	}
 }
 
-// TestEndedIsKnown: until the checkpoint has it, what a stream was when it ended is known from here, and of one that was forgotten nothing is. Other streams are as the checkpoint has them.
+// TestEndedIsKnown: until the checkpoint has it, the record of a stream that ended is known from here, and one that was forgotten is not known. Other streams are as the checkpoint has them.
 func TestEndedIsKnown(t *testing.T) {
 	check := checkpoints{map[string]checkpoint.Stream{"old": {Source: "s", Key: "old", Pos: 3}}, map[string][]byte{}}
 	p, feed, sink := withHand(t, Settings{})
@@ -402,7 +402,7 @@ func TestFlushOfAll(t *testing.T) {
 	}
 }
 
-// TestFinishEndsRuns: what is open in the assembler is ended, and with the exporters.
+// TestFinishEndsRuns: open runs are ended, and their spans are with the exporters.
 func TestFinishEndsRuns(t *testing.T) {
 	p, feed := stopped(t, Settings{FlushInterval: time.Hour})
 	a := opened(t, p, feed, "k", 0)
@@ -418,7 +418,7 @@ func TestFinishEndsRuns(t *testing.T) {
 	ended()
 }
 
-// TestStoreIsABeat: what wants the rows until now has an account too that shows that Earshot runs, if there was none for long; a row that is not read yet does not make one.
+// TestStoreIsABeat: Store also writes an account, which shows that Earshot runs, if none was written for long; while rows wait for a reader none is.
 func TestStoreIsABeat(t *testing.T) {
 	p, feed, sink := withHand(t, Settings{Heartbeat: time.Minute, FlushInterval: time.Hour})
 	a := opened(t, p, feed, "k", 10)
@@ -461,7 +461,7 @@ func TestStoreIsABeat(t *testing.T) {
 	}
 }
 
-// TestDefaults are those of the zero values; what is set is kept.
+// TestDefaults: the zero value of a setting is its default, and others are kept.
 func TestDefaults(t *testing.T) {
 	var none Settings
 	none.defaults()
@@ -482,7 +482,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestLooksAreRareWithoutAReader: while nobody reads, the core does not look for rows that are due twenty times in the usual interval.
+// TestLooksAreRareWithoutAReader: while rows wait for a reader, the core looks for rows that are due once a second alone.
 func TestLooksAreRareWithoutAReader(t *testing.T) {
 	p, _ := stopped(t, Settings{})
 	set := func(d time.Duration) {
@@ -512,7 +512,7 @@ func TestLooksAreRareWithoutAReader(t *testing.T) {
 	}
 }
 
-// TestFormatIsAddedOnce: what is known of a format is not asked again, and one that does not start is none.
+// TestFormatIsAddedOnce: a format that is known is not started again, and one that does not start is not added.
 func TestFormatIsAddedOnce(t *testing.T) {
 	p, _ := stopped(t, Settings{})
 	fails := func(context.Context) (*host.Process, error) { return nil, errors.New("no such program") }

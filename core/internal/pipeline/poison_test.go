@@ -23,7 +23,7 @@ func TestAttemptsAreJoined(t *testing.T) {
 	}
 }
 
-// TestCauseIsWithheld: what alone ended its process twice is withheld, which is progress: a record, a flush or a snapshot. A decoder that cannot be opened without one, or that ends at record after record,
+// TestCauseIsWithheld: the command that alone ended its process twice is withheld, which is progress: a record, a flush or a snapshot. A decoder that cannot be opened without one, or that ends at record after record,
 // is the cause itself.
 func TestCauseIsWithheld(t *testing.T) {
 	for name, x := range map[string]struct {
