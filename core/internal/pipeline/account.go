@@ -373,10 +373,11 @@ func (x *accounting) deadLetter(a *account, f *frame.Frame, stage, reason, detai
 	rec.Problems++
 	x.progress.problems.Add(1)
 	x.metrics.Problems.With(feed.source, stage, reason).Inc()
-	payload := f.Data[:min(len(f.Data), x.settings.MaxDeadLetter)]
-	if feed.second != nil {
+	payload := f.Data
+	if feed.second != nil { // before it is cut: a part of a secret is not found
 		payload, detail = feed.second.Payload(payload), feed.second.String(detail)
 	}
+	payload = payload[:min(len(payload), x.settings.MaxDeadLetter)]
 	x.commits.addDeadLetter(msg.DeadLetter{
 		ID:     msg.NewDeadLetterID(feed.tenant, feed.source, stage, rec.Key, strconv.FormatInt(f.Pos, 10)),
 		Tenant: feed.tenant, Source: feed.source, Format: feed.format.name, Session: a.lastSession,

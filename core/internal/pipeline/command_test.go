@@ -20,6 +20,7 @@ func TestSuspectFramesAreAlone(t *testing.T) {
 		{40, 99, []string{"abbdd", "[ee]"}},
 		{15, 16, []string{"a", "[bb]", "ddee"}},
 		{29, 31, []string{"abb", "[]", "[dd]", "ee"}},
+		{60, 70, []string{"abbddee"}},
 	} {
 		released := 0
 		b := &frame.Batch{Written: 7, Backlog: true, Release: func() { released++ }}
@@ -74,6 +75,8 @@ func TestAnswersNameFrames(t *testing.T) {
 	frames := []frame.Frame{{Reason: "cut"}, {Data: []byte("a"), Clean: true}, {Reason: "cut"}, {Data: []byte("b")}}
 	part := &decode{batch: &frame.Batch{Frames: frames}}
 	part.sent, _ = decodable(frames)
+	cut := &decode{batch: &frame.Batch{Frames: frames[:1]}} // of which the decoder gets nothing
+	cut.sent, _ = decodable(frames[:1])
 	for _, x := range []struct {
 		d     *decode
 		index int32
@@ -82,7 +85,7 @@ func TestAnswersNameFrames(t *testing.T) {
 		clean string
 	}{
 		{part, -1, 0, false, ""}, {part, 0, 1, true, "a"}, {part, 1, 3, true, ""}, {part, 2, 0, false, ""},
-		{&decode{batch: part.batch}, 1, 1, true, "a"}, {&decode{batch: part.batch}, 3, 3, true, ""}, {&decode{batch: part.batch}, 4, 4, false, ""},
+		{cut, 0, 0, false, ""}, {&decode{batch: part.batch}, 1, 1, true, "a"}, {&decode{batch: part.batch}, 3, 3, true, ""}, {&decode{batch: part.batch}, 4, 4, false, ""},
 	} {
 		at, ok := x.d.index(x.index)
 		if clean := x.d.cleanAt(x.index); at != x.at || ok != x.ok || string(clean) != x.clean {

@@ -129,9 +129,7 @@ func (k *committer) addStream(s msg.Stream) {
 func (k *committer) hold(d *decode) {
 	k.batch.frames = append(k.batch.frames, d)
 	k.batch.bytes += d.held.bytes
-	if f := d.batch.Frames; len(f) > 0 {
-		k.batch.read += d.batch.End() - f[0].Pos
-	}
+	k.batch.read += d.batch.End() - d.batch.Frames[0].Pos
 }
 
 // touch has the account of a stream written with the batch.
@@ -140,10 +138,9 @@ func (k *committer) touch(a *account) {
 	k.ledgers.active = true
 }
 
-// end has the account of a stream that has ended written with the batch.
+// end notes that a stream has ended, whose account is written with the batch.
 func (k *committer) end(a *account) {
 	a.record.Closed = true
-	k.touch(a)
 	k.ended[a.stream.name] = ended{a, k.durable}
 }
 
@@ -354,7 +351,6 @@ func (k *committer) addLedgers(rows *export.Batch, how closing) {
 		return
 	}
 	due := k.ledgers.take(k.closed)
-	rows.Ledger = slices.Grow(rows.Ledger, len(due))
 	for _, a := range due {
 		row := a.ledger(k.closed.UnixNano(), k.started.UnixNano())
 		rows.Ledger = append(rows.Ledger, row)
@@ -365,7 +361,6 @@ func (k *committer) addLedgers(rows *export.Batch, how closing) {
 
 // commitStreams moves what has changed since the last checkpoint, beside the sessions, to this one.
 func (k *committer) commitStreams(d *checkpoint.Delta) {
-	d.Streams = make([]checkpoint.Stream, 0, len(k.changed)+len(k.rewritten))
 	for _, a := range k.changed {
 		d.Streams = append(d.Streams, a.record)
 	}

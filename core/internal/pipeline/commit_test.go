@@ -25,9 +25,13 @@ func TestBatchesReuseSlices(t *testing.T) {
 		for range 1000 {
 			k.addMessage(&m)
 		}
+		k.addSpan(&msg.Span{Run: "r"})
 		return &k.batch.rows
 	}
 	k.pool.put(fill())
+	if left := k.pool.spareSpans[:1]; left[0].Run != "" {
+		t.Error("a span of a committed batch is still there")
+	}
 	for _, left := range k.pool.spareMessages[:1000] {
 		if left.Key != "" || !left.Content.IsZero() {
 			t.Fatal("a message of a committed batch is still there")
@@ -132,9 +136,29 @@ func TestVerdictsWaitForAReader(t *testing.T) {
 func TestSlicesAreMadeAtOnce(t *testing.T) {
 	var p slicePool
 	p.note(&export.Batch{Messages: make([]msg.Message, 800), Spans: make([]msg.Span, 400)})
-	if messages, spans := p.take(); cap(messages) != 900 || cap(spans) != 450 || len(messages)+len(spans) != 0 {
-		t.Errorf("room for %d messages and %d spans", cap(messages), cap(spans))
+	room := func(wantMessages, wantSpans int) {
+		t.Helper()
+		if messages, spans := p.take(); cap(messages) != wantMessages || cap(spans) != wantSpans || len(messages)+len(spans) != 0 {
+			t.Errorf("room for %d messages and %d spans", cap(messages), cap(spans))
+		}
 	}
+	room(900, 450)
+	p.note(&export.Batch{})
+	room(787, 393)
+	p.messages, p.spans = 9000, 500
+	p.put(&export.Batch{Messages: make([]msg.Message, 5), Spans: make([]msg.Span, 5)})
+	p.drop() // there was no batch for a while
+	room(few, 500)
+	p.put(&export.Batch{Messages: make([]msg.Message, 5), Spans: make([]msg.Span, 4*few+1)})
+	room(few, 500)
+	p.put(&export.Batch{Messages: make([]msg.Message, 4*few), Spans: make([]msg.Span, 4*few)})
+	room(4*few, 4*few)
+	first := New(Settings{BatchRows: 700}, nothingKnown{}, discardSink{})
+	p = slicePool{messages: first.core.commits.pool.messages, spans: first.core.commits.pool.spans}
+	room(700, 350)
+	first = New(Settings{BatchBytes: 600 << 10}, nothingKnown{}, discardSink{})
+	p = slicePool{messages: first.core.commits.pool.messages, spans: first.core.commits.pool.spans}
+	room(600, 300)
 }
 
 // TestSlicesOfABacklogAreLetGo: small batches that follow a backlog one after the other, as live traffic
@@ -178,6 +202,7 @@ func TestAlive(t *testing.T) {
 		"a reloaded conversation":     {now - 2*hour, frame.Body, &frame.Batch{}, now - 2*hour},
 		"history":                     {now - 100*hour, frame.Line, &frame.Batch{Written: now - 90*hour, Backlog: true}, now - 100*hour},
 		"history of the last minutes": {now - hour/60, frame.Line, &frame.Batch{Written: now, Backlog: true}, now - hour/60},
+		"just a day old":              {now - 24*hour, frame.Event, &frame.Batch{}, now - 24*hour},
 		"history from the future":     {now + hour, frame.Line, &frame.Batch{Written: now - hour, Backlog: true}, now - hour},
 		"what a decoder had open":     {now - hour, frame.Line, nil, now - hour},
 	} {

@@ -70,6 +70,11 @@ func TestVerdictsThatHold(t *testing.T) {
 			t.Errorf("verdict %d: %v made, %v hold, %d rows", i, made, hold, len(p.core.commits.batch.rows.Verdicts))
 		}
 	}
+	p.core.Message(msg.Message{Key: "k"})
+	p.core.Finding("notes", "reused_id")
+	if list := p.core.commits.batch.rows.Messages; len(list) != 1 || list[0].Key != "k" || metric(t, p.metrics, "earshot_findings_total") != 1 {
+		t.Errorf("%d messages of the assembler", len(list))
+	}
 	rows := p.core.commits.batch.rows.Len()
 	p.core.Verdict(msg.Verdict{Tenant: "tenant", Session: "erased", Span: msg.SpanID{3}, Name: "tool_running"})
 	p.core.Span(msg.Span{Tenant: "tenant", Session: "erased"})
@@ -82,10 +87,10 @@ func TestVerdictsThatHold(t *testing.T) {
 // TestEndedSpansAreCounted: a span counts when it has ended, once, and by its outcome; an open one, or one that is taken back, does not.
 func TestEndedSpansAreCounted(t *testing.T) {
 	p, _ := stopped(t, Settings{Metrics: telemetry.New()})
-	for _, s := range []msg.Span{{State: msg.SpanOpen}, {State: msg.SpanClosed}, {State: msg.SpanClosed}, {State: msg.SpanIdle}, {State: msg.SpanClosed, Tombstone: true}, {State: msg.SpanClosed, Amends: true}} {
+	for _, s := range []msg.Span{{State: msg.SpanOpen}, {State: msg.SpanClosed}, {State: msg.SpanClosed}, {State: msg.SpanIdle}, {State: msg.SpanIdle}, {State: msg.SpanClosed, Tombstone: true}, {State: msg.SpanClosed, Amends: true}} {
 		p.core.Span(s)
 	}
-	if n := metric(t, p.metrics, "earshot_spans_total"); n != 3 || p.Progress().Spans != 3 || len(p.core.commits.batch.rows.Spans) != 6 {
+	if n := metric(t, p.metrics, "earshot_spans_total"); n != 4 || p.Progress().Spans != 4 || len(p.core.commits.batch.rows.Spans) != 7 {
 		t.Errorf("%v are counted, progress %d, %d rows", n, p.Progress().Spans, len(p.core.commits.batch.rows.Spans))
 	}
 }

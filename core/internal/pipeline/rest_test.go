@@ -147,6 +147,11 @@ func TestHeartbeatIsOfOneStream(t *testing.T) {
 	}
 	k := &p.core.commits
 	k.closed = now
+	k.settings.Heartbeat = 0
+	if p.core.accounts.heartbeat(k, now.Add(time.Hour)); len(k.changed) > 0 {
+		t.Error("a heartbeat although there is to be none")
+	}
+	k.settings.Heartbeat = time.Minute
 	for _, x := range []struct {
 		silent time.Duration
 		want   []string
@@ -255,7 +260,7 @@ func TestManyPoisonRecords(t *testing.T) {
 
 // TestIdentify: a stream's session, run and response are its first; that it has more is noted.
 func TestIdentify(t *testing.T) {
-	a := &account{}
+	a := &account{others: map[string]struct{}{"s": {}}} // its first session was erased
 	for i, x := range []struct {
 		m         msg.Message
 		run, resp string
@@ -278,6 +283,15 @@ func TestIdentify(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]struct{}{"other": {}, "third": {}}, a.others); d != "" {
 		t.Error(d)
+	}
+	for _, list := range [][]msg.Message{{{Session: "s"}, {Session: "other", ResponseID: "m1"}}, {{Session: "s", ResponseID: "m1"}, {Session: "s", ResponseID: "m2"}}} {
+		a := &account{}
+		for i := range list {
+			a.identify(&list[i])
+		}
+		if r := &a.record; !r.Several || r.Response != list[0].ResponseID {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 
@@ -304,7 +318,7 @@ func TestWhatWasDecodedIsNoSuspect(t *testing.T) {
 			if err := p.core.take(result{x.command(ticket{a.stream, 0, 10}), &wire.Result{HasSnapshot: true, Snapshot: []byte("state")}}); err != nil {
 				t.Fatal(err)
 			}
-			if cleared := a.search == (search{}); cleared != (more == 0) || a.stream.cursor.view().quarantine.search != a.search || p.inbox.pending.Load() != 0 {
+			if cleared := a.search == (search{}); cleared != (more == 0) || len(p.core.commits.changed) != 1 || a.stream.cursor.view().quarantine.search != a.search || p.inbox.pending.Load() != 0 {
 				t.Errorf("%s up to %d: %+v", name, x.to+more, a.search)
 			}
 			if r := &a.record; string(r.Snapshot) != "state" || r.SnapPos != a.decoded || a.stream.cursor.view().resume.pos != a.decoded {

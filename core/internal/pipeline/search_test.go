@@ -17,7 +17,9 @@ func TestSearch(t *testing.T) {
 		proven  bool
 	}{
 		{attempt{from: 0, to: 50}, false, 0, 50, 1, false},
-		{attempt{from: 60, to: 90}, false, 60, 90, 1, false}, // another range: the search begins again
+		{attempt{from: 50, to: 60}, false, 50, 60, 1, false}, // another range: the search begins again
+		{attempt{from: 40, to: 50}, false, 40, 50, 1, false},
+		{attempt{from: 60, to: 90}, false, 60, 90, 1, false},
 		{attempt{from: 80, to: 99}, false, 80, 90, 2, false},
 		{attempt{from: 80, to: 85, alone: true}, false, 80, 90, 2, false},
 		{attempt{from: 85, to: 90, alone: true}, true, 80, 90, 2, false}, // another frame
