@@ -40,13 +40,13 @@ func (c *Call) Within(response string) {
 	}
 }
 
-// numbered reports whether an id is a number of at most three digits, alone or after a word (call_0, functions.search:1). Servers
+// numbered reports whether an id is a number of one or two digits, alone or after a word (call_0, functions.search:1). Servers
 // give such ids that count the calls of each response, so that a later response of the same run has the same.
 func numbered(id string) bool {
-	const most = 3
+	const most = 2
 	word := strings.TrimRight(id, "0123456789")
 	digits := len(id) - len(word)
-	return 0 < digits && digits <= most && (word == "" || strings.HasSuffix(word, "_") || strings.HasSuffix(word, ":"))
+	return 0 < digits && digits <= most && (word == "" || word == "call_" || strings.HasSuffix(word, ":"))
 }
 
 // Entry is a pointer to a type that embeds Call.
