@@ -67,7 +67,7 @@ func (d *calls) activity(r *record, id jsonv.Value, thread string, began bool) {
 
 // collaborated decodes the item of a call to an agent: {tool, receiver_thread_ids, agents_states: {"<thread>": {status, message}}}.
 func (d *calls) collaborated(r *record) {
-	if d.Calls.GetOpen(ident.Of(r.p.Get("id"))) != nil {
+	if d.Calls.Named(ident.Of(r.p.Get("id"))) != nil {
 		r.p.Skip("prompt") // the call has it
 	}
 	child := codex.FirstID(r.p.First("receiver_thread_ids", "receiverThreadIds"))

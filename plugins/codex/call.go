@@ -38,18 +38,19 @@ func (d *calls) call(r *record) {
 		d.unknown(r, "response_item/"+r.name)
 		return
 	}
-	if d.Calls.GetOpen(id) != nil || d.hasEnded(id) {
+	c := d.NewCall(id, name)
+	if c.Within(r.id()); d.Calls.GetOpen(c.ID) != nil || d.hasEnded(c.ID) {
 		arguments.MarkRead()
 		d.Status("again:"+r.id(), r.name)
 		return
 	}
 	d.wake(r)
+	c.Run = d.Run
 	namespace := ident.Of(r.p.Get("namespace"))
 	if server, ok := strings.CutPrefix(namespace, "mcp__"); ok && !strings.HasPrefix(name, "mcp__") {
 		name = "mcp__" + strings.TrimRight(server, "_") + "__" + name // as older versions write it
 	}
-	c := d.NewCall(id, name)
-	c.Server = conversation.ToolServer(name)
+	c.Name, c.Server = name, conversation.ToolServer(name)
 	m := d.part(r, msg.ToolCall, r.id(), "call:"+c.ID)
 	m.Tool.Arguments = arguments.Text()
 	if c.Server == "" {
@@ -72,6 +73,9 @@ const maxEnded = 256
 func (d *calls) end(c *codex.Call) {
 	d.Calls.Remove(c)
 	d.Ended.Add(conversation.SumOf(c.ID), maxEnded)
+	if c.ProtocolID != "" {
+		d.Ended.Add(conversation.SumOf(c.ProtocolID), maxEnded)
+	}
 }
 
 func (d *calls) hasEnded(id string) bool { return d.Ended.Has(conversation.SumOf(id)) }
@@ -98,7 +102,7 @@ func (d *calls) output(r *record) {
 		return
 	}
 	d.close()
-	c := d.Calls.GetOpen(id)
+	c := d.Calls.Named(id)
 	switch {
 	case c == nil && d.hasEnded(id):
 		output.MarkRead()
@@ -187,16 +191,16 @@ func (d *calls) done(r *record, name string, arguments jsonv.Value) {
 	p, id, e := r.p, ident.Of(r.p.First("call_id", "callId", "id")), codex.EndOf(r.p)
 	server := ident.Of(jsonv.Or(p.Get("invocation"), p).Get("server"))
 	p.Skip("aggregated_output", "formatted_output", "stdout", "parsed_cmd") // of the output and the command
-	c := d.Calls.GetOpen(id)
+	c := d.Calls.Named(id)
 	if c == nil && name == "exec_command" && !d.hasEnded(id) { // a shell that stays open numbers its commands itself
 		ran := command(arguments)
 		if c = d.Calls.Oldest(func(c *codex.Call) bool { return c.Digest == ran && ran != "" }); c != nil {
 			c.Digest = ""
 			d.Ended.Add(conversation.SumOf(id), maxEnded)
-			id = c.ID
 		}
 	}
 	if c != nil {
+		id = c.ID
 		c.Exit = cmp.Or(e.Exit, c.Exit)
 		c.Failed, c.Refused = c.Failed || e.Failed, c.Refused || e.Refused
 		c.Server = cmp.Or(c.Server, server)
@@ -257,7 +261,8 @@ func elapsed(v jsonv.Value) string {
 func (d *calls) assessed(r *record) {
 	status := ident.Of(r.p.Get("status"))
 	m := d.Status(r.id(), "guardian_assessment")
-	m.Tool.CallID = ident.Of(r.p.Get("target_item_id"))
+	c := d.OpenCall(ident.Of(r.p.Get("target_item_id")))
+	m.Tool.CallID = c.ID
 	m.Signal = msg.WaitEnd
 	if status == "in_progress" {
 		m.Signal = msg.WaitStart
@@ -265,9 +270,7 @@ func (d *calls) assessed(r *record) {
 	}
 	m.Content = r.p.Get("rationale").Text()
 	codex.SetIDs(m, r.p, "status", "risk_level")
-	if c := d.Calls.GetOpen(m.Tool.CallID); c != nil && status == "denied" {
-		c.Refused = true
-	}
+	c.Refused = c.Refused || status == "denied"
 }
 
 // served decodes a call that the provider ran itself, and that has ended when it is

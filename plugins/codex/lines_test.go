@@ -89,3 +89,45 @@ func TestSameTextTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestNumberedCalls: a server may count the calls of each response. The calls of two responses are two, each with its result, its wait
+// and its end, also if the first one has none; a line that is there twice is a repetition.
+func TestNumberedCalls(t *testing.T) {
+	line := func(second int, typ, payload string) []byte {
+		return fmt.Appendf(nil, `{"timestamp":"2026-03-04T09:10:%02d.000Z","type":%q,"payload":{%s}}`, second, typ, payload)
+	}
+	call := func(second int, run string) []byte {
+		return line(second, "response_item", fmt.Sprintf(`"type":"function_call","name":"exec_command","arguments":%q,"call_id":"call_0"`, fmt.Sprintf(`{"cmd":%q}`, run)))
+	}
+	output := func(second int, said string) []byte {
+		return line(second, "response_item", fmt.Sprintf(`"type":"function_call_output","call_id":"call_0","output":%q`, said))
+	}
+	end := func(second, code int) []byte {
+		return line(second, "event_msg", fmt.Sprintf(`"type":"exec_command_end","call_id":"call_0","exit_code":%d`, code))
+	}
+	first, lost, last := call(2, "ls"), call(5, "sleep"), call(8, "date")
+	all := [][]byte{
+		line(1, "session_meta", `"id":"019cb81c-a538-7000-8000-0000000000aa"`), line(1, "event_msg", `"type":"user_message","message":"When?"`),
+		first, end(3, 0), output(4, "beds"), first, output(4, "beds"), lost, line(7, "event_msg", `"type":"user_message","message":"When?"`),
+		last, line(9, "event_msg", `"type":"exec_approval_request","call_id":"call_0"`), end(10, 3), output(11, "Wednesday"),
+	}
+	ids, got := make(map[string]string), []string(nil)
+	for _, m := range play(t, "rollout.jsonl", all...) {
+		if m.Tool.CallID == "" {
+			continue
+		}
+		if m.Kind == msg.ToolCall {
+			ids[m.Tool.CallID] = m.Tool.Arguments.String()
+			if m.Tool.ProtocolID != "call_0" {
+				t.Errorf("%s has the id %q in the protocol", m.Key, m.Tool.ProtocolID)
+			}
+		}
+		if m.Kind == msg.ToolResult || m.Signal == msg.WaitStart {
+			got = append(got, fmt.Sprint(ids[m.Tool.CallID], " ", m.Kind, " ", m.Content, " ", m.Attr("exit_code")))
+		}
+	}
+	want := []string{`{"cmd":"ls"} tool_result beds 0`, `{"cmd":"date"} status  `, `{"cmd":"date"} tool_result Wednesday 3`}
+	if d := cmp.Diff(want, got); d != "" || len(ids) != 3 {
+		t.Errorf("the calls %v (-want +got):\n%s", ids, d)
+	}
+}

@@ -303,7 +303,7 @@ func (d *thread) event(r *record) {
 		d.assessed(r)
 	case "exec_approval_request", "apply_patch_approval_request", "request_permissions", "request_user_input", "elicitation_request":
 		m := d.Status(r.id(), r.name)
-		if m.Tool.CallID = ident.Of(r.p.Get("call_id")); m.Tool.CallID != "" {
+		if m.Tool.CallID = d.OpenCall(ident.Of(r.p.Get("call_id"))).ID; m.Tool.CallID != "" {
 			m.Signal = msg.WaitStart
 		}
 
@@ -312,7 +312,7 @@ func (d *thread) event(r *record) {
 	case "collab_agent_spawn_end":
 		d.activity(r, r.p.Get("call_id"), ident.Of(r.p.Get("new_thread_id")), true)
 	case "collab_waiting_end", "collab_close_end":
-		d.Status(r.id(), r.name).Tool.CallID = ident.Of(r.p.Get("call_id"))
+		d.Status(r.id(), r.name).Tool.CallID = d.OpenCall(ident.Of(r.p.Get("call_id"))).ID
 		d.answers(r.p.Get("statuses"))
 		d.answers(r.p.Get("agent_statuses"))
 		d.answerOf(r.p.Get("receiver_thread_id"), r.p.Get("status"))

@@ -31,7 +31,7 @@ type call struct {
 
 	// Done is Partial until a record reports its end, Summary until one has its result too.
 	Done  msg.Completeness `json:",omitempty"`
-	Ended int64            `json:",omitempty"` // ns
+	Ended int64            `json:",omitempty"` // ns, or when its sub-agent was launched
 	Error string           `json:",omitempty"` // class of its failure, if it is known
 
 	Child *lane `json:",omitempty"` // the sub-agent's run
@@ -40,7 +40,7 @@ type call struct {
 // mark makes the message one about the call, of the run that made it.
 func (c *call) mark(m *msg.Message) {
 	m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
-	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.ProtocolID
 }
 
 // in records the run that made the call.
@@ -48,13 +48,19 @@ func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call 
 
 // call returns the call with that id, which may precede the stream.
 func (s *session) call(r *entry, id string) *call {
-	c := s.Calls.Get(id)
-	if c == nil {
-		c = &call{Call: conversation.Call{ID: strings.Clone(id)}}
-		c.in(r.lane)
-		if _, evicted := s.Calls.Add(c); evicted != nil {
-			evicted.Child.emitTokens(r.Out, s, msg.Complete)
-		}
+	if c := s.Calls.Named(id); c != nil {
+		return c
+	}
+	return s.add(r, id)
+}
+
+// add adds a call of the run.
+func (s *session) add(r *entry, id string) *call {
+	c := &call{Call: conversation.Call{ID: strings.Clone(id)}}
+	c.Within(cmp.Or(r.response, r.id, string(r.written)))
+	c.in(r.lane)
+	if _, evicted := s.Calls.Add(c); evicted != nil {
+		evicted.Child.emitTokens(r.Out, s, msg.Complete)
 	}
 	return c
 }
@@ -70,14 +76,18 @@ func (r *entry) issue(of, name, input, at jsonv.Value) *call {
 	if id == "" {
 		return nil
 	}
-	c := r.s.Calls.Get(id)
-	if c != nil && c.Name != "" { // repeated
+	c := r.s.Calls.Named(id)
+	// A call that begins after the end of the one with its number is another.
+	another := c != nil && c.ProtocolID != "" && 0 < c.Ended && c.Ended < r.time(at).Nanos
+	if c != nil && c.Name != "" && !another { // repeated
 		name.Equal(c.Name)
 		input.MarkRead()
 		return c
 	}
 	r.s.wake(r)
-	c = r.s.call(r, id)
+	if c == nil || another {
+		c = r.s.add(r, id)
+	}
 	c.Name = cmp.Or(r.Name(name), "unknown")
 	c.in(r.lane)
 	m := r.add(msg.ToolCall, msg.RoleAssistant)
@@ -165,7 +175,7 @@ func (c *call) finish(r *entry, o outcome) {
 	switch {
 	case c.Delegates && !o.failed && (r.launched || bytes.HasPrefix(r.Plain(o.text), []byte("Async agent launched"))):
 		if !c.Launched && c.Done == msg.Partial {
-			c.Launched = true
+			c.Launched, c.Ended = true, r.At.Nanos
 			m := r.status("launched", o.text)
 			m.Key = r.Join("launched:", c.ID)
 			c.mark(m)
@@ -222,7 +232,7 @@ func (r *entry) permission() {
 	}
 	asked := r.typ == "permission_request"
 	id, request, tool := field("tool_use_id"), field("request_id"), field("tool_name")
-	c := r.s.Calls.Get(string(id.Chars()))
+	c := r.s.Calls.Named(string(id.Chars()))
 	if c == nil {
 		c = r.s.newest(func(c *call) bool {
 			if asked {
@@ -247,7 +257,7 @@ func (r *entry) permission() {
 	}
 	if c != nil {
 		name = c.Name
-		id.Equal(c.ID)
+		id.In(c.ID, c.ProtocolID)
 		tool.Equal(name)
 		r.StrOf(request) // joins the question to its answer, and counts as read
 	}

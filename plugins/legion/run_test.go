@@ -1,6 +1,9 @@
 package legion
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -75,6 +78,39 @@ func TestRepeatedResponsesCountOnce(t *testing.T) {
 			if n != 10 {
 				t.Errorf("%s: %d tokens of %s, want 10", name, n, run)
 			}
+		}
+	}
+}
+
+// TestNumberedCalls: a server may count the calls of each response. A call that begins after the end of one with its number is another,
+// in each generation; a state of a call, or a line that is there twice, is not.
+func TestNumberedCalls(t *testing.T) {
+	block := func(second, n int) string {
+		return fmt.Sprintf(`{"_type":"AssistantMessage","timestamp":%d,"data":{"content":[{"id":"call_0","name":"Tide","input":{"n":%d}}],"message_id":"m%d"}}`, 1772442000+second, n, n)
+	}
+	result := func(second, n int) string {
+		return fmt.Sprintf(`{"_type":"UserMessage","timestamp":%d,"data":{"content":[{"tool_use_id":"call_0","content":"%d"}]}}`, 1772442000+second, n)
+	}
+	state := func(second, n int, status string) string {
+		return fmt.Sprintf(`{"type":"tool_call","timestamp":%d,"tool_use_id":"call_0","name":"Tide","input":{"n":%d},"created_at":%d,"status":%q,"result":"%d"}`, 1772442000+second, n, 1772442001+3*n, status, n)
+	}
+	ask := `{"type":"user","content":"When is high tide?","timestamp":1772442000}`
+	for name, lines := range map[string][]string{
+		"blocks":             {ask, block(4, 1), result(5, 1), block(4, 1), result(5, 1), block(7, 2), result(8, 2)},
+		"states":             {ask, state(4, 1, "pending"), state(4, 1, "running"), state(5, 1, "completed"), state(7, 2, "pending"), state(8, 2, "completed")},
+		"blocks with states": {ask, block(4, 1), state(4, 1, "pending"), result(5, 1), state(5, 1, "completed"), block(7, 2), state(8, 2, "completed"), result(8, 2)},
+	} {
+		var calls, results []string
+		for _, m := range play(t, decoder.Stream{}, lines...) {
+			switch m.Kind {
+			case msg.ToolCall:
+				calls = append(calls, m.Tool.CallID+m.Tool.Arguments.String()+m.Tool.ProtocolID)
+			case msg.ToolResult:
+				results = append(results, m.Tool.CallID+`{"n":`+m.Content.String()+`}`+m.Tool.ProtocolID)
+			}
+		}
+		if len(calls) != 2 || !strings.HasSuffix(calls[1], `{"n":2}call_0`) || !slices.Equal(calls, results) {
+			t.Errorf("%s: the calls %v have the results %v", name, calls, results)
 		}
 	}
 }

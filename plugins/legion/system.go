@@ -94,9 +94,9 @@ func (s *session) place(l *lane, m *msg.Message) {
 func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	f := r.fields
 	id, of, status := f.Get("task_id"), f.Get("tool_use_id"), jsonv.Or(f.Get("status"), f.Path("patch", "status"))
-	c := r.s.Calls.Get(string(of.Chars()))
+	c := r.s.Calls.Named(string(of.Chars()))
 	if c != nil {
-		of.Equal(c.ID)
+		of.In(c.ID, c.ProtocolID)
 	} else if id.Exists() {
 		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
 	}

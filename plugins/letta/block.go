@@ -1,6 +1,7 @@
 package letta
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -27,44 +28,107 @@ const (
 	calling  = "call"
 )
 
+// kinds are those of the messages of parts.
+var kinds = map[string]msg.Kind{thinking: msg.Reasoning, hidden: msg.Reasoning, speaking: msg.Assistant, calling: msg.ToolCall}
+
+// piece is what a record has of a block: all of it, or what was written since the piece before.
+type piece struct {
+	record jsonv.Value
+	part   string
+	text   msg.Text // of a call: its arguments
+	files  []msg.Attachment
+
+	call     jsonv.Value // the object in the record, or the string, that the piece of a call is
+	name     string      // of the tool
+	approval bool        // the call waits for one
+	whole    bool        // the call is not continued
+}
+
 // block is a message of the model that later pieces may continue: a text or a call.
 type block struct {
-	msg.Message // that it becomes. A text has a key once it has content, a call one if it speaks
+	msg.Message // that it becomes. It has a key from the first words of a text, or of a call that speaks
 
 	Part string
-	Otid string `json:",omitempty"`
-	ID   string `json:",omitempty"` // of the record of its first piece
-	Base string // the common prefix of the keys of its response's parts
-	Cut  bool   `json:",omitempty"` // its beginning or its end is missing
-	Text []byte `json:",omitempty"` // of a call: its arguments
+	Otid string   `json:",omitempty"`
+	ID   string   `json:",omitempty"` // of the record of its first piece
+	Base string   // the common prefix of the keys of its response's parts
+	Cut  bool     `json:",omitempty"` // its beginning or its end is missing
+	Text []byte   `json:",omitempty"` // of a call: its arguments
+	said msg.Text // in the place of Text, in a frame that is complete
 
 	Size     int  `json:",omitempty"` // of hidden reasoning, in bytes
 	Approval bool `json:",omitempty"` // the call waits for one
 }
 
-// kinds are those of the messages of parts.
-var kinds = map[string]msg.Kind{thinking: msg.Reasoning, hidden: msg.Reasoning, speaking: msg.Assistant, calling: msg.ToolCall}
-
-// continuedBy reports whether v, a piece of that part, continues b or, if b is a call, has
-// another call of the same message.
-func (b *block) continuedBy(v jsonv.Value, part string) bool {
-	if b.Part != part {
-		return false
+// piece adds a piece to the open block that it continues, or begins one. A block that was emitted as complete before
+// is not emitted again.
+func (r *run) piece(d *stream, p *piece) {
+	b := r.continued(p)
+	begun := b != nil && b.begun()
+	if b == nil {
+		b = r.begin(d, p)
 	}
-	if otid := v.Get("otid"); b.Otid != "" && otid.Is(jsonv.String) {
-		return ident.Is(otid, b.Otid)
+	b.add(d, p)
+	if b.Key == "" {
+		b.Key = r.keyOf(b)
 	}
-	return ident.Is(v.Get("id"), b.ID) || b.ID == "" && !v.Get("id").Is(jsonv.String)
+	if !begun && b.begun() {
+		if d.repeats(r, cmp.Or(p.call, p.record), b.id(), func() conversation.Sum { return b.sum(d) }) {
+			r.Open = slices.DeleteFunc(r.Open, func(o *block) bool { return o == b })
+			return
+		}
+		r.firstToken(d, b)
+	}
+	if len(b.Text) > maxText {
+		r.close(d)
+	}
 }
 
-// begin returns a block that begins with v. The prefix of its keys is the same in all forms:
+// begun reports whether a block has something to emit.
+func (b *block) begun() bool { return b.Key != "" || b.Part == calling }
+
+// continued returns the open block that a piece continues, or nil. Of several calls it is the last one if the piece
+// has no id or the call has none yet.
+func (r *run) continued(p *piece) *block {
+	id, last := callID(p.call), true
+	for _, b := range slices.Backward(r.Open) {
+		if p.whole || !b.continuedBy(p) {
+			continue
+		}
+		if last && b.Tool.CallID == "" {
+			b.Tool.CallID = ident.Of(id)
+			return b
+		}
+		if last && !id.Is(jsonv.String) || ident.Is(id, b.Tool.CallID) {
+			return b
+		}
+		last = false
+	}
+	return nil
+}
+
+// continuedBy reports whether a piece continues b or, if b is a call, has another call of the same message.
+func (b *block) continuedBy(p *piece) bool {
+	id, otid := p.record.Get("id"), p.record.Get("otid")
+	switch {
+	case b.Part != p.part:
+		return false
+	case b.Otid != "" && otid.Is(jsonv.String):
+		return ident.Is(otid, b.Otid)
+	}
+	return ident.Is(id, b.ID) || b.ID == "" && !id.Is(jsonv.String)
+}
+
+// begin opens a block that begins with a piece. The prefix of its keys is the same in all forms:
 // its step, where the server names steps in streams too, or else its message. Where every
 // piece has another message id, it is the otid, which is then not derived from the id.
 // It ends the open blocks, except that the calls of a message are written at the same time, and
 // those of a response if each has an otid.
-func (r *run) begin(d *stream, v jsonv.Value, part string, approval bool) *block {
-	b := &block{Part: part, Otid: ident.Of(v.Get("otid")), ID: ident.Of(v.Get("id")), Approval: approval, Cut: r.First > 1 && !d.whole}
-	b.Kind, b.Role, b.Hidden = kinds[part], msg.RoleAssistant, part == hidden
+func (r *run) begin(d *stream, p *piece) *block {
+	v := p.record
+	b := &block{Part: p.part, Otid: ident.Of(v.Get("otid")), ID: ident.Of(v.Get("id")), Approval: p.approval, Cut: r.First > 1 && !p.whole && !d.whole}
+	b.Kind, b.Role, b.Hidden = kinds[p.part], msg.RoleAssistant, p.part == hidden
+	b.Tool.CallID = ident.Of(callID(p.call))
 	step := ident.Of(v.Get("step_id"))
 	switch {
 	case step != "" && len(v.Get("run_id").Escaped()) > 0:
@@ -74,26 +138,25 @@ func (r *run) begin(d *stream, v jsonv.Value, part string, approval bool) *block
 	case b.ID != "":
 		b.Base = b.ID
 	default: // nothing names it
-		b.Base = msg.HashKey(r.ID, part, string(v.Get("date").Peek()))
+		b.Base = msg.HashKey(r.ID, p.part, string(v.Get("date").Peek()))
 	}
 	b.ResponseID = cmp.Or(step, b.Base)
 	if step == "" && b.Base == b.Otid { // each block has an id of its own
 		r.Response = cmp.Or(r.Response, b.Base)
 		b.ResponseID = r.Response
 	}
-	if n := len(r.Open); n == 0 || n == maxOpen || part != calling || !r.Open[n-1].beside(b, v) {
+	if n := len(r.Open); n == 0 || n == maxOpen || !r.Open[n-1].beside(b, p) {
 		r.close(d)
 	}
-	if id := v.Get("sender_id"); isAgent(id) { // in a group of agents
-		b.Agent = d.agent(ident.Of(id), ident.Of(v.Get("name")))
-	}
 	r.First = 1
+	r.Open = append(r.Open, b)
 	return b
 }
 
-// beside reports whether the call b is written at the same time as next, which begins with v.
-func (b *block) beside(next *block, v jsonv.Value) bool {
-	return b.Part == calling && b.Approval == next.Approval && (b.continuedBy(v, calling) || b.ResponseID == next.ResponseID && b.Otid != "" && next.Otid != "")
+// beside reports whether the call b is written at the same time as next, which begins with the piece.
+func (b *block) beside(next *block, p *piece) bool {
+	return b.Part == calling && next.Part == calling && b.Approval == next.Approval &&
+		(b.continuedBy(p) || b.ResponseID == next.ResponseID && b.Otid != "" && next.Otid != "")
 }
 
 // isAgent reports whether v is the id of an agent.
@@ -111,66 +174,97 @@ func sameMessage(otid, id string) bool {
 	return errA == nil && errB == nil && a>>7 == b>>7
 }
 
-// name names the block in all forms, as a part of that kind.
-func (b *block) name(part string) conversation.PartID {
-	return conversation.PartID{Base: conversation.SumOf(b.Base), Kind: part, Name: conversation.SumOf(cmp.Or(b.Otid, b.ID))}
-}
-
-// key is the key of a part.
-func (r *run) key(base string, id conversation.PartID) string {
-	n := r.Emitted.Open(id).N
-	return conversation.Ordinal(base+"/"+id.Kind, &n)
-}
-
-// text decodes a whole text or a piece of one. Hidden reasoning has no content.
-func (r *run) text(d *stream, v jsonv.Value, part string, content jsonv.Value) {
-	b := r.continued(v, part, jsonv.Value{})
-	if b == nil {
-		b = r.begin(d, v, part, false)
-	}
-	delta, files := contentOf(content)
-	if b.Key == "" && (part == hidden || !delta.IsZero()) {
-		id := b.name(part)
-		if d.repeats(r, v, id, func() conversation.Sum { return conversation.SumOfText(trim(part, delta)) }) {
-			return
-		}
-		b.Key = r.key(b.Base, id)
-	}
-	b.describe(d, v)
-	if b.Key != "" {
-		r.firstToken(d, b)
-	}
-	b.Attachments = append(b.Attachments, files...)
-	if d.whole {
-		r.say(d, b, delta, d.level)
-		return
-	}
-	b.Text = delta.Append(b.Text)
-	if r.Open = append(r.Open[:0], b); len(b.Text) > maxText {
-		r.close(d)
-	}
-}
-
-// describe adds the facts of a piece beside its text.
-func (b *block) describe(d *stream, v jsonv.Value) {
+// add adds the text of a piece, and the facts beside it.
+func (b *block) add(d *stream, p *piece) {
+	v := p.record
 	if d.At.Nanos != 0 {
 		d.At.Set(&b.Message)
 	}
 	b.IsError = b.IsError || v.Get("is_err").Bool()
+	if id := v.Get("sender_id"); isAgent(id) && !ident.Is(id, b.Agent.ID) { // in a group of agents
+		b.Agent = d.agent(ident.Of(id), ident.Of(v.Get("name")))
+	}
 	if b.Kind == msg.Reasoning {
 		for _, name := range [...]string{"source", "state"} { // words that each piece repeats
-			if known := b.Attr(name); !ident.Is(v.Get(name), known) && known == "" {
-				b.SetAttr(name, ident.Of(v.Get(name)))
+			if word := d.Name(v.Get(name)); b.Attr(name) == "" {
+				b.SetAttr(name, word)
 			}
 		}
 		if sealed := v.Get("hidden_reasoning"); sealed.Is(jsonv.String) {
 			b.Size += sealed.Text().Len()
 		}
 	}
-	if b.Agent.ID != "" {
-		ident.Is(v.Get("sender_id"), b.Agent.ID)
-		ident.Is(v.Get("name"), b.Agent.Name)
+	if again := b.Tool.Name != "" && p.name != ""; again && bytes.HasSuffix(b.Text, []byte("}")) && p.text.String() == string(b.Text) {
+		return // a repetition of the whole call
 	}
+	b.Tool.Name = cmp.Or(b.Tool.Name, p.name)
+	if d.whole && b.Part != calling {
+		b.said = p.text
+	} else {
+		b.Text = p.text.Append(b.Text)
+	}
+	b.Attachments = append(b.Attachments, p.files...)
+}
+
+// keyOf returns the key of a block that has words, or may have them and is hidden: the ordinal of its part follows
+// the prefix. A call of speechTool has the key of its text, and of a further text if another call of its message has
+// that. It is empty for any other block.
+func (r *run) keyOf(b *block) string {
+	part, words := b.Part, b.Part == hidden || len(b.Text) > 0 || !b.said.IsZero() || len(b.Attachments) > 0
+	if b.Part == calling {
+		part, words = speaking, b.Tool.Name == speechTool
+	}
+	if !words {
+		return ""
+	}
+	id := b.name(part)
+	if b.Part == calling && slices.ContainsFunc(r.Open, func(o *block) bool { return o.Key != "" && o.name(part) == id }) {
+		id.Name = b.id().Name
+	}
+	n := r.Emitted.Open(id).N
+	return conversation.Ordinal(b.Base+"/"+part, &n)
+}
+
+// name names the block in all forms, as a part of that kind.
+func (b *block) name(part string) conversation.PartID {
+	return conversation.PartID{Base: conversation.SumOf(b.Base), Kind: part, Name: conversation.SumOf(cmp.Or(b.Otid, b.ID))}
+}
+
+// id names the block in all forms. A call has an id of its own.
+func (b *block) id() conversation.PartID {
+	if b.Part == calling {
+		return conversation.PartID{Kind: calling, Name: conversation.SumOf(b.call().ID)}
+	}
+	return b.name(b.Part)
+}
+
+// sum is the checksum of the content, of a call that of its name and of its arguments in canonical form.
+func (b *block) sum(d *stream) conversation.Sum {
+	if b.Part == calling {
+		args, _ := d.arguments(b.Text)
+		return b.sumOf(args)
+	}
+	return conversation.SumOfText(b.words())
+}
+
+func (b *block) sumOf(args string) conversation.Sum {
+	return conversation.SumOf(b.Tool.Name + "\x00" + args)
+}
+
+// words are the text, of reasoning without the blanks around it: the server removes them when it stores it.
+func (b *block) words() msg.Text {
+	text := b.said
+	if len(b.Text) > 0 {
+		text = msg.Raw(b.Text)
+	}
+	if b.Part != thinking {
+		return text
+	}
+	s := text.String()
+	if trimmed := strings.TrimSpace(s); len(trimmed) < len(s) {
+		return msg.Plain(trimmed)
+	}
+	return text
 }
 
 // firstToken signals the first piece of a response, at the date of the piece: a run and
@@ -182,8 +276,8 @@ func (r *run) firstToken(d *stream, b *block) {
 		return
 	}
 	r.Emitted.Open(id)
-	m := record.Hide(d.about(r, b, "first_token:"+b.ResponseID, d.level), "first_token")
-	if m.Agent = cmp.Or(b.Agent, m.Agent); !r.Named {
+	m := d.about(r, b, "first_token:"+b.ResponseID, "first_token")
+	if m.Complete = d.level; !r.Named {
 		r.setCorrelationID(m)
 	}
 	if b.Cut {
@@ -194,8 +288,8 @@ func (r *run) firstToken(d *stream, b *block) {
 }
 
 // about adds a status about a block, at its date.
-func (w *writer) about(r *run, b *block, key string, level msg.Completeness) *msg.Message {
-	return w.put(r, msg.Message{Kind: msg.Status, Key: key, ResponseID: b.ResponseID, Time: b.Time, Precision: b.Precision, Complete: level})
+func (w *writer) about(r *run, b *block, key, typ string) *msg.Message {
+	return record.Hide(w.put(r, msg.Message{Kind: msg.Status, Key: key, ResponseID: b.ResponseID, Agent: b.Agent, Time: b.Time, Precision: b.Precision}), typ)
 }
 
 // cut closes the open blocks as partial, because no later frame can continue them.
@@ -217,43 +311,32 @@ func (r *run) close(d *stream) {
 
 // emit emits a block as far as it has come.
 func (r *run) emit(d *stream, b *block) {
-	level := d.level
-	if b.Cut {
-		level = msg.Partial
-	}
-	if b.Part == calling {
-		r.emitCall(d, b, level)
-	} else {
-		r.say(d, b, msg.Plain(string(b.Text)), level)
-	}
-}
-
-// say emits a text, unless it is empty.
-func (r *run) say(d *stream, b *block, content msg.Text, level msg.Completeness) {
-	content = trim(b.Part, content)
-	if b.Key == "" || b.Part != hidden && content.IsZero() && len(b.Attachments) == 0 {
+	if !b.begun() {
 		return
 	}
-	m := b.Message
-	m.Content, m.Complete = content, level
-	if b.Size > 0 {
-		m.Attrs = append(slices.Clip(m.Attrs), msg.Attr{Key: "hidden_bytes", Value: strconv.Itoa(b.Size)})
+	m, flushed := b.Message, d.Frame == nil
+	if m.Complete = d.level; b.Cut {
+		m.Complete = msg.Partial
 	}
-	if d.put(r, m); level > msg.Partial && !d.whole {
-		r.Emitted.Complete(b.name(b.Part), conversation.SumOfText(content))
+	var sum conversation.Sum
+	if b.Part == calling {
+		if flushed && b.Tool.CallID == "" { // it may follow the name
+			return
+		}
+		sum = b.sumOf(r.emitCall(d, b, m, flushed))
+	} else {
+		if m.Content = b.words(); m.Content.IsZero() && b.Part != hidden && len(b.Attachments) == 0 {
+			return
+		}
+		if b.Size > 0 {
+			m.Attrs = append(slices.Clip(m.Attrs), msg.Attr{Key: "hidden_bytes", Value: strconv.Itoa(b.Size)})
+		}
+		d.put(r, m)
+		sum = conversation.SumOfText(m.Content)
 	}
-}
-
-// trim removes the blanks around reasoning, as the server does when it stores it.
-func trim(part string, t msg.Text) msg.Text {
-	if part != thinking {
-		return t
+	if m.Complete > msg.Partial && !d.whole {
+		r.Emitted.Complete(b.id(), sum)
 	}
-	s := t.String()
-	if trimmed := strings.TrimSpace(s); len(trimmed) < len(s) {
-		return msg.Plain(trimmed)
-	}
-	return t
 }
 
 // contentOf returns the text and the files of a content, which is a string, a block of

@@ -3,7 +3,6 @@ package letta
 import (
 	"bytes"
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -19,120 +18,60 @@ const speechTool = "send_message"
 
 // call is a tool call without a result.
 type call struct {
-	conversation.Call
+	conversation.Delegation
 	Key     string `json:",omitempty"` // of the assistant message, for a call of speechTool
 	Run     string `json:",omitempty"`
 	Request string `json:",omitempty"` // id of the request for approval
-	To      string `json:",omitempty"` // the agent that it delegates to
 }
 
-// calls decodes a message that calls tools: one piece of one call, or a list of whole
-// calls.
+func callOf(c conversation.Call) *call {
+	return &call{Delegation: conversation.Delegation{Call: c, Task: delegates(c.Name), Async: c.Name == asyncTool}}
+}
+
+// call identifies the call that the block is.
+func (b *block) call() conversation.Call {
+	c := conversation.Call{ID: cmp.Or(b.Tool.CallID, b.Base), Name: b.Tool.Name}
+	c.Within(b.Base)
+	return c
+}
+
+// calls decodes a message that calls tools: one piece of one call, or a list of whole calls.
+// What one field has the other repeats.
 func (r *run) calls(d *stream, v jsonv.Value, approval bool) {
-	list, piece := v.Get("tool_calls"), v.Get("tool_call")
-	if !piece.Is(jsonv.Object) {
-		piece = v.First("tool_calls", "function_call")
-	}
-	whole := list.Is(jsonv.Array) && list.Len() > 0
+	list, one := v.Get("tool_calls"), v.First("tool_call", "tool_calls", "function_call")
 	switch {
-	case whole:
-		markRepeated(piece, list)
+	case list.Is(jsonv.Array) && list.Len() > 0:
+		markRepeated(v.Get("tool_call"), list)
 		r.close(d)
-		r.First = 1
 		for e := range list.Elems() {
-			r.beginCall(d, v, e, approval)
+			p := pieceOf(v, e, approval, true)
+			r.piece(d, &p)
 		}
-	case piece.Is(jsonv.Object), piece.Is(jsonv.String):
+		r.close(d)
+	case one.Is(jsonv.Object), one.Is(jsonv.String):
 		markRepeated(list, v.Get("tool_call"))
-		if b := r.continued(v, calling, piece); b != nil {
-			b.describe(d, v)
-			r.appendCall(b, piece)
-		} else {
-			r.beginCall(d, v, piece, approval)
-		}
+		p := pieceOf(v, one, approval, one.Is(jsonv.String))
+		r.piece(d, &p)
 	default:
 		d.unknown(v, "")
 	}
-	if whole || d.whole {
-		r.close(d)
+}
+
+// pieceOf returns the piece of a call. The oldest servers write a call as a string: name(arguments).
+func pieceOf(v, call jsonv.Value, approval, whole bool) piece {
+	p := piece{record: v, part: calling, call: call, approval: approval, whole: whole}
+	p.name, p.text = ident.Of(call.Get("name")), call.Get("arguments").Text()
+	if call.Is(jsonv.String) {
+		name, args, _ := strings.Cut(call.Str(), "(")
+		p.name, p.text = ident.Bounded(name), msg.Plain(strings.TrimSuffix(args, ")"))
 	}
+	return p
 }
 
 // callID is the id of a call, which only the first piece has in some versions, and not the
 // first in others.
-func callID(piece jsonv.Value) jsonv.Value {
-	return piece.First("tool_call_id", "function_call_id", "id")
-}
-
-// continued returns the open block that v, a piece of that part, continues, or nil. Of several calls it is
-// the last one if the piece has no id or the call has none yet.
-func (r *run) continued(v jsonv.Value, part string, piece jsonv.Value) *block {
-	id, last := callID(piece), true
-	for _, b := range slices.Backward(r.Open) {
-		if piece.Is(jsonv.String) || !b.continuedBy(v, part) {
-			continue
-		}
-		if last && b.Tool.CallID == "" {
-			b.Tool.CallID = ident.Of(id)
-			return b
-		}
-		if last && !id.Is(jsonv.String) || ident.Is(id, b.Tool.CallID) {
-			return b
-		}
-		last = false
-	}
-	return nil
-}
-
-// beginCall opens a call.
-func (r *run) beginCall(d *stream, v, piece jsonv.Value, approval bool) {
-	b := r.begin(d, v, calling, approval)
-	b.Tool.CallID = ident.Of(callID(piece))
-	b.describe(d, v)
-	if piece.Is(jsonv.String) { // as the oldest servers write it, without an id: name(arguments)
-		name, args, _ := strings.Cut(piece.Str(), "(")
-		b.Tool.Name, b.Text = ident.Bounded(name), []byte(strings.TrimSuffix(args, ")"))
-	} else {
-		r.appendCall(b, piece)
-	}
-	if d.repeats(r, piece, b.call(), func() conversation.Sum { s, _ := d.arguments(b.Text); return b.sum(s) }) {
-		return
-	}
-	r.firstToken(d, b)
-	r.Open = append(r.Open, b)
-}
-
-// appendCall adds a piece to a call. A call of speechTool has the key of its text, and of a
-// further text if another call of its message has that.
-func (r *run) appendCall(b *block, piece jsonv.Value) {
-	name, args := piece.Get("name"), piece.Get("arguments")
-	if b.Tool.Name == "" {
-		if b.Tool.Name = ident.Of(name); b.Tool.Name == speechTool && b.Key == "" {
-			id := b.name(speaking)
-			if slices.ContainsFunc(r.Open, func(o *block) bool { return o.Key != "" && o.name(speaking) == id }) {
-				id.Name = b.call().Name
-			}
-			b.Key = r.key(b.Base, id)
-		}
-	} else if name.Is(jsonv.String) {
-		ident.Is(name, b.Tool.Name)
-		if n := len(b.Text); n > 1 && b.Text[n-1] == '}' && len(args.Peek()) > n && args.Equal(string(b.Text)) {
-			return // a repetition of the whole call
-		}
-	}
-	if len(b.Text) < maxText {
-		b.Text = args.Text().Append(b.Text)
-	}
-}
-
-// call names the call in all forms.
-func (b *block) call() conversation.PartID {
-	return conversation.PartID{Kind: calling, Name: conversation.SumOf(cmp.Or(b.Tool.CallID, b.Base))}
-}
-
-// sum is the checksum of the call with its arguments in canonical form.
-func (b *block) sum(args string) conversation.Sum {
-	return conversation.SumOf(b.Tool.Name + "\x00" + args)
+func callID(call jsonv.Value) jsonv.Value {
+	return call.First("tool_call_id", "function_call_id", "id")
 }
 
 // arguments returns the arguments in canonical form, and their value unless they are no JSON.
@@ -144,50 +83,43 @@ func (w *writer) arguments(raw []byte) (canon string, v jsonv.Value) {
 	return string(compact(make([]byte, 0, len(raw)), v)), v
 }
 
-// emitCall emits a call.
-func (r *run) emitCall(d *stream, b *block, level msg.Completeness) {
-	m, flushed := b.Message, d.Frame == nil
-	if flushed && b.Tool.CallID == "" { // it may follow the name
-		return
-	}
+// emitCall emits a call as the message m: the call, the delegation that it is, or what it says. It returns the arguments.
+func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) (args string) {
 	if !flushed && len(b.Text) == 0 {
 		b.Text = []byte("{}")
 	}
 	args, root := d.arguments(b.Text)
-	c := &call{Call: conversation.Call{ID: cmp.Or(b.Tool.CallID, b.Base), Name: b.Tool.Name}, Key: b.Key, Run: r.ID}
-	if m.Complete = level; b.Key == "" {
-		m.Key, m.Tool.CallID, m.Tool.Arguments = "call:"+c.ID, c.ID, msg.Plain(args)
-		if c.Name == "" {
+	level := m.Complete
+	c := callOf(b.call())
+	if c.Key, c.Run = b.Key, r.ID; c.Key != "" {
+		m.Kind, m.Tool = msg.Assistant, msg.Tool{}
+		if speech := root.Get("message"); speech.Exists() {
+			m.Content = speech.Text()
+		} else if level > msg.Partial {
+			m.Content = msg.Plain(args)
+		}
+		d.put(r, m)
+	} else {
+		if m.Key = "call:" + c.ID; c.Name == "" {
 			m.Complete = min(level, msg.Summary) // its beginning is missing
 		}
 		if !flushed && root.Is(jsonv.Missing) {
 			m.SetAttr("unparsed_arguments", "true")
 		}
-	} else {
-		m.Kind, m.Tool = msg.Assistant, msg.Tool{}
-		if speech := root.Get("message"); speech.Exists() {
-			m.Content = speech.Text().Own()
-		} else if level > msg.Partial {
-			m.Content = msg.Plain(args)
-		}
-	}
-	if out := d.put(r, m); delegates(c.Name) {
-		fillDelegation(out, root)
-		c.To = out.Delegation.To
+		c.called(d.put(r, m), msg.Plain(args), root)
 	}
 	if flushed {
-		return
-	}
-	if level > msg.Partial && !d.whole {
-		r.Emitted.Complete(b.call(), b.sum(args))
+		return args
 	}
 	if b.Approval {
 		c.Request = b.ID
-		m := record.Hide(d.about(r, b, "wait:"+c.ID, level), "approval_request")
-		m.ParentKey, m.Signal, m.Tool.CallID, m.Tool.Name = "call:"+c.ID, msg.WaitStart, c.ID, c.Name
+		w := d.about(r, b, "wait:"+c.ID, "approval_request")
+		w.ParentKey, w.Signal, w.Complete = "call:"+c.ID, msg.WaitStart, level
+		c.Call.On(w)
 	}
 	d.Calls.Take(c.ID)
 	d.Calls.Add(c)
+	return args
 }
 
 // markRepeated marks the members of v that equal those of first, or of the first element of a
@@ -235,28 +167,30 @@ func compact(dst []byte, v jsonv.Value) []byte {
 func (r *run) results(d *stream, v jsonv.Value) {
 	r.close(d)
 	r.First, r.Response = 1, ""
-	list := v.Get("tool_returns")
-	if !list.Is(jsonv.Array) || list.Len() == 0 {
-		r.result(d, v, v)
-		return
-	}
-	markRepeated(v, list)
-	for e := range list.Elems() {
+	list := listOr(v.Get("tool_returns"), v)
+	markRepeated(v, v.Get("tool_returns"))
+	for e := range jsonv.Each(list) {
 		r.result(d, v, e)
 	}
 }
 
+// listOr returns a list, or the other value if it has no elements.
+func listOr(list, or jsonv.Value) jsonv.Value {
+	if list.Is(jsonv.Array) && list.Len() > 0 {
+		return list
+	}
+	return or
+}
+
 // result decodes the result of one tool; v is the message that contains it.
 func (r *run) result(d *stream, v, e jsonv.Value) {
-	returned := e.First("tool_return", "function_return")
-	id := ident.Of(e.First("tool_call_id", "function_call_id"))
-	if c := d.Calls.Newest(func(c *call) bool { return c.Run == r.ID }); id == "" && c != nil {
-		id = c.ID
+	returned, named := e.First("tool_return", "function_return"), v.Get("name")
+	c := d.callOf(r, v, ident.Of(e.First("tool_call_id", "function_call_id")))
+	if c == nil {
+		id := cmp.Or(ident.Of(v.Get("id")), msg.HashKey(r.ID, string(v.Get("date").Peek()), string(returned.Peek())))
+		c = callOf(conversation.Call{ID: id})
 	}
-	if id == "" {
-		id = cmp.Or(ident.Of(v.Get("id")), msg.HashKey(r.ID, string(v.Get("date").Peek()), string(returned.Peek())))
-	}
-	part, sum := conversation.PartID{Kind: "result", Name: conversation.SumOf(id)}, conversation.SumOf(returned.Peek())
+	part, sum := conversation.PartID{Kind: "result", Name: conversation.SumOf(c.ID)}, conversation.SumOf(returned.Peek())
 	if d.repeats(r, v, part, func() conversation.Sum { return sum }) {
 		e.MarkRead()
 		return
@@ -264,24 +198,16 @@ func (r *run) result(d *stream, v, e jsonv.Value) {
 	if !d.whole { // the stream may repeat it
 		r.Emitted.Complete(part, sum)
 	}
-	c := d.Calls.Take(id)
-	if c == nil {
-		c = &call{}
-	}
-	named := v.Get("name")
+	d.Calls.Remove(c)
 	if ident.Is(named, c.Name); c.Name == "" && !named.Equal("tool") { // the word of some servers for any tool
 		c.Name = ident.Of(named)
 	}
-	m := d.dated(r, msg.ToolResult, "result:"+id)
-	m.ParentKey, m.Role = "call:"+id, msg.RoleTool
-	m.Tool.CallID, m.Tool.Name = id, c.Name
+	c.Task, c.Async = delegates(c.Name), c.Name == asyncTool
+	m := c.Result(d.dated(r, msg.ToolResult, "result:"+c.ID))
 	if id := v.Get("sender_id"); isAgent(id) {
 		m.Agent = d.agent(ident.Of(id), "")
 	}
-	m.Content, m.Attachments = contentOf(returned)
-	if m.IsError = e.Get("status").Equal("error") || v.Get("is_err").Bool(); m.IsError {
-		m.Tool.ErrorType = errorType(m.Content)
-	}
+	returns(m, e, v.Get("is_err").Bool())
 	for _, name := range [...]string{"stdout", "stderr"} {
 		output, _ := contentOf(e.Get(name))
 		m.SetAttr(name, output.String())
@@ -290,9 +216,30 @@ func (r *run) result(d *stream, v, e jsonv.Value) {
 	case c.Key != "": // other forms have no result of speechTool
 		m.Kind, m.ParentKey = msg.Status, c.Key
 		record.Hide(m, speechTool)
-	case delegates(c.Name):
-		m.Kind, m.Delegation.To, m.Delegation.Async = msg.DelegationResult, c.To, c.Name == asyncTool
+	case c.Task:
 		d.fillAnswer(m)
+	}
+}
+
+// callOf returns the call of a result that v has: by its id in the response, else the newest that has it, and without
+// an id the newest of the run. It is nil if nothing names it.
+func (w *writer) callOf(r *run, v jsonv.Value, id string) *call {
+	if id == "" {
+		return w.Calls.Newest(func(c *call) bool { return c.Run == r.ID })
+	}
+	if c := w.Calls.GetOpen(id); c != nil {
+		return c
+	}
+	c := conversation.Call{ID: id}
+	c.Within(cmp.Or(ident.Of(v.Get("step_id")), r.ID))
+	return cmp.Or(w.Calls.GetOpen(c.ID), w.Calls.Named(id), callOf(c))
+}
+
+// returns makes the content of a result what a tool has returned.
+func returns(m *msg.Message, e jsonv.Value, failed bool) {
+	m.Content, m.Attachments = contentOf(e.First("tool_return", "function_return"))
+	if m.IsError = e.Get("status").Equal("error") || failed; m.IsError {
+		m.Tool.ErrorType = errorType(m.Content)
 	}
 }
 

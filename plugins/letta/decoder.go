@@ -59,7 +59,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "letta",
-			Revision:   6,
+			Revision:   7,
 			Summary:    "Runs of Letta agents: event streams, message lists, answers and requests.",
 			Transports: []frame.Kind{frame.Line, frame.Event, frame.Body, frame.Request},
 			Options: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +
@@ -78,6 +78,17 @@ func New() decoder.Factory {
 
 // stream decodes one stream: it finds the run of each record.
 type stream struct{ writer }
+
+// writer makes the messages of a frame.
+type writer struct {
+	*record.Current
+	*state
+	level  msg.Completeness // of the messages of the frame
+	whole  bool             // the frame is complete: no later frame continues it
+	inner  jsonv.Doc        // JSON in a string of the frame
+	origin scope            // of the source
+	none   run              // without an id
+}
 
 // state is the state between frames.
 type state struct {
@@ -126,20 +137,12 @@ func (d *stream) Begin() (record bool) {
 func (d *stream) Read() {
 	v, kind := d.Root, d.Frame.Kind
 	switch {
-	case v.Is(jsonv.Array):
-		d.list(v)
 	case kind == frame.Request:
 		d.request(v)
 	case kind != frame.Body:
 		d.record(v, d.Frame.Name)
-	case v.Get("messages").Is(jsonv.Array) && v.First("usage", "stop_reason").Exists():
-		d.answered(v)
-	case v.Get("messages").Is(jsonv.Array):
-		d.list(v.Get("messages"))
-	case len(typeOf(v)) > 0:
-		d.level = msg.Summary
-		d.record(v, "")
-		d.unanswered()
+	case v.Is(jsonv.Array), v.Get("messages").Is(jsonv.Array), len(typeOf(v)) > 0:
+		d.body(v)
 	case v.First("detail", "error").Exists():
 		d.leave()
 		d.failure(v)
@@ -175,24 +178,19 @@ func typeOf(v jsonv.Value) []byte {
 
 // record decodes one frame of a stream, or one element of a list.
 func (d *stream) record(v jsonv.Value, event string) {
-	d.At = conversation.Time{}
-	for k, m := range v.Members() {
-		switch string(k.Bytes()) {
-		case "date":
-			d.At = conversation.TimeOf(m)
-		case "id", "otid", "step_id": // keys are made of them
-			if m.Is(jsonv.String) {
-				m.MarkRead()
-			}
+	d.At = conversation.TimeOf(v.Get("date"))
+	for _, name := range [...]string{"id", "otid", "step_id"} { // keys are made of them
+		if id := v.Get(name); id.Is(jsonv.String) {
+			id.MarkRead()
 		}
 	}
 	switch string(typeOf(v)) {
 	case "reasoning_message", "internal_monologue":
-		d.content(v, func(r *run) { r.text(d, v, thinking, v.First("reasoning", "internal_monologue")) })
+		d.text(v, thinking, v.First("reasoning", "internal_monologue"))
 	case "hidden_reasoning_message": // has no text
-		d.content(v, func(r *run) { r.text(d, v, hidden, jsonv.Value{}) })
+		d.text(v, hidden, jsonv.Value{})
 	case "assistant_message":
-		d.content(v, func(r *run) { r.text(d, v, speaking, v.First("content", "assistant_message", "message")) })
+		d.text(v, speaking, v.First("content", "assistant_message", "message"))
 	case "tool_call_message", "function_call":
 		d.content(v, func(r *run) { r.calls(d, v, false) })
 	case "approval_request_message":
@@ -228,6 +226,13 @@ func (d *stream) record(v jsonv.Value, event string) {
 	v.Get("message_type").MarkRead()
 }
 
+// text decodes a whole text or a piece of one.
+func (d *stream) text(v jsonv.Value, part string, content jsonv.Value) {
+	p := piece{record: v, part: part}
+	p.text, p.files = contentOf(content)
+	d.content(v, func(r *run) { r.piece(d, &p) })
+}
+
 // content decodes a record with content in its run, unless its number came before.
 func (d *stream) content(v jsonv.Value, decode func(*run)) {
 	r, seq := d.runOf(v, true), v.Get("seq_id")
@@ -235,7 +240,9 @@ func (d *stream) content(v jsonv.Value, decode func(*run)) {
 		v.MarkRead()
 		return
 	}
-	decode(r)
+	if decode(r); d.whole {
+		r.close(d)
+	}
 }
 
 // leave cuts the open blocks of all runs: the body is independent of the stream before it.
@@ -246,41 +253,36 @@ func (d *stream) leave() {
 	d.Run = ""
 }
 
-// list decodes stored messages. They lack the run's own records, so they yield to the
-// messages of its stream.
-func (d *stream) list(v jsonv.Value) {
-	d.level = msg.Summary
+// body decodes stored messages, which lack the run's own records and so yield to the messages of its stream, or the
+// answer to a request that did not stream:
+//
+//	{"messages": [...], "stop_reason": {"message_type": "stop_reason", ...}, "usage": {...}}
+func (d *stream) body(v jsonv.Value) {
 	d.leave()
-	messages := slices.Collect(v.Elems())
-	if newestFirst(messages) {
+	messages, usage, stop := slices.Collect(jsonv.Each(jsonv.Or(v.Get("messages"), v))), v.Get("usage"), v.Get("stop_reason")
+	answer := usage.Exists() || stop.Exists()
+	if !answer {
+		d.level = msg.Summary
+	}
+	if !answer && newestFirst(messages) {
 		slices.Reverse(messages)
 	}
 	for _, m := range messages {
 		d.record(m, "")
 	}
-	d.unanswered()
-	d.Run = ""
-}
-
-// answered decodes the answer to a request that did not stream:
-//
-//	{"messages": [...], "stop_reason": {"message_type": "stop_reason", ...}, "usage": {...}}
-func (d *stream) answered(v jsonv.Value) {
-	d.leave()
-	for m := range v.Get("messages").Elems() {
-		d.record(m, "")
-	}
-	d.At = conversation.Time{}
-	if d.Run == "" {
+	if !answer || d.Run == "" {
 		d.Run = d.unanswered().ID
 	}
-	if v.Get("stop_reason").Exists() {
-		d.stop(v)
+	if answer {
+		d.At = conversation.Time{}
+		if stop.Exists() {
+			d.stop(v)
+		}
+		if usage.Is(jsonv.Object) {
+			d.usage(usage)
+		}
+		d.done()
 	}
-	if usage := v.Get("usage"); usage.Is(jsonv.Object) {
-		d.usage(usage)
-	}
-	d.done()
 	d.Run = ""
 }
 

@@ -24,22 +24,16 @@ func delegates(tool string) bool {
 	return slices.Contains([]string{askTool, asyncTool, tagsTool, groupTool}, tool)
 }
 
-// fillDelegation makes a call a delegation, and sets its task and delegate from the arguments
-// if they are JSON.
-func fillDelegation(m *msg.Message, args jsonv.Value) {
-	if m.Kind = msg.Delegation; args.Is(jsonv.Missing) {
+// called makes a message the call. The arguments of one that hands work over, if they are JSON, have the task and the agent.
+func (c *call) called(m *msg.Message, canon msg.Text, args jsonv.Value) {
+	if !c.Task || args.Is(jsonv.Missing) {
+		c.Called(m, canon, jsonv.Value{})
 		return
 	}
-	m.Delegation.Task = args.Get("message").Text().Own()
-	m.Delegation.Async = m.Tool.Name == asyncTool
-	task := m.Delegation.Task.String()
-	m.Delegation.CorrelationPrompt = correlationPrompt("by", m.Agent.ID, task)
-	switch m.Tool.Name {
-	case askTool, asyncTool:
-		m.Delegation.To = ident.Of(args.Get("other_agent_id"))
-		m.Delegation.CorrelationPrompt = correlationPrompt("to", m.Delegation.To, task)
+	task, way, agent := args.Get("message"), "by", m.Agent.ID
+	switch c.Name {
 	case groupTool:
-		m.Delegation.To = "group"
+		c.To = "group"
 	case tagsTool:
 		var tags []string
 		for _, field := range [...]string{"match_all", "match_some"} {
@@ -48,8 +42,13 @@ func fillDelegation(m *msg.Message, args jsonv.Value) {
 			}
 			m.SetAttr(field, string(compact(nil, args.Get(field))))
 		}
-		m.Delegation.To = ident.Bounded("tags:" + strings.Join(tags, ","))
+		c.To = ident.Bounded("tags:" + strings.Join(tags, ","))
+	default:
+		c.To = ident.Of(args.Get("other_agent_id"))
+		way, agent = "to", c.To
 	}
+	m.Delegation.CorrelationPrompt = correlationPrompt(way, agent, task.Text().String())
+	c.Called(m, canon, task)
 }
 
 // fillAnswer extracts the agents' answers from the result of a delegation:
@@ -79,7 +78,7 @@ func (w *writer) fillAnswer(m *msg.Message) {
 		m.IsError = failed > 0 && failed == root.Len()
 		m.SetAttr("failed", conversation.NonZero(failed))
 	case agent.Exists() && failure.Is(jsonv.String):
-		m.IsError, m.Content = true, failure.Text().Own()
+		m.IsError, m.Content = true, failure.Text()
 		m.SetAttr("error_class", ident.Of(root.Get("type")))
 	case response.Is(jsonv.Array):
 		m.Delegation.To = cmp.Or(m.Delegation.To, ident.Peek(agent))

@@ -355,3 +355,65 @@ func TestResumedThroughATap(t *testing.T) {
 		}
 	}
 }
+
+// TestNumberedCalls: a server may count the calls of each response. The calls of two responses are two in each form, in one run or in
+// two, and each has its result; a repetition of the stream is none.
+func TestNumberedCalls(t *testing.T) {
+	call := func(run, step string, n int) string {
+		return frameOf("tool_call_message", run, step, "o-"+step, n, fmt.Sprintf(`"tool_call":{"name":"tide","tool_call_id":"call_0","arguments":"{\"n\":%d}"}`, n))
+	}
+	result := func(run, step string, n int) string {
+		return frameOf("tool_return_message", run, step, "r-"+step, n+1, fmt.Sprintf(`"tool_return":"%d","status":"success","tool_call_id":"call_0"`, n))
+	}
+	stored := []string{call("a", "s1", 1), result("a", "s1", 1), call("a", "s2", 3), result("a", "s2", 3), call("b", "s3", 5), result("b", "s3", 5)}
+	const stop = `{"message_type":"stop_reason","stop_reason":"end_turn"}`
+	first := slices.Concat(stored[:4], []string{stop})
+	for form, frames := range map[string][]frame.Frame{
+		"stream":         events(slices.Concat(first, stored[4:], []string{stop})...),
+		"repeated":       events(slices.Concat(first, first, stored[4:], []string{stop})...),
+		"list":           {{Kind: frame.Body, Data: []byte("[" + strings.Join(stored, ",") + "]")}},
+		"list backwards": {{Kind: frame.Body, Data: []byte("[" + stored[5] + "," + stored[4] + "," + stored[3] + "," + stored[2] + "," + stored[1] + "," + stored[0] + "]")}},
+	} {
+		got := make(map[string]string)
+		for _, m := range msg.Fold(all(t, open(t, "agent-1.sse"), frames, false)) {
+			switch m.Kind {
+			case msg.ToolCall:
+				got[m.Key] = m.Tool.Arguments.String() + m.Tool.ProtocolID
+			case msg.ToolResult:
+				got[m.Key] = m.Content.String() + m.ParentKey
+			}
+		}
+		want := map[string]string{
+			"call:step-s1/call_0": `{"n":1}call_0`, "result:step-s1/call_0": "1call:step-s1/call_0",
+			"call:step-s2/call_0": `{"n":3}call_0`, "result:step-s2/call_0": "3call:step-s2/call_0",
+			"call:step-s3/call_0": `{"n":5}call_0`, "result:step-s3/call_0": "5call:step-s3/call_0",
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", form, d)
+		}
+	}
+}
+
+// TestNumberedCallsWait: a decision names the call that waits by its number, and so does its result, in another run.
+func TestNumberedCallsWait(t *testing.T) {
+	ask := func(step string, n int) string {
+		return frameOf("approval_request_message", "a", step, "o-"+step, n, `"tool_call":{"name":"tide","tool_call_id":"call_0","arguments":"{}"}`)
+	}
+	decide := frame.Frame{Kind: frame.Request, Name: "POST /v1/agents/agent-1/messages/stream", Data: []byte(`{"messages":[{"type":"approval","approvals":[{"type":"approval","tool_call_id":"call_0","approve":true}]}]}`)}
+	const stop = `{"message_type":"stop_reason","stop_reason":"requires_approval"}`
+	frames := append(events(ask("s1", 1), stop), decide)
+	frames = append(frames, events(frameOf("tool_return_message", "b", "s2", "r1", 2, `"tool_return":"ebb","status":"success","tool_call_id":"call_0"`), ask("s3", 3), stop)...)
+	frames = append(frames, decide)
+	frames = append(frames, events(frameOf("tool_return_message", "c", "s4", "r2", 4, `"tool_return":"flood","status":"success","tool_call_id":"call_0"`))...)
+	var got []string
+	for _, m := range all(t, open(t, ""), frames, false) {
+		if m.Tool.CallID != "" && m.Signal != msg.FirstToken {
+			got = append(got, strings.TrimSpace(m.Key+" "+m.Content.String()))
+		}
+	}
+	want := []string{"call:step-s1/call_0", "wait:step-s1/call_0", "waited:step-s1/call_0", "result:step-s1/call_0 ebb",
+		"call:step-s3/call_0", "wait:step-s3/call_0", "waited:step-s3/call_0", "result:step-s3/call_0 flood"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

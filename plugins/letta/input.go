@@ -3,10 +3,12 @@ package letta
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
@@ -113,14 +115,11 @@ func (w *writer) unpack(packed string, m *msg.Message) string {
 	if !root.Get("type").Equal("user_message") || !text.Is(jsonv.String) || !sent.Exists() {
 		return packed
 	}
-	m.SetAttr("sent", sent.Str())
+	m.SetAttr("sent", sent.Text().String())
+	m.Agent.Name = cmp.Or(m.Agent.Name, ident.Of(root.Get("name")))
 	var more []byte
 	for k, v := range root.Members() {
-		switch {
-		case k.Is("type"), k.Is("message"), !v.Exists(), k.Is("time") && v.Is(jsonv.String):
-		case k.Is("name") && m.Agent.Name == "" && v.Is(jsonv.String):
-			m.Agent.Name = ident.Of(v)
-		default:
+		if v.Exists() && !slices.Contains([]string{"type", "message", "time", "name"}, k.String()) {
 			more = compact(append(jsonv.AppendQuote(append(more, ','), k.String()), ':'), v)
 		}
 	}
@@ -143,16 +142,9 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	if !root.Get("time").Is(jsonv.String) || !typ.In("heartbeat", "login", "system_alert") {
 		return false
 	}
-	content.MarkRead()
-	r := d.runOf(v, false)
-	r.close(d)
-	key := ident.Of(v.Get("id"))
-	if key == "" {
-		key = msg.HashKey(r.ID, string(content.Escaped()))
-	}
-	m := record.Hide(d.dated(r, msg.Status, key), typ.Str())
+	m := d.runOf(v, false).note(d, v, typ.Str(), content)
 	m.Role, m.Complete = msg.RoleUser, min(m.Complete, msg.Summary)
-	m.Content = root.First("reason", "message", "last_login").Text().Own()
+	m.Content = root.First("reason", "message", "last_login").Text()
 	m.SetAttr("sent", root.Get("time").Str())
 	d.KeepUnread(&d.inner, len(d.Out.Messages)-1)
 	return true
@@ -161,15 +153,11 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 // decisions reads a response to requests for approval: the decisions of a person, or the results of tools that
 // the client ran itself. Older servers name the request's message instead of the call or the calls.
 func (d *stream) decisions(v jsonv.Value) {
-	list := v.First("approvals", "tool_returns")
-	if !list.Is(jsonv.Array) || list.Len() == 0 {
-		list = v
-	}
-	for e := range jsonv.Each(list) {
+	for e := range jsonv.Each(listOr(v.First("approvals", "tool_returns"), v)) {
 		named := ident.Of(e.First("tool_call_id", "approval_request_id"))
 		var calls []string // which the run closes when it takes a decision
 		for _, c := range d.Calls.Open {
-			if c.Request != "" && c.Request == named {
+			if named != "" && (named == c.Request || named == c.ProtocolID) {
 				calls = append(calls, c.ID)
 			}
 		}
@@ -184,28 +172,22 @@ func (d *stream) decisions(v jsonv.Value) {
 
 // decision reads one decision, or one result. The server repeats a result as that of the call; until then this is it.
 func (d *stream) decision(v, e jsonv.Value, id string) {
-	tool := msg.Tool{CallID: id}
-	if c := d.Calls.GetOpen(id); c != nil {
-		tool.Name = c.Name
+	c := d.Calls.GetOpen(id)
+	if c == nil {
+		c = callOf(conversation.Call{ID: id})
 	}
-	approved, reason := "", e.Get("reason").Str()
-	if approve := e.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
-		approved = string(approve.Peek())
-	}
-	m := msg.Message{Kind: msg.Status, Role: msg.RoleUser, Signal: msg.WaitEnd, Tool: tool, Hidden: true}
-	m.SetAttr("type", "approval_response")
-	m.SetAttr("approved", approved)
-	m.SetAttr("reason", reason)
+	m := msg.Message{Kind: msg.Status, Role: msg.RoleUser, Signal: msg.WaitEnd}
+	c.Call.On(record.Hide(&m, "approval_response"))
+	conversation.AttrsAs(&m, e, conversation.ShortJSON, "approved=approve")
+	m.SetAttr("reason", e.Get("reason").Str())
 	if id != "" {
 		m.Key, m.ParentKey = "waited:"+id, "call:"+id
 	}
 	d.input(v, m)
-	if returned := e.Get("tool_return"); id != "" && returned.Exists() {
-		content, files := contentOf(returned)
-		m = msg.Message{Kind: msg.ToolResult, Role: msg.RoleTool, Key: "result:" + id, ParentKey: m.ParentKey, Tool: tool, Content: content.Own(), Attachments: files}
-		if m.IsError = e.Get("status").Equal("error"); m.IsError {
-			m.Tool.ErrorType = errorType(content)
-		}
+	if id != "" && e.Get("tool_return").Exists() {
+		m = msg.Message{Key: "result:" + id}
+		returns(c.Result(&m), e, false)
+		m.Content = m.Content.Own()
 		d.input(v, m)
 	}
 }
@@ -213,7 +195,7 @@ func (d *stream) decision(v, e jsonv.Value, id string) {
 // input passes on a message to an agent that v has. What is stored may name its run, and yields to the same in its
 // request, which has no ids: a prompt without one names the run if none answers.
 func (d *stream) input(v jsonv.Value, m msg.Message) {
-	r, id, otid, stored := d.noRun(), ident.Of(v.Get("id")), ident.Of(v.Get("otid")), d.Frame.Kind != frame.Request
+	r, id, otid, stored := d.find(""), ident.Of(v.Get("id")), ident.Of(v.Get("otid")), d.Frame.Kind != frame.Request
 	if len(v.Get("run_id").Escaped()) > 0 {
 		r = d.runOf(v, false)
 	}
@@ -260,7 +242,7 @@ func (d *stream) answer(r *run) {
 // unanswered emits the pending messages in a run of their own, and returns that run.
 func (d *stream) unanswered() *run {
 	if len(d.Pending) == 0 {
-		return d.noRun()
+		return d.find("")
 	}
 	r := d.open(d.Pending[0].Run)
 	d.answer(r)

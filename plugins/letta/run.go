@@ -74,16 +74,11 @@ func (d *stream) enter(id string) *run {
 	return r
 }
 
-// find returns the run with that id, or no run.
+// find returns the run with that id, or the run that is none.
 func (w *writer) find(id string) *run {
 	if r := bounded.Find(w.Runs, func(r *run) bool { return r.ID == id }); r != nil {
 		return r
 	}
-	return w.noRun()
-}
-
-// noRun returns the run that is none.
-func (w *writer) noRun() *run {
 	w.none = run{}
 	return &w.none
 }
@@ -221,10 +216,7 @@ func (d *stream) usage(v jsonv.Value) {
 	var c conversation.Counts
 	var facts, unreported []string
 	for i, count := range [...]*uint64{&c.Input, &c.Output, &c.CacheRead, &c.CacheWrite, &c.Reasoning} {
-		n := v.Get(counts[i].name)
-		if !n.IsCount() && counts[i].within != "" {
-			n = v.Path(counts[i].within, counts[i].nested)
-		}
+		n := jsonv.Or(v.Get(counts[i].name), v.Path(counts[i].within, counts[i].nested))
 		if *count, facts = n.Uint(), append(facts, string(n.Peek())); !n.IsCount() {
 			unreported = append(unreported, counts[i].class)
 		}
@@ -291,17 +283,6 @@ func (d *stream) failure(v jsonv.Value) {
 	if detail := v.Get("detail"); detail.Exists() && string(detail.Peek()) != string(content.Peek()) {
 		m.SetAttr("detail", detail.Text().String())
 	}
-}
-
-// writer makes the messages of a frame.
-type writer struct {
-	*record.Current
-	*state
-	level  msg.Completeness // of the messages of the frame
-	whole  bool             // the frame is complete: no later frame continues it
-	inner  jsonv.Doc        // JSON in a string of the frame
-	origin scope            // of the source
-	none   run              // without an id
 }
 
 // put adds a message of a run, which completes it.

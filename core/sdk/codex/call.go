@@ -36,9 +36,9 @@ func (t *Thread) NewCall(id, name string) *Call {
 	return &Call{Call: conversation.Call{ID: id, Name: name}, Run: t.Run}
 }
 
-// OpenCall returns the open call of that id, or a new one of a tool that is not known.
+// OpenCall returns the open call that the protocol names so, or a new one of a tool that is not known.
 func (t *Thread) OpenCall(id string) *Call {
-	if c := t.Calls.GetOpen(id); c != nil {
+	if c := t.Calls.Named(id); c != nil {
 		return c
 	}
 	return t.NewCall(id, "")
@@ -47,7 +47,7 @@ func (t *Thread) OpenCall(id string) *Call {
 // On makes the message that of the call itself.
 func (c *Call) On(m *msg.Message) {
 	m.Role = msg.RoleAssistant
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server, m.Tool.ProtocolID = c.ID, c.Name, c.Server, c.ProtocolID
 	if c.Delegation {
 		m.Kind, m.Delegation.To, m.Delegation.Async = msg.Delegation, c.To, true
 	}
@@ -57,7 +57,7 @@ func (c *Call) On(m *msg.Message) {
 func (t *Thread) About(c *Call, kind msg.Kind, key string) *msg.Message {
 	m := t.AddTo(c.Run, kind, key)
 	m.ParentKey = "call:" + c.ID
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server, m.Tool.ProtocolID = c.ID, c.Name, c.Server, c.ProtocolID
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -29,6 +30,23 @@ func (c *Call) call() *Call { return c }
 // On writes the call into a message.
 func (c *Call) On(m *msg.Message) {
 	m.Tool.CallID, m.Tool.Name, m.Tool.Server, m.Tool.ProtocolID = c.ID, c.Name, cmp.Or(c.Server, ToolServer(c.Name)), c.ProtocolID
+}
+
+// Within makes the id of a call unique in the session: a number is unique in its response alone, which is then before it. The
+// records that follow name the call by the number (Named).
+func (c *Call) Within(response string) {
+	if numbered(c.ID) && c.ID != response {
+		c.ID, c.ProtocolID = response+"/"+c.ID, c.ID
+	}
+}
+
+// numbered reports whether an id is a number of one or two digits, alone or after a word (call_0, functions.search:1). Servers
+// give such ids that count the calls of each response, so that a later response of the same run has the same.
+func numbered(id string) bool {
+	const most = 2
+	word := strings.TrimRight(id, "0123456789")
+	digits := len(id) - len(word)
+	return 0 < digits && digits <= most && (word == "" || word == "call_" || strings.HasSuffix(word, ":"))
 }
 
 // Entry is a pointer to a type that embeds Call.
@@ -64,6 +82,21 @@ func last[C Entry](list []C, id string) (none C) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].call().ID == id {
 			return list[i]
+		}
+	}
+	return none
+}
+
+// Named returns the newest call that the protocol names id, the open ones first; nil when there is none.
+func (t *Calls[C]) Named(id string) (none C) {
+	if id == "" {
+		return none
+	}
+	for _, list := range [...][]C{t.Open, t.Ended} {
+		for _, c := range slices.Backward(list) {
+			if c.call().ID == id || c.call().ProtocolID == id {
+				return c
+			}
 		}
 	}
 	return none

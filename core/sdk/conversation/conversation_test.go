@@ -303,6 +303,37 @@ func TestOpenCallsAreFoundFirst(t *testing.T) {
 	}
 }
 
+func TestNumberedCalls(t *testing.T) {
+	var calls Calls[*call]
+	for _, c := range []struct{ response, id, want string }{{"r1", "call_0", "r1/call_0"}, {"r2", "call_0", "r2/call_0"}, {"r2", "toolu_b", "toolu_b"}} {
+		made := &call{Call{ID: c.id}, "x"}
+		made.Within(c.response)
+		calls.Add(made)
+		if named := calls.Named(c.id); made.ID != c.want || named != made {
+			t.Errorf("%s of %s is %s, and its id names %+v", c.id, c.response, made.ID, named)
+		}
+	}
+	calls.End(calls.Get("r2/call_0"))
+	if c := calls.Named("call_0"); c != calls.Get("r1/call_0") {
+		t.Errorf("%+v is found before the open call", c)
+	}
+	calls.End(calls.Get("r1/call_0"))
+	if c := calls.Named("call_0"); c != calls.Get("r1/call_0") || calls.Named("") != nil || calls.Named("call_1") != nil {
+		t.Errorf("%+v is found, and not the call that ended last", c)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for id, want := range map[string]bool{
+		"0": true, "12": true, "call_0": true, "functions.search:1": true, "call_99": true,
+		"": false, "call_": false, "call_123": false, "toolu_01": false, "c1": false, "call_a1": false, "toolu_01A09q90": false, "call_Zb2x77": false,
+	} {
+		if got := numbered(id); got != want {
+			t.Errorf("%q: %v", id, got)
+		}
+	}
+}
+
 func TestCallsAreTheirJSON(t *testing.T) {
 	var calls, restored Calls[*call]
 	calls.Add(&call{Call{ID: "a", Name: "read"}, "x"})

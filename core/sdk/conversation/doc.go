@@ -43,7 +43,8 @@
 //   - A table of calls keeps at most MaxCalls open calls and counts the evicted ones
 //     (TestCallsAreBounded); a repeated call is one call (TestCallOnce); a result may
 //     precede its call (TestEarlyResult); calls without ids are matched to results by name and
-//     order (TestCallsWithoutIDs); of calls that fit an open one is found first (TestOpenCallsAreFoundFirst).
+//     order (TestCallsWithoutIDs); of calls that fit an open one is found first (TestOpenCallsAreFoundFirst). Two calls
+//     of one number are two calls (TestNumberedCalls).
 //   - A run of which the protocol has no reason ends with stop, or with error if it failed; an error that is there is the
 //     content of its message, and one that is not changes nothing (TestOutcomes).
 //   - The pieces of a name are one part, which the first of them opens (TestPiecesMakeOnePart).
