@@ -33,7 +33,7 @@ type call struct {
 	delegation
 }
 
-// use is a tool call in an event or a stored message.
+// use is what an event or a stored message says of a call.
 type use struct {
 	id, named, args, result, metrics jsonv.Value
 
@@ -43,31 +43,44 @@ type use struct {
 	refused bool // a person denied it
 }
 
-// useOf reads the tool object of an event:
+// use reads the tool object of an event, a call that a message makes, or the message of a result:
 //
 //	{"tool_call_id":"c1","tool_name":"web_search","tool_args":{"query":"…"},"tool_call_error":false,
 //	 "result":"…","metrics":{"duration":0.01},"child_run_id":null,"requires_confirmation":null, …}
-func useOf(tool jsonv.Value) use {
+//	{"id":"c1","function":{"name":"web_search","arguments":"{\"query\":\"…\"}"}}
+//	{"role":"tool","tool_call_id":"c1","tool_name":"web_search","tool_args":{"query":"…"},"content":"…","tool_call_error":false}
+//
+// Arguments that are a string of JSON are valid until the next call is read.
+func (s *stream) use(tool jsonv.Value) use {
 	u := use{
-		id: tool.Get("tool_call_id"), args: tool.Get("tool_args"), result: tool.Get("result"), metrics: tool.Get("metrics"),
+		id: callID(tool), named: tool.Get("tool_name"), args: tool.Get("tool_args"), result: tool.Get("result"), metrics: tool.Get("metrics"),
 		text: asText, failed: tool.Get("tool_call_error").Bool(), refused: tool.Get("confirmed").Is(jsonv.False),
 	}
-	return u.of(tool.Get("tool_name"))
-}
-
-// of sets the tool's name.
-func (u use) of(name jsonv.Value) use {
-	u.named, u.name = name, cmp.Or(ident.PeekOrNumber(name), "unknown")
+	if f := tool.Get("function"); f.Exists() {
+		u.named, u.args = f.Get("name"), f.Get("arguments")
+		if u.args.Is(jsonv.String) && s.inner.Parse([]byte(u.args.Str())) == nil {
+			u.args = s.inner.Root()
+		}
+	}
+	if !u.result.Exists() {
+		u.result, u.text = tool.Get("content"), textOf
+	}
+	u.name = cmp.Or(ident.PeekOrNumber(u.named), "unknown")
 	return u
 }
+
+func callID(tool jsonv.Value) jsonv.Value { return tool.First("tool_call_id", "id") }
 
 // member returns the member that the call names.
 func (u use) member() string { return ident.PeekOrNumber(u.args.Get("member_id")) }
 
 // completed ends a call. 2.9 reports a failed one twice: ToolCallCompleted, ToolCallError.
 func (t *calls) completed(r *run, e *event) {
-	tool := e.v.Get("tool")
-	u := useOf(tool)
+	tool := e.tool()
+	u := r.s.use(tool)
+	if e.said && measured(u.metrics) == 0 {
+		u.metrics = e.of.metricsOf(ident.PeekOrNumber(u.id))
+	}
 	u.failed = u.failed || string(e.name) == "ToolCallError"
 	if blank(u.result) {
 		u.result = e.v.Get("error")
@@ -81,7 +94,9 @@ func (t *calls) completed(r *run, e *event) {
 		e.v.Skip("error")
 		return
 	}
-	m.Attachments = attachments(e.v)
+	if !e.said {
+		m.Attachments = attachments(e.v)
+	}
 	markRepeat(e.v.Get("error"), conversation.SumOfText(m.Content))
 }
 

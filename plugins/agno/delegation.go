@@ -173,7 +173,7 @@ func (t *calls) link(p, r *run, e *event) {
 		return
 	}
 	fits := pick(t.Handed, func(h handed) bool { return h.Many || !h.Child })
-	if !e.summary {
+	if !e.said {
 		some := pick(open, func(c *call) bool { return c.Many || len(c.Children) == 0 })
 		if len(some) == 0 {
 			some = open
@@ -188,7 +188,7 @@ func (t *calls) link(p, r *run, e *event) {
 	}
 	task, asked := conversation.SumOfText(inputOf(e.in)), false
 	for i, better := range [...]func(handed) bool{
-		func(h handed) bool { return e.summary && h.Task == task },
+		func(h handed) bool { return e.said && h.Task == task },
 		func(h handed) bool { return namesAgent(h.To, r.Agent) },
 		func(h handed) bool { return h.Many },
 	} {

@@ -19,14 +19,9 @@ import (
 // An agent's event has agent_id instead of team_id and no Team in its name; a workflow's has
 // workflow_id. Null fields are omitted. A stored run has the same fields.
 type event struct {
-	v, typ jsonv.Value
-	name   []byte // without Team
-	rule   *rule
-	at     conversation.Time
-
-	in      jsonv.Value // the stored run that keeps it
-	summary bool        // it is of that run or of one of its messages
-	under   string      // the run that such a run is a child of
+	moment
+	typ  jsonv.Value
+	name []byte // without Team
 
 	run, parent, session            jsonv.Value
 	created, index                  jsonv.Value
@@ -40,8 +35,27 @@ type event struct {
 var eventNames = jsonv.NamesOf("event", "run_id", "parent_run_id", "session_id", "created_at", "event_index", "content", "content_type", "reasoning_content",
 	"messages", "agent_id", "team_id", "workflow_id", "agent_name", "team_name", "workflow_name", "workflow_run_id")
 
+// moment is what happens in a run: an event, or a part of a stored run that has the same meaning.
+type moment struct {
+	v    jsonv.Value // the event; a message, a call of one, or the run itself
+	rule *rule
+	at   conversation.Time
+
+	in   jsonv.Value // the stored run that keeps it
+	of   *storedRun  // whose it is; nil in a stream
+	said bool        // it is no event
+}
+
+// tool returns the object that has the call of the moment.
+func (m *moment) tool() jsonv.Value {
+	if m.said {
+		return m.v
+	}
+	return m.v.Get("tool")
+}
+
+// read reads the envelope of an event, or of the stored run that says one.
 func (e *event) read(v jsonv.Value) {
-	*e = event{v: v}
 	eventNames.Read(v, &e.typ, &e.run, &e.parent, &e.session, &e.created, &e.index, &e.content, &e.contentType, &e.reasoning,
 		&e.messages, &e.agent, &e.team, &e.workflow, &e.label, &e.label, &e.workflowName, &e.workflowRun)
 	e.name = eventName(e.typ)
@@ -132,7 +146,7 @@ func rules() map[string]*rule {
 		"RunCompleted WorkflowCompleted":   {do: (*run).complete, phase: ends},
 		"RunError WorkflowError":           {do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails},
 		"RunCancelled WorkflowCancelled":   {do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends},
-		"ToolCallStarted":                  {do: func(r *run, e *event) { r.Calls.start(r, useOf(e.v.Get("tool")), e.at) }, phase: callStarts},
+		"ToolCallStarted":                  {do: func(r *run, e *event) { r.Calls.start(r, r.s.use(e.tool()), e.at) }, phase: callStarts},
 		"ToolCallCompleted ToolCallError":  {do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds},
 		"ToolCallArgsDelta":                {do: func(*run, *event) {}, phase: within}, // ToolCallStarted has all arguments
 		"ModelRequestStarted":              {do: func(r *run, e *event) { r.Usage.request(r, e) }, phase: within},
@@ -185,23 +199,10 @@ func (s *stream) rule(name []byte) *rule {
 	return &rule{}
 }
 
-// read reads an event, in the memory of one before it: an event may embed runs with events of their own.
-func (s *stream) read(v jsonv.Value) *event {
-	if len(s.spare) == 0 {
-		s.spare = append(s.spare, new(event))
-	}
-	last := len(s.spare) - 1
-	e := s.spare[last]
-	s.spare = s.spare[:last]
-	e.read(v)
-	return e
-}
-
 // event decodes one event. One without a run id belongs to the stored run that keeps it.
 func (s *stream) event(e *event) {
-	summary := s.summary
-	defer func() { s.spare, s.summary = append(s.spare, e), summary }()
-	s.summary = e.summary
+	defer func(before bool) { s.summary = before }(s.summary)
+	s.summary = e.said
 	v := e.v
 	e.inherit()
 	if e.rule == nil {
@@ -227,9 +228,12 @@ func (s *stream) event(e *event) {
 		return
 	}
 	e.markCopies(r)
+	if e.of != nil {
+		e.of.say(r, e.of.before(&e.moment))
+	}
 	e.at = e.at.Or(conversation.TimeOf(e.created)).Or(r.Last)
 	r.Last = e.at
-	if !r.Started && !r.Met && e.rule.phase > reports {
+	if e.rule.phase > reports {
 		r.startUnannounced(e.at)
 	}
 	e.rule.do(r, e)

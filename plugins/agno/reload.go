@@ -334,12 +334,11 @@ func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 
 // finish ends a run by its stored status, with the texts before its end.
 func (b *body) finish(r *run, v jsonv.Value) {
-	end := moment{of: b.run(r.ID), in: v, v: v, rule: b.s.rules[ending(v)], at: r.Last, said: true}
-	if b.s.Runs.get(r.ID) != r || end.rule == nil {
-		return
-	}
-	for _, m := range append(b.appendTexts(nil, &moment{of: end.of, rule: b.s.rules["RunCompleted"]}), end) {
-		b.tell(&m)
+	st, rule := b.run(r.ID), b.s.rules[ending(v)]
+	if b.s.Runs.get(r.ID) == r && rule != nil {
+		at := r.Last
+		st.say(r, len(st.says))
+		b.tell(&moment{v: v, rule: rule, at: at, in: v, of: st, said: true})
 	}
 }
 

@@ -347,7 +347,7 @@ func (r *run) pause(e *event) {
 	waits := waiting(e.v, r.ID)
 	outside := len(waits) > 0
 	for _, tool := range waits {
-		u, reason := useOf(tool), reasonOf(tool)
+		u, reason := r.s.use(tool), reasonOf(tool)
 		outside = outside && reason == external
 		r.Calls.start(r, u, e.at)
 		if c := r.Calls.open(u, r); c != nil && !c.Waits && reason != "" {
@@ -366,7 +366,7 @@ func (r *run) pause(e *event) {
 			ident.Is(q.Get("member_agent_id"), of.Agent.ID)
 			ident.Is(q.Get("member_agent_name"), of.Agent.Name)
 		}
-		u := useOf(q.Get("tool_execution"))
+		u := r.s.use(q.Get("tool_execution"))
 		id, _, _ := of.Calls.id(of, u)
 		of.Calls.mark(u, id)
 	}
@@ -441,7 +441,7 @@ func (r *run) resume(e *event) {
 			decided = r.s.inner.Root()
 		}
 		for d := range decided.Elems() { // the wait began in another stream
-			u := useOf(d)
+			u := r.s.use(d)
 			if id, _, _ := r.Calls.id(r, u); ident.OrNumber(u.id) != "" && d.Get("confirmed").Exists() && !r.Calls.knows(id) {
 				r.Calls.Open.Add(&call{Call: u.call(id), Waits: true, Args: conversation.SumOf("")})
 			}
@@ -466,7 +466,7 @@ func (c *call) decide(r *run, decided jsonv.Value, at conversation.Time) {
 			d = x
 		}
 	}
-	u := useOf(d)
+	u := r.s.use(d)
 	r.Calls.mark(u, c.ID)
 	m := c.wait(r, msg.WaitEnd, "waited:", at)
 	switch {

@@ -128,7 +128,10 @@ func (s *stream) runOf(e *event) *run {
 		s.Runs.add(r)
 	}
 	r.describe(e)
-	r.Parent = cmp.Or(e.under, ident.OrNumber(e.parent))
+	r.Parent = ident.OrNumber(e.parent)
+	if e.said {
+		r.Parent = cmp.Or(e.of.under, r.Parent)
+	}
 	if r.Parent == "" && string(e.workflowRun.Chars()) != r.ID {
 		r.Parent = ident.OrNumber(e.workflowRun)
 	}
@@ -148,6 +151,9 @@ func (s *stream) runOf(e *event) *run {
 // streams and stores. The run is whole if the stream has its request or its call; of others
 // earlier events may be missing.
 func (r *run) startUnannounced(at conversation.Time) {
+	if r.Started || r.Met {
+		return
+	}
 	if r.Joined {
 		r.Met = true
 		r.status(r.key("joined"), "joined", at)
@@ -317,7 +323,7 @@ func (r *run) complete(e *event) {
 	case m != nil:
 		m.FinishReason, m.Attachments = completed, files
 		m.SetAttr(msg.FinishReasonOf, "run")
-		if whole && (m.Complete == msg.Partial || missed) || b != nil && !e.summary && !b.split(r) {
+		if whole && (m.Complete == msg.Partial || missed) || b != nil && !e.said && !b.split(r) {
 			m.Complete = msg.Summary // all texts in one
 		}
 	case len(files) > 0:
@@ -434,7 +440,7 @@ func (r *run) endUnannounced(at conversation.Time) {
 	if r.Joined || r.Announced || r.Ended {
 		return
 	}
-	e := event{at: r.Last}
+	e := event{moment: moment{at: r.Last}}
 	r.Text.close(r, e.at, msg.Complete)
 	r.ended(r.Text.Emitted.Sum.Add(nil), e.at)
 	r.emitPlaceholders(&e)

@@ -1,7 +1,6 @@
 package agno
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -17,31 +16,6 @@ import (
 // inserted between the call that caused it and that call's result:
 //
 //	runs: [child {events: c c}, top {events: t call result t}]    told: t call c c result t
-
-// moment is an event of a stored run, or one that a message of it stands in for.
-type moment struct {
-	of    *storedRun
-	in, v jsonv.Value // the stored run; the event, or the message
-	rule  *rule
-	at    conversation.Time
-	said  bool // by a message, or by the run itself
-}
-
-// id returns the id of the call that begins or ends.
-func (m *moment) id() jsonv.Value {
-	return jsonv.Or(m.v.Path("tool", "tool_call_id"), m.v.Get("tool_call_id"), m.v.Get("id"))
-}
-
-// use reads the call that begins or ends.
-func (b *body) use(m *moment) use {
-	switch {
-	case !m.said:
-		return useOf(m.v.Get("tool"))
-	case m.rule.phase == callStarts:
-		return b.callOf(m.v)
-	}
-	return b.resultOf(runID(m.in), m.v)
-}
 
 // aside is the story of a child within its parent's.
 type aside struct {
@@ -80,11 +54,9 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 	return merge(own, children)
 }
 
-// eventsOf returns the events of a stored run, and those of the runs below it that it keeps. Their texts, which only the
-// messages have, precede the call that follows them, or the end of the run.
+// eventsOf returns the events of a stored run, and those of the runs below it that it keeps.
 func (b *body) eventsOf(v jsonv.Value) []moment {
 	events := make([]moment, 0, v.Get("events").Len())
-	texts := 0
 	for e := range v.Get("events").Elems() {
 		if !e.Is(jsonv.Object) {
 			continue
@@ -92,61 +64,12 @@ func (b *body) eventsOf(v jsonv.Value) []moment {
 		of, name := b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), runID(v))), eventName(e.Get("event"))
 		if !of.told || of.says == nil {
 			of.told, of.says = true, b.messagesOf(of.v)
-			texts += len(of.says)
 		}
 		of.deltas = of.deltas || string(name) == "RunContent" || string(name) == "ReasoningContentDelta"
 		events = append(events, moment{of: of, in: v, v: e, rule: b.s.rule(name), at: conversation.TimeOf(e.Get("created_at"))})
 	}
-	out := make([]moment, 0, len(events)+texts)
-	for _, m := range events {
-		out = append(b.appendTexts(out, &m), m)
-	}
-	return out
+	return events
 }
-
-// maxAhead limits the search for the call that a message makes. It is the next one, unless the events have gaps.
-const maxAhead = 256
-
-// appendTexts appends the texts before an event, if that begins calls, waits for them, or ends the run.
-func (b *body) appendTexts(out []moment, m *moment) []moment {
-	st, until := m.of, 0
-	switch m.rule.phase {
-	case callStarts:
-		until = st.calling(m.id())
-	case pauses:
-		for _, tool := range waiting(m.v, runID(m.v)) {
-			until = max(until, st.calling(tool.Get("tool_call_id")))
-		}
-	case ends, fails:
-		until = len(st.says)
-	}
-	said, called := false, false
-	for _, x := range st.says[:until] {
-		switch {
-		case x.rule.phase == callStarts:
-			called = x.id().Exists()
-		case st.deltas:
-			x.v.Skip("content", "reasoning_content")
-		case byModel(x.v) && hasText(x.v):
-			x.rule = b.s.said.text
-			out = append(out, x)
-			st.gaps = st.gaps || called && said // between them is a call that no event has
-			st.texts, said = st.texts+1, true
-		}
-	}
-	st.says = st.says[until:]
-	return out
-}
-
-// calling returns how many of the messages are over with that call.
-func (st *storedRun) calling(id jsonv.Value) int {
-	return 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x moment) bool {
-		return x.rule.phase == callStarts && sameID(x.id(), id)
-	})
-}
-
-// sameID reports whether both are one id.
-func sameID(x, y jsonv.Value) bool { return x.Exists() && bytes.Equal(x.Peek(), y.Peek()) }
 
 // place finds the delegation of each child, and its result: by its task, by the member that is named, and else by order.
 func (b *body) place(own []moment, children []*aside) {
@@ -160,7 +83,7 @@ func (b *body) place(own []moment, children []*aside) {
 	var calls []*asked
 	for i := range own {
 		if own[i].rule.phase == callStarts {
-			u := b.use(&own[i])
+			u := b.s.use(own[i].tool())
 			if is, many := delegates(u.name); is {
 				calls = append(calls, &asked{at: i, task: taskOf(u.args).String(), to: slug(u.member()), many: many})
 			}
@@ -185,12 +108,13 @@ func (b *body) place(own []moment, children []*aside) {
 
 // resultIn returns the index of the result of a call, or that of the call.
 func (b *body) resultIn(own []moment, call int) int {
-	id, to := own[call].id(), b.use(&own[call]).member()
+	tool := own[call].tool()
+	id, to := callID(tool), b.s.use(tool).member()
 	return call + 1 + slices.IndexFunc(own[call+1:], func(m moment) bool {
-		if m.rule.phase != callEnds || id.Exists() || m.id().Exists() {
-			return m.rule.phase == callEnds && sameID(id, m.id())
+		if m.rule.phase != callEnds || id.Exists() || callID(m.tool()).Exists() {
+			return m.rule.phase == callEnds && sameID(id, callID(m.tool()))
 		}
-		of := b.use(&m).member()
+		of := b.s.use(m.tool()).member()
 		return of == "" || of == to
 	})
 }
@@ -238,17 +162,17 @@ func (m *moment) precedes(at int64) bool {
 
 // tell decodes a moment. What a message says is an event of its run.
 func (b *body) tell(m *moment) {
-	e := b.s.read(m.v)
-	if e.at = m.at; m.said {
+	e := event{moment: *m}
+	if !m.said {
+		e.read(m.v)
+	} else {
 		e.read(m.in)
-		e.v, e.at, e.rule, e.summary, e.under = m.v, m.at, m.rule, m.rule != b.s.said.text, m.of.under
 		e.typ, e.created, e.content, e.contentType, e.reasoning = jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}
 		if r := b.s.Runs.byID[string(m.in.Get("run_id").Chars())]; r != nil && m.rule.phase >= ends && r.Last.Nanos > e.at.Nanos {
 			e.at = r.Last // a child ended later
 		}
 	}
-	e.in = m.in
-	b.s.event(e)
+	b.s.event(&e)
 }
 
 // assigned returns the id of the call of p that has the story of a stored child, and how it was found.
@@ -257,7 +181,7 @@ func (b *body) assigned(p, r *run) (call string, by msg.LinkMethod) {
 		return "", 0
 	}
 	st := b.run(r.ID)
-	if c := p.Calls.open(b.use(st.call), p); c != nil {
+	if c := p.Calls.open(b.s.use(st.call.tool()), p); c != nil {
 		call = c.ID
 	}
 	return call, st.by
