@@ -140,7 +140,7 @@ func (t *calls) start(r *run, u use, at conversation.Time) *call {
 
 // describe makes the message one about the call.
 func (c *call) describe(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.protocolID(m.Run)
+	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.ProtocolID
 	m.Tool.Internal = isInternal(c.Name)
 	m.Hidden = m.Tool.Internal
 }
@@ -258,15 +258,11 @@ func (t *calls) id(r *run, u use) (id, next string, nameless bool) {
 
 // call returns the call with that id.
 func (u use) call(id string) conversation.Call {
-	return conversation.Call{ID: id, Name: u.name, ProtocolID: ident.PeekOrNumber(u.id)}
-}
-
-// protocolID is the model's id of the call where c.ID has the run before it.
-func (c *call) protocolID(run string) string {
-	if id, cut := strings.CutPrefix(c.ID, run+"/"); cut && !c.Nameless {
-		return cmp.Or(c.ProtocolID, id) // the state of an earlier build has none
+	c := conversation.Call{ID: id, Name: u.name}
+	if own := ident.PeekOrNumber(u.id); own != id {
+		c.ProtocolID = own
 	}
-	return ""
+	return c
 }
 
 // isInternal reports whether a tool is the framework's own machinery.

@@ -128,8 +128,8 @@ func (c *call) delegate(r *run, complete bool) {
 		return
 	}
 	m := r.add(msg.Delegation, "call:"+c.ID, c.At)
-	m.Role, m.Tool.CallID, m.Tool.Name, m.Tool.Internal = msg.RoleAssistant, c.ID, c.Name, true
-	m.Tool.ProtocolID = c.protocolID(m.Run)
+	c.describe(m)
+	m.Role, m.Hidden = msg.RoleAssistant, false
 	m.Tool.Arguments, m.Delegation.Task = msg.Plain(d.Arguments), msg.Plain(c.Task)
 	m.Model, m.Provider, m.ResponseID = d.Model, d.Provider, d.Reply
 	m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"maps"
 	"mime/multipart"
 	"net/url"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // request decodes the body of a request:
@@ -42,100 +40,77 @@ func (s *stream) request(f *frame.Frame) {
 	if method != "POST" || at < 0 {
 		return // a read; its response is decoded
 	}
-	b := s.form(f.Data)
-	if b == nil {
+	fields, files := form(f.Data)
+	if fields == nil {
 		if len(bytes.TrimSpace(f.Data)) > 0 {
 			s.Out.Problem(msg.ReasonInvalid, "a request body that is no form and no JSON object")
 		}
 		return
 	}
-	q := pending{Kind: request, Type: strings.Join(parts[max(at-2, 0):], "/"), Text: b.take("message"),
-		Session: ident.Bounded(b.take("session_id")), User: ident.Bounded(b.take("user_id")), Data: b.take("tools"), Files: b.files}
-	maps.DeleteFunc(b.fields, func(_, value string) bool { return len(value) < unknown.MinSize })
-	if raw, err := json.Marshal(b.fields); err == nil && len(b.fields) > 0 { // the unknown fields
-		m := s.Out.Unknown(unknown.Attr, raw)
-		m.Session = cmp.Or(q.Session, s.sessionFor(jsonv.Value{}))
-		m.Key = unknown.Attr + ":" + msg.HashKey(m.Session, string(raw))
+	root, ok := s.Parse(fields)
+	if !ok {
+		return
 	}
+	q := pending{Kind: request, Type: strings.Join(parts[max(at-2, 0):], "/"), Text: str(root.First("message", "input")),
+		Session: ident.OrNumber(root.Get("session_id")), User: ident.OrNumber(root.Get("user_id")), Files: files}
+	tools := str(root.Get("tools"))
+	s.Keep() // the messages that follow may be of earlier requests
 	switch rest := parts[at+1:]; {
 	case len(rest) == 0:
-		q.Data = ""
 		s.wait(q)
 	case len(rest) == 2 && rest[1] == "continue":
-		q.Kind, q.Run = decision, rest[0]
+		q.Kind, q.Run, q.Data = decision, rest[0], tools
 		s.wait(q)
 	default: // cancel, resume
-		q.Kind, q.Run, q.Type, q.Data = control, rest[0], rest[len(rest)-1], ""
+		q.Kind, q.Run, q.Type = control, rest[0], rest[len(rest)-1]
 		s.connection(q)
 	}
 }
 
-// form has the fields of a request, and its files.
-type form struct {
-	fields map[string]string
-	files  []msg.Attachment
-}
-
-// take removes and returns a field.
-func (b *form) take(name string) string {
-	value := b.fields[name]
-	delete(b.fields, name)
-	return value
-}
-
-// form reads a body; it returns nil for one that is no form. The content type is not in the frame; the
-// first bytes show it.
-func (s *stream) form(body []byte) *form {
+// form returns the fields of a request as a JSON object, and its files; nil for a body that is no form. The content type is
+// not in the frame; the first bytes show it.
+func form(body []byte) (object []byte, files []msg.Attachment) {
 	body = bytes.TrimLeft(body, " \t\r\n")
+	fields := make(map[string]string)
 	switch {
-	case len(body) == 0:
-		return nil
-	case body[0] == '{':
-		root, ok := s.Parse(body)
-		if !ok {
-			return nil
-		}
-		tools := root.Get("tools")
-		b := &form{fields: map[string]string{
-			"message": str(root.First("message", "input")), "tools": cmp.Or(tools.Str(), string(tools.Raw())),
-			"session_id": ident.OrNumber(root.Get("session_id")), "user_id": ident.OrNumber(root.Get("user_id")),
-		}}
-		s.Keep()
-		return b
+	case bytes.HasPrefix(body, []byte("{")):
+		return body, nil
 	case bytes.HasPrefix(body, []byte("--")):
-		return multipartForm(body)
+		if files = multipartForm(body, fields); files == nil && len(fields) == 0 {
+			return nil, nil
+		}
+	default:
+		values, err := url.ParseQuery(string(body))
+		known := func(name string) bool { return values.Get(name) != "" }
+		if err != nil || !slices.ContainsFunc([]string{"message", "tools", "stream", "session_id"}, known) {
+			return nil, nil
+		}
+		for name, list := range values {
+			fields[valid(name)] = valid(strings.Join(list, "\n"))
+		}
 	}
-	values, err := url.ParseQuery(string(body))
-	known := func(name string) bool { return values.Get(name) != "" }
-	if err != nil || !slices.ContainsFunc([]string{"message", "tools", "stream", "session_id"}, known) {
-		return nil
+	object, err := json.Marshal(fields)
+	if err != nil { // strings always have a JSON form
+		return nil, nil
 	}
-	b := &form{fields: make(map[string]string)}
-	for name, list := range values {
-		b.fields[valid(name)] = valid(strings.Join(list, "\n"))
-	}
-	return b
+	return object, files
 }
 
 // maxField limits the kept bytes of a form's field.
 const maxField = 8 << 20
 
-// multipartForm reads a multipart form. A truncated body yields the parts before the cut.
-func multipartForm(body []byte) *form {
+// multipartForm reads the fields of a multipart form, and returns its files. A truncated body yields the parts before the cut.
+func multipartForm(body []byte, fields map[string]string) (files []msg.Attachment) {
 	line, _, _ := bytes.Cut(body, []byte("\n"))
 	boundary := string(bytes.TrimSpace(line[2:]))
 	if boundary == "" || len(boundary) > 200 {
 		return nil
 	}
-	var b *form
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
 	for range 1024 {
 		p, err := r.NextRawPart()
 		if err != nil {
 			break
-		}
-		if b == nil {
-			b = &form{fields: make(map[string]string)}
 		}
 		if name := p.FileName(); name != "" {
 			h := sha256.New()
@@ -144,16 +119,16 @@ func multipartForm(body []byte) *form {
 			if err == nil {
 				a.SHA256 = hex.EncodeToString(h.Sum(nil))
 			}
-			b.files = append(b.files, a)
+			files = append(files, a)
 			continue
 		}
 		value, err := io.ReadAll(io.LimitReader(p, maxField))
-		b.fields[valid(p.FormName())] = valid(string(value))
+		fields[valid(p.FormName())] = valid(string(value))
 		if err != nil {
 			break
 		}
 	}
-	return b
+	return files
 }
 
 // valid returns typed text as UTF-8.
@@ -462,7 +437,7 @@ func (c *call) decide(r *run, decided jsonv.Value, at conversation.Time) {
 	c.Waits = false
 	var d jsonv.Value
 	for x := range decided.Elems() {
-		if ident.PeekOrNumber(x.Get("tool_call_id")) == cmp.Or(c.protocolID(r.ID), c.ID) {
+		if ident.PeekOrNumber(x.Get("tool_call_id")) == cmp.Or(c.ProtocolID, c.ID) {
 			d = x
 		}
 	}

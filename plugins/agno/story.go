@@ -19,12 +19,11 @@ import (
 
 // aside is the story of a child within its parent's.
 type aside struct {
-	st     *storedRun
-	input  string
-	names  [2]string // slugs of its agent
-	story  []moment
-	call   int // index of the parent's delegation; -1 when none fits
-	result int // index of that call's result
+	st    *storedRun
+	input string
+	names [2]string // slugs of its agent
+	story []moment
+	call  int // index of the parent's delegation; -1 when none fits
 }
 
 // storyOf returns the story of a stored run, with those of the children that have their own.
@@ -44,7 +43,7 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
 			story := b.storyOf(c, depth+1)
-			children = append(children, &aside{st: child, input: inputOf(c).String(), names: b.namesOf(c), story: story, call: -1, result: -1})
+			children = append(children, &aside{st: child, input: inputOf(c).String(), names: b.namesOf(c), story: story, call: -1})
 		}
 	}
 	if len(children) == 0 {
@@ -95,7 +94,6 @@ func (b *body) place(own []moment, children []*aside) {
 				if k.call < 0 && (c.many || !c.taken) && fits(c, k) {
 					k.call, c.taken = c.at, true
 					k.st.call, k.st.by = &own[c.at], by
-					k.result = b.resultIn(own, c.at)
 				}
 			}
 		}
@@ -106,21 +104,8 @@ func (b *body) place(own []moment, children []*aside) {
 	find(msg.ByOrder, func(*asked, *aside) bool { return true })
 }
 
-// resultIn returns the index of the result of a call, or that of the call.
-func (b *body) resultIn(own []moment, call int) int {
-	tool := own[call].tool()
-	id, to := callID(tool), b.s.use(tool).member()
-	return call + 1 + slices.IndexFunc(own[call+1:], func(m moment) bool {
-		if m.rule.phase != callEnds || id.Exists() || callID(m.tool()).Exists() {
-			return m.rule.phase == callEnds && sameID(id, callID(m.tool()))
-		}
-		of := b.s.use(m.tool()).member()
-		return of == "" || of == to
-	})
-}
-
-// merge puts the moments of children where a stream has them: after their call, before its result and the end of the
-// parent, and at the same second after what the parent begins and before what it ends.
+// merge puts the moments of children where a stream has them: after their call, before the end of the parent, by time, and at
+// the same second after what the parent begins and before what it ends.
 func merge(own []moment, children []*aside) (out []moment) {
 	type placed struct {
 		at int64
@@ -131,7 +116,7 @@ func merge(own []moment, children []*aside) (out []moment) {
 	for _, k := range children {
 		i, at := k.call+1, own[max(k.call, 0)].at.Nanos
 		for _, m := range k.story {
-			for at = max(at, m.at.Nanos); i < len(own) && i != k.result && own[i].precedes(at); {
+			for at = max(at, m.at.Nanos); i < len(own) && own[i].precedes(at); {
 				i++
 			}
 			before[i] = append(before[i], placed{at, m})
@@ -155,7 +140,7 @@ func (m *moment) precedes(at int64) bool {
 	case ends, fails:
 		return false
 	case callEnds:
-		return m.at.Nanos < at
+		return m.at.Nanos != 0 && m.at.Nanos < at
 	}
 	return m.at.Nanos <= at
 }
