@@ -43,10 +43,12 @@ type child struct {
 	Agent      msg.Agent
 	Link       msg.LinkMethod   `json:",omitempty"`
 	Confidence uint8            `json:",omitempty"`
-	Guess      bool             `json:",omitempty"`
 	Answer     conversation.Sum `json:",omitempty"` // of its text, when it is over
 	End        int64            `json:",omitempty"` // Unix ns, when it is over
 }
+
+// guessed reports whether the order alone decided that the call caused it: not its answer.
+func (k *child) guessed() bool { return k.Link == msg.ByOrder && k.Confidence != byAnswer }
 
 // handed is a delegation, open or over, for children that appear only in the last event of the
 // team's run.
@@ -98,12 +100,8 @@ func (t *calls) delegation(u use) (d delegation) {
 		return d
 	}
 	var all conversation.Texts
-	if id := u.args.Get("task_id"); id.Exists() {
+	for id := range jsonv.Each(u.args.First("task_id", "task_ids")) {
 		all.Add(msg.Plain(t.task(id)))
-	} else {
-		for id := range u.args.Get("task_ids").Elems() {
-			all.Add(msg.Plain(t.task(id)))
-		}
 	}
 	d.Task = all.Joined().String()
 	return d
@@ -133,7 +131,7 @@ func (c *call) delegate(r *run, complete bool) {
 	m.Tool.Arguments, m.Delegation.Task = msg.Plain(d.Arguments), msg.Plain(c.Task)
 	m.Model, m.Provider, m.ResponseID = d.Model, d.Provider, d.Reply
 	m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
-	if len(c.Children) == 1 && !c.Many && !c.Children[0].Guess { // the result may correct a guess
+	if len(c.Children) == 1 && !c.Many && !c.Children[0].guessed() { // the result may correct a guess
 		c.Children[0].link(m)
 	}
 	if c.Inferred {
@@ -156,7 +154,7 @@ func (k *child) link(m *msg.Message) {
 func (d *delegation) member(known names) (name, id string) {
 	if len(d.Children) == 1 {
 		k := d.Children[0]
-		if a := k.Agent; a.Name != "" && a.Name != a.ID && (!k.Guess || namesAgent(d.To, a)) {
+		if a := k.Agent; a.Name != "" && a.Name != a.ID && (!k.guessed() || namesAgent(d.To, a)) {
 			return a.Name, cmp.Or(a.ID, d.To)
 		}
 	}
@@ -202,7 +200,7 @@ func (t *calls) link(p, r *run, e *event) {
 	h := fits[max(in(assigned), 0)]
 	// A call that has another child of the same name by order alone may be this run's call.
 	n := len(fits) + len(pick(open, func(c *call) bool {
-		return len(c.Children) > 0 && c.Children[0].Guess && slug(c.To) == slug(h.To) && in(c.ID) < 0
+		return len(c.Children) > 0 && c.Children[0].guessed() && slug(c.To) == slug(h.To) && in(c.ID) < 0
 	}))
 	switch {
 	case asked, n > 1 && h.Call == assigned && by == msg.ByPrompt:
@@ -210,7 +208,7 @@ func (t *calls) link(p, r *run, e *event) {
 	case n == 1:
 		r.Confidence = byMember
 	default:
-		r.Link, r.Guess, r.Confidence = msg.ByOrder, true, uint8(100/n)
+		r.Link, r.Confidence = msg.ByOrder, uint8(100/n)
 	}
 	t.attach(p, r, h)
 }
@@ -244,7 +242,7 @@ func pick[T any](list []T, match func(T) bool) (out []T) {
 }
 
 func (d *delegation) add(r *run) *child {
-	d.Children = bounded.Push(d.Children, child{Run: r.ID, Agent: r.Agent, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess}, maxCalls)
+	d.Children = bounded.Push(d.Children, child{Run: r.ID, Agent: r.Agent, Link: r.Link, Confidence: r.Confidence}, maxCalls)
 	return &d.Children[len(d.Children)-1]
 }
 
@@ -265,10 +263,7 @@ func (t *calls) infer(p, r *run, at conversation.Time) {
 
 // inferResult emits the result of an inferred delegation of p when its child r ends.
 func (t *calls) inferResult(p, r *run, failed bool, at conversation.Time) {
-	if r.Call != msg.InferredCall(r.ID) {
-		return
-	}
-	c := t.Open.Take(r.Call)
+	c := t.Open.Take(msg.InferredCall(r.ID))
 	if c == nil {
 		return
 	}
@@ -306,7 +301,7 @@ func (t *calls) endDelegation(r *run, c *call, result msg.Text, at conversation.
 			below.endUnannounced(until)
 		}
 	}
-	if len(c.Children) == 1 && c.Children[0].Guess {
+	if len(c.Children) == 1 && c.Children[0].guessed() {
 		t.confirm(c, conversation.SumOfText(result))
 	}
 	c.delegate(r, true)
@@ -317,15 +312,15 @@ func (t *calls) endDelegation(r *run, c *call, result msg.Text, at conversation.
 func (t *calls) confirm(c *call, answer conversation.Sum) {
 	mine := &c.Children[0]
 	if mine.Answer == answer {
-		mine.Confidence, mine.Guess = byAnswer, false
+		mine.Confidence = byAnswer
 		return
 	}
 	others := pick(t.Open.Open, func(o *call) bool {
-		return o != c && len(o.Children) == 1 && o.Children[0].Guess && o.Children[0].Answer == answer
+		return o != c && len(o.Children) == 1 && o.Children[0].guessed() && o.Children[0].Answer == answer
 	})
 	if len(others) == 1 {
 		*mine, others[0].Children[0] = others[0].Children[0], *mine
-		mine.Link, mine.Confidence, mine.Guess = msg.ByPrompt, byAnswer, false
+		mine.Link, mine.Confidence = msg.ByPrompt, byAnswer
 	}
 }
 

@@ -76,18 +76,34 @@ func (e *event) inherit() {
 	}
 }
 
-// actor returns the agent, team or workflow of an event.
-func (e *event) actor() msg.Agent {
-	a := msg.Agent{Name: ident.OrNumber(e.label)}
+// actor returns the agent, team or workflow of an event. One with an id and no name has the name of an earlier event, else its
+// id as a name.
+func (e *event) actor(known names) msg.Agent {
+	a := msg.Agent{Name: ident.PeekOrNumber(e.label)}
 	switch {
 	case e.agent.Is(jsonv.String):
-		a.ID, a.Kind = ident.Of(e.agent), msg.KindAgent
+		a.ID, a.Kind = ident.Peek(e.agent), msg.KindAgent
 	case e.team.Is(jsonv.String):
-		a.ID, a.Kind = ident.Of(e.team), msg.KindTeam
+		a.ID, a.Kind = ident.Peek(e.team), msg.KindTeam
 	case e.workflow.Is(jsonv.String), e.workflowName.Is(jsonv.String):
-		a = msg.Agent{ID: ident.OrNumber(e.workflow), Name: ident.OrNumber(e.workflowName), Kind: msg.KindWorkflow}
+		a = msg.Agent{ID: ident.PeekOrNumber(e.workflow), Name: ident.PeekOrNumber(e.workflowName), Kind: msg.KindWorkflow}
+	}
+	if a.Name == "" {
+		a.Name, _ = known.of(a.ID)
 	}
 	return a
+}
+
+// markActor marks the fields of which an agent is made.
+func (e *event) markActor(a msg.Agent) {
+	for _, v := range [...]jsonv.Value{e.agent, e.team, e.label} {
+		ident.Is(v, a.ID)
+		ident.Is(v, a.Name)
+	}
+	if a.Kind == msg.KindWorkflow {
+		ident.Is(e.workflow, a.ID)
+		ident.Is(e.workflowName, a.Name)
+	}
 }
 
 // second is the event's time as a part of a key.
@@ -264,14 +280,8 @@ func (e *event) markCopies(r *run) {
 	e.run.MarkRead()
 	ident.Is(e.session, r.Session)
 	ident.Is(e.parent, r.Parent)
-	ident.Is(e.label, r.Agent.Name)
-	e.agent.Equal(r.Agent.ID)
-	e.team.Equal(r.Agent.ID)
-	switch {
-	case r.Agent.Kind == msg.KindWorkflow:
-		e.workflow.Equal(r.Agent.ID)
-		e.workflowName.Equal(r.Agent.Name)
-	case e.workflowRun.Exists(), e.workflow.Exists():
+	e.markActor(r.Agent)
+	if r.Agent.Kind != msg.KindWorkflow && (e.workflowRun.Exists() || e.workflow.Exists()) {
 		ident.Is(e.workflowRun, r.Parent)
 		ident.Is(e.workflowRun, r.s.Runs.top(r).ID)
 		e.v.Skip("workflow_id", "workflow_name", "step_id", "step_name")

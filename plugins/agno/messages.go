@@ -47,13 +47,11 @@ func textOf(v jsonv.Value) msg.Text {
 
 // inputOf returns the prompt of a stored run.
 func inputOf(v jsonv.Value) msg.Text {
-	if t := v.Get("run_input"); t.Exists() {
-		return asText(t)
+	in := v.Get("input")
+	if content := in.Get("input_content"); content.Kind() != jsonv.Missing {
+		in = content
 	}
-	if in := v.Get("input"); in.Get("input_content").Kind() != jsonv.Missing {
-		return asText(in.Get("input_content"))
-	}
-	return asText(v.Get("input"))
+	return asText(jsonv.Or(v.Get("run_input"), in))
 }
 
 // emitPrompt emits the prompt of a stored run.
@@ -200,10 +198,9 @@ func (st *storedRun) say(r *run, messages int) {
 			called = callID(x.v).Exists()
 		case st.deltas:
 			x.v.Skip("content", "reasoning_content")
-		case byModel(x.v) && hasText(x.v):
+		case byModel(x.v) && r.Text.read(r, x.v):
 			r.Last = x.at.Or(r.Last)
 			r.startUnannounced(r.Last)
-			r.Text.read(r, x.v)
 			st.gaps = st.gaps || called && said // between them is a call that no event has
 			st.texts, said = st.texts+1, true
 		}
@@ -211,20 +208,11 @@ func (st *storedRun) say(r *run, messages int) {
 	st.says = st.says[messages:]
 }
 
-// hasText reports whether a message has a text or a thought.
-func hasText(m jsonv.Value) bool {
-	content := m.Get("content")
-	for p := range content.Elems() {
-		if p.PeekStr() != "" || p.Get("text").PeekStr() != "" {
-			return true
-		}
-	}
-	return !content.Is(jsonv.Array) && !peekText(content).IsZero() || !peekText(m.Get("reasoning_content")).IsZero()
-}
-
-// read adds the text of a message to the open piece.
-func (t *text) read(r *run, m jsonv.Value) {
-	t.add(r, textOf(m.Get("content")), m.Get("reasoning_content").Text(), msg.Text{})
+// read adds the text of a message to the open piece, and reports whether there is any.
+func (t *text) read(r *run, m jsonv.Value) bool {
+	content, thinking := textOf(m.Get("content")), m.Get("reasoning_content").Text()
+	t.add(r, content, thinking, msg.Text{})
+	return !content.IsZero() || !thinking.IsZero()
 }
 
 // split reports whether the texts of a stored run were emitted between its calls.

@@ -233,23 +233,13 @@ func (s *stream) emitHistory(v jsonv.Value) {
 // byModel reports whether a stored message is one of the model.
 func byModel(m jsonv.Value) bool { return m.Get("role").In("assistant", "model") }
 
-// owner returns the agent, team or workflow of a stored run.
+// owner returns the agent, team or workflow of a stored run or session.
 func (s *stream) owner(v jsonv.Value) msg.Agent {
 	var e event
 	e.read(v)
-	return s.actor(&e)
-}
-
-// namesOf returns the slugs of the id and the name of a stored run's agent. They do not count as read by that: the messages of a run
-// with events have the agent of these.
-func (b *body) namesOf(v jsonv.Value) (slugs [2]string) {
-	var e event
-	e.read(v)
-	id, name := ident.Peek(jsonv.Or(e.agent, e.team, e.workflow)), ident.PeekOrNumber(e.label)
-	if name == "" {
-		name, _ = b.s.Names.of(id)
-	}
-	return [...]string{slug(id), slug(name)}
+	a := e.actor(s.Names)
+	e.markActor(a)
+	return a
 }
 
 // maxReloaded limits the trees that a body which is fetched again does not repeat.

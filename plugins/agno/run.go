@@ -33,7 +33,6 @@ type run struct {
 
 	Session   string
 	Under     string `json:",omitempty"` // the run of the step that it works in
-	Guess     bool   `json:",omitempty"` // the order alone decided which call it is
 	Agent     msg.Agent
 	Model     string `json:",omitempty"`
 	Provider  string `json:",omitempty"`
@@ -176,19 +175,9 @@ func (r *run) startUnannounced(at conversation.Time) {
 // describe sets the run's agent from an event.
 func (r *run) describe(e *event) {
 	if r.Agent.Kind == msg.NoAgentKind || (r.Agent.Name == "" || r.Agent.Name == r.Agent.ID) && e.label.Exists() {
-		r.Agent = r.s.actor(e)
+		r.Agent = e.actor(r.s.Names)
+		r.s.Names.learn(r.Agent)
 	}
-}
-
-// actor returns the agent, team or workflow of an event. One with an id and no name has the
-// name of an earlier event, else its id as a name.
-func (s *stream) actor(e *event) msg.Agent {
-	a := e.actor()
-	s.Names.learn(a)
-	if a.Name == "" {
-		a.Name, _ = s.Names.of(a.ID)
-	}
-	return a
 }
 
 // setModel sets the model and the provider that an event names.
@@ -276,7 +265,7 @@ func (r *run) emitPrompt(at conversation.Time) {
 		if q := r.s.take(request, ""); q != nil {
 			r.asked(q, at)
 		}
-	case p != nil && !r.Guess:
+	case p != nil && r.Link != msg.ByOrder:
 		if c := p.Calls.Open.GetOpen(r.Call); c != nil && c.Task != "" {
 			// The team may put more before the task; a reload has all of it.
 			r.input(at, msg.Plain(c.Task), p.Agent).Complete = msg.Summary
@@ -464,7 +453,8 @@ func (s *stream) refuse(e *event) {
 	if q == nil {
 		q = &pending{}
 	}
-	r := &run{s: s, Session: cmp.Or(q.Session, s.sessionFor(e.session)), Agent: s.actor(e)}
+	r := &run{s: s, Session: cmp.Or(q.Session, s.sessionFor(e.session)), Agent: e.actor(s.Names)}
+	e.markActor(r.Agent)
 	r.ID = msg.HashKey("refused", q.Text, string(e.created.Peek()), ident.OrNumber(e.v.Get("error_id")), str(e.content))
 	if q.Kind != "" {
 		r.asked(q, e.at)

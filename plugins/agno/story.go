@@ -43,7 +43,10 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
 			story := b.storyOf(c, depth+1)
-			children = append(children, &aside{st: child, input: inputOf(c).String(), names: b.namesOf(c), story: story, call: -1})
+			var e event
+			e.read(c) // its agent is read with an event of it
+			a := e.actor(b.s.Names)
+			children = append(children, &aside{st: child, input: inputOf(c).String(), names: [...]string{slug(a.ID), slug(a.Name)}, story: story, call: -1})
 		}
 	}
 	if len(children) == 0 {
