@@ -141,7 +141,7 @@ func (s *stream) runOf(e *event) *run {
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
 	if e.rule.phase != starts && e.rule.phase != continues && s.body == nil {
-		r.Joined = late || r.Call == "" && (r.Parent != "" || s.pending(request, "") < 0)
+		r.Joined = late || r.Call == "" && (r.Parent != "" || !slices.ContainsFunc(s.Pending, func(q pending) bool { return q.Kind == request }))
 	}
 	return r
 }
@@ -262,7 +262,7 @@ func (r *run) emitPrompt(at conversation.Time) {
 	case r.s.body != nil:
 		r.s.body.emitPrompt(r, at)
 	case r.Parent == "":
-		if q := r.s.take(request, ""); q != nil {
+		if q, ok := r.s.take(request, ""); ok {
 			r.asked(q, at)
 		}
 	case p != nil && r.Link != msg.ByOrder:
@@ -449,14 +449,11 @@ func (s *stream) refuse(e *event) {
 			return
 		}
 	}
-	q := s.take(request, "")
-	if q == nil {
-		q = &pending{}
-	}
+	q, asked := s.take(request, "")
 	r := &run{s: s, Session: cmp.Or(q.Session, s.sessionFor(e.session)), Agent: e.actor(s.Names)}
 	e.markActor(r.Agent)
 	r.ID = msg.HashKey("refused", q.Text, string(e.created.Peek()), ident.OrNumber(e.v.Get("error_id")), str(e.content))
-	if q.Kind != "" {
+	if asked {
 		r.asked(q, e.at)
 	}
 	r.emitError(e)
