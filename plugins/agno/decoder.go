@@ -48,7 +48,7 @@ func format() record.Format[state] {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "agno",
-			Revision:   7,
+			Revision:   8,
 			Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
 			Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
 			Reload:     true,
@@ -58,7 +58,7 @@ func format() record.Format[state] {
 				`"path":"/{{id}}/runs","without":["page","limit","sort_by","sort_order","session_name"]}}`),
 		},
 		LeavesOut: leavesOut,
-		State:     2,
+		State:     3,
 		Wrapped:   true,
 		Open: func(r *record.Current, s *state) record.Reader {
 			return &stream{Current: r, state: s, rules: rules, origin: sessionOf(r.Origin)}

@@ -639,9 +639,9 @@ func TestChatHistory(t *testing.T) {
 
 // TestSnapshotOfEarlierRevision: a stream continues from a snapshot of the revision before.
 func TestSnapshotOfEarlierRevision(t *testing.T) {
-	const state = `{"Version":2,"Session":"mill","Runs":{"Open":[{"ID":"a","Started":true,"Linked":true,"Session":"mill","Agent":{"ID":"mill","Name":"Mill","Kind":2},
-		"Calls":{"Open":{"Open":[{"ID":"call-0000-first","Name":"delegate_task_to_member","Delegates":true,"To":"east-wing","Task":"Ask east-wing"}]},
-		"Handed":[{"Call":"call-0000-first","To":"east-wing","Task":7}]},"Last":{"Nanos":1780000001000000000,"Precision":1}}]}}`
+	const state = `{"Version":3,"Session":"mill","Runs":{"Open":[{"ID":"a","Started":true,"Linked":true,"Session":"mill","Agent":{"ID":"mill","Name":"Mill","Kind":2},
+		"Calls":{"List":[{"ID":"call-0000-first","Name":"delegate_task_to_member","Delegates":true,"To":"east-wing","Task":"Ask east-wing","Asked":7}]},
+		"Last":{"Nanos":1780000001000000000,"Precision":1}}]}}`
 	d, err := New().New(decoder.Stream{Origin: "http://h/teams/mill/runs"})
 	if err != nil {
 		t.Fatal(err)

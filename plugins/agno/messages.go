@@ -218,5 +218,5 @@ func (t *text) read(r *run, m jsonv.Value) bool {
 // split reports whether the texts of a stored run were emitted between its calls.
 func (b *body) split(r *run) bool {
 	st := b.run(r.ID)
-	return !st.gaps && (st.texts > 0 || r.Calls.Over.Len() == 0)
+	return !st.gaps && (st.texts > 0 || len(r.Calls.open()) == len(r.Calls.List))
 }

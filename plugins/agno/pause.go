@@ -23,7 +23,7 @@ func (r *run) pause(e *event) {
 		u, reason := r.s.use(tool), reasonOf(tool)
 		outside = outside && reason == external
 		r.Calls.start(r, u, e.at)
-		if c := r.Calls.open(u, r); c != nil && !c.Waits && reason != "" {
+		if c := r.Calls.of(u, r); c != nil && !c.Waits && reason != "" {
 			c.Waits = true
 			m := c.wait(r, msg.WaitStart, "wait:", e.at)
 			m.SetAttr("for", reason)
@@ -41,7 +41,7 @@ func (r *run) pause(e *event) {
 		}
 		u := r.s.use(q.Get("tool_execution"))
 		id, _, _ := of.Calls.id(of, u)
-		of.Calls.mark(u, id)
+		of.Calls.get(id).mark(u)
 	}
 	markRepeat(e.content, r.Text.Emitted.Sum)
 	r.Usage.flush(r, msg.Complete)
@@ -115,12 +115,12 @@ func (r *run) resume(e *event) {
 		}
 		for d := range decided.Elems() { // the wait began in another stream
 			u := r.s.use(d)
-			if id, _, _ := r.Calls.id(r, u); ident.OrNumber(u.id) != "" && d.Get("confirmed").Exists() && !r.Calls.knows(id) {
-				r.Calls.Open.Add(&call{Call: u.call(id), Waits: true, Args: conversation.SumOf("")})
+			if id, _, _ := r.Calls.id(r, u); ident.OrNumber(u.id) != "" && d.Get("confirmed").Exists() && r.Calls.get(id) == nil {
+				r.Calls.List = append(r.Calls.List, &call{Call: u.call(id), Waits: true, Args: conversation.SumOf("")})
 			}
 		}
 	}
-	for _, c := range slices.Clone(r.Calls.Open.Open) {
+	for _, c := range r.Calls.open() {
 		if c.Waits {
 			c.decide(r, decided, e.at)
 		}
@@ -140,7 +140,7 @@ func (c *call) decide(r *run, decided jsonv.Value, at conversation.Time) {
 		}
 	}
 	u := r.s.use(d)
-	r.Calls.mark(u, c.ID)
+	c.mark(u)
 	m := c.wait(r, msg.WaitEnd, "waited:", at)
 	switch {
 	case d.Get("confirmed").Bool():

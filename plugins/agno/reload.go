@@ -339,7 +339,7 @@ func (b *body) fillLast(r *run, e *event) {
 		return
 	}
 	e.content, e.contentType = v.Get("content"), v.Get("content_type")
-	if f := v.Get("run_response_format"); f.Equal("json") || !e.contentType.Exists() && !f.Equal("text") {
+	if f := v.Get("run_response_format"); !e.contentType.Exists() && !f.Equal("text") {
 		e.contentType = f
 	}
 	e.reasoning = jsonv.Or(e.reasoning, v.Get("reasoning_content"))

@@ -141,7 +141,7 @@ func (s *stream) runOf(e *event) *run {
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
 	if e.rule.phase != starts && e.rule.phase != continues && s.body == nil {
-		r.Joined = late || r.Call == "" && (r.Parent != "" || !slices.ContainsFunc(s.Pending, func(q pending) bool { return q.Kind == request }))
+		r.Joined = r.Call == "" && (r.Parent != "" || !slices.ContainsFunc(s.Pending, func(q pending) bool { return q.Kind == request }))
 	}
 	return r
 }
@@ -163,9 +163,7 @@ func (r *run) startUnannounced(at conversation.Time) {
 		if !v.Exists() {
 			return
 		}
-		if made := conversation.TimeOf(v.Get("created_at")); made.Nanos != 0 && (at.Nanos == 0 || made.Nanos < at.Nanos) {
-			at = made
-		}
+		at = conversation.TimeOf(v.Get("created_at")).Or(at)
 		r.setModel(v)
 	}
 	r.emitStart(at).Complete = msg.Summary
@@ -266,7 +264,7 @@ func (r *run) emitPrompt(at conversation.Time) {
 			r.asked(q, at)
 		}
 	case p != nil && r.Link != msg.ByOrder:
-		if c := p.Calls.Open.GetOpen(r.Call); c != nil && c.Task != "" {
+		if c := p.Calls.get(r.Call); c != nil && !c.Over && c.Task != "" {
 			// The team may put more before the task; a reload has all of it.
 			r.input(at, msg.Plain(c.Task), p.Agent).Complete = msg.Summary
 		}
@@ -367,7 +365,7 @@ func (r *run) emitError(e *event) {
 // end ends a run. It returns the message of the end; nil when that was emitted before.
 func (r *run) end(e *event, reason string) (m *msg.Message) {
 	r.Usage.flush(r, msg.Complete)
-	for _, c := range r.Calls.Open.Open {
+	for _, c := range r.Calls.open() {
 		c.delegate(r, true)
 	}
 	if reason == completed {

@@ -163,14 +163,11 @@ func (b *body) tell(m *moment) {
 	b.s.event(&e)
 }
 
-// assigned returns the id of the call of p that has the story of a stored child, and how it was found.
-func (b *body) assigned(p, r *run) (call string, by msg.LinkMethod) {
+// assigned returns the open call of p that has the story of a stored child, and how it was found.
+func (b *body) assigned(p, r *run) (*call, msg.LinkMethod) {
 	if b == nil || b.run(r.ID).call == nil {
-		return "", 0
+		return nil, 0
 	}
 	st := b.run(r.ID)
-	if c := p.Calls.open(b.s.use(st.call.tool()), p); c != nil {
-		call = c.ID
-	}
-	return call, st.by
+	return p.Calls.of(b.s.use(st.call.tool()), p), st.by
 }
