@@ -41,6 +41,11 @@ func (t *calls) get(id string) *call {
 // open returns the calls without a result.
 func (t *calls) open() []*call { return pick(t.List, func(c *call) bool { return !c.Over }) }
 
+func (t *calls) add(r *run, c *call) {
+	t.List = append(t.List, c)
+	t.bound(r, c.Over)
+}
+
 // bound evicts the oldest call beyond maxCalls, of those with a result or of those without.
 func (t *calls) bound(r *run, over bool) {
 	if len(t.List) <= maxCalls {
@@ -159,8 +164,7 @@ func (t *calls) start(r *run, u use, at conversation.Time) {
 	if early {
 		t.remove(known)
 	}
-	t.List = append(t.List, c)
-	t.bound(r, early)
+	t.add(r, c)
 }
 
 // describe makes the message one about the call.
@@ -183,7 +187,7 @@ func (t *calls) result(r *run, u use, at conversation.Time) *msg.Message {
 		ident.Of(u.id)
 		ident.Of(u.named)
 		c = &call{Call: u.call(id), At: at, Early: true, delegation: t.delegation(u)}
-		t.List = append(t.List, c)
+		t.add(r, c)
 		if r.Joined && r.Text.size() == 0 {
 			r.Text.follow(id) // the first of the calls, as results arrive in their order
 		}

@@ -231,7 +231,7 @@ func (t *calls) infer(p, r *run, at conversation.Time) {
 	c := &call{Call: conversation.Call{ID: r.Call, Name: "delegate_task_to_member"}, At: conversation.TimeOf(v.Get("created_at")).Or(at)}
 	c.delegation = delegation{Delegates: true, Inferred: true, To: cmp.Or(r.Agent.ID, r.Agent.Name), Task: inputOf(v).String(), Draft: &draft{}}
 	c.add(r)
-	t.List = append(t.List, c)
+	t.add(p, c)
 	c.delegate(p, true)
 }
 

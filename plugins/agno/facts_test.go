@@ -377,6 +377,27 @@ func TestInferredDelegation(t *testing.T) {
 	}
 }
 
+// TestMemberOfAResultAlone: the run of a member that is not streamed is that of its call, also where the stream has the
+// call's result alone.
+func TestMemberOfAResultAlone(t *testing.T) {
+	member := object{
+		"run_id": "b", "parent_run_id": "a", "agent_id": "miller", "input": object{"input_content": "Turn the stone"}, "content": "It turns.",
+		"status": "COMPLETED", "created_at": baseTime + 2, "messages": []object{{"role": "assistant", "content": "It turns.", "created_at": baseTime + 3}},
+	}
+	got := play(t, eventsOf(t,
+		of("a", "", "mill", true, "RunStarted", 0, nil),
+		of("a", "", "mill", true, "ToolCallCompleted", 4, delegate("call-0000-first", "miller", "Turn the stone", object{"result": "It turns."})),
+		of("a", "", "mill", true, "RunCompleted", 5, object{"content": "Done.", "member_responses": []object{member}}))...)
+	if start := find(t, got, "b/start"); start.ParentCall != "call-0000-first" {
+		t.Errorf("the member is below %q", start.ParentCall)
+	}
+	for _, m := range got {
+		if m.Attr("inferred") != "" {
+			t.Errorf("%s is inferred beside the call", m.Key)
+		}
+	}
+}
+
 // TestDelegateHasItsName: a member has its display name, with its id beside it, before and
 // after its first event, and its id alone where no event names it.
 func TestDelegateHasItsName(t *testing.T) {

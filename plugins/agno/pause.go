@@ -116,7 +116,7 @@ func (r *run) resume(e *event) {
 		for d := range decided.Elems() { // the wait began in another stream
 			u := r.s.use(d)
 			if id, _, _ := r.Calls.id(r, u); ident.OrNumber(u.id) != "" && d.Get("confirmed").Exists() && r.Calls.get(id) == nil {
-				r.Calls.List = append(r.Calls.List, &call{Call: u.call(id), Waits: true, Args: conversation.SumOf("")})
+				r.Calls.add(r, &call{Call: u.call(id), Waits: true, Args: conversation.SumOf("")})
 			}
 		}
 	}

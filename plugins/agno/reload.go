@@ -127,11 +127,8 @@ func (s *stream) reload(root jsonv.Value) {
 
 func newBody(s *stream, list jsonv.Value) *body {
 	b := &body{s: s, runs: make(map[string]*storedRun)}
-	if list.Is(jsonv.Object) {
-		b.order = append(b.order, list)
-	}
-	for v := range list.Elems() {
-		if isRun(v) {
+	for v := range jsonv.Each(list) {
+		if list.Is(jsonv.Object) || isRun(v) {
 			b.order = append(b.order, v)
 		}
 	}
@@ -151,7 +148,7 @@ func newBody(s *stream, list jsonv.Value) *body {
 		}
 		for e := range v.Get("events").Elems() {
 			learn(e)
-			of := b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id))
+			of := b.run(cmp.Or(runID(e), id))
 			if of.first.Kind() == jsonv.Missing {
 				of.first = e
 			}
@@ -167,11 +164,11 @@ func newBody(s *stream, list jsonv.Value) *body {
 // addEmbedded adds the runs that a run or its events embed, as its children.
 func (b *body) addEmbedded(id string, v jsonv.Value) {
 	for e := range v.Get("events").Elems() {
-		b.addEmbedded(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id), e)
+		b.addEmbedded(cmp.Or(runID(e), id), e)
 	}
 	for _, field := range [...]string{"member_responses", "step_executor_runs"} {
 		for x := range v.Get(field).Elems() {
-			child := ident.PeekOrNumber(x.Get("run_id"))
+			child := runID(x)
 			st := b.run(child)
 			if st.embedded.Kind() == jsonv.Missing {
 				st.embedded = x
@@ -309,7 +306,7 @@ func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
 // are missing: the team does not stream them.
 func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 	for v := range list.Elems() {
-		id := ident.PeekOrNumber(v.Get("run_id"))
+		id := runID(v)
 		switch {
 		case id == "", id == r.ID, s.Runs.get(id) != nil, s.Runs.Ended.Has(id), s.body != nil && s.body.run(id).told:
 			v.MarkRead() // its own events were decoded

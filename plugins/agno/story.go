@@ -7,7 +7,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
-	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -63,7 +62,7 @@ func (b *body) eventsOf(v jsonv.Value) []moment {
 		if !e.Is(jsonv.Object) {
 			continue
 		}
-		of, name := b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), runID(v))), eventName(e.Get("event"))
+		of, name := b.run(cmp.Or(runID(e), runID(v))), eventName(e.Get("event"))
 		if !of.told || of.says == nil {
 			of.told, of.says = true, b.messagesOf(of.v)
 		}
