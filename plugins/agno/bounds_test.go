@@ -121,8 +121,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	r := f.s.Runs.get("top")
 	for name, n := range map[string][2]int{
-		"open calls": {len(r.Calls.Open.Open), conversation.MaxCalls}, "calls that are over": {r.Calls.Over.Len(), maxCalls}, "early results": {r.Calls.Early.Len(), maxCalls},
-		"delegations": {len(r.Calls.Handed), maxCalls}, "tasks": {len(r.Calls.Tasks), maxTasks}, "ranges of indexes": {len(r.Index), conversation.MaxRanges},
+		"open calls": {len(r.Calls.open()), maxCalls}, "calls that are over": {len(r.Calls.List) - len(r.Calls.open()), maxCalls},
+		"early results": {len(pick(r.Calls.List, func(c *call) bool { return c.Early })), maxCalls},
+		"delegations":   {len(pick(r.Calls.List, func(c *call) bool { return c.Delegates })), maxCalls}, "tasks": {len(r.Calls.Tasks), maxTasks}, "ranges of indexes": {len(r.Index), conversation.MaxRanges},
 	} {
 		if n[0] > n[1] || n[0] == 0 {
 			t.Errorf("%d %s are remembered, want %d at most", n[0], name, n[1])

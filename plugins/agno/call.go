@@ -3,6 +3,7 @@ package agno
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,27 +14,54 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// calls are the tool calls of a run.
+// calls are the tool calls of a run, the oldest first: those without a result, and the last ones with it.
 type calls struct {
-	Open     conversation.Calls[*call] `json:",omitzero"` // without a result
-	Over     bounded.Set[string]       `json:",omitzero"` // ids of those with a result
-	Early    bounded.Set[string]       `json:",omitzero"` // ids of results whose call did not arrive
-	Handed   []handed                  `json:",omitempty"`
-	Tasks    []task                    `json:",omitempty"`
-	Nameless int                       `json:",omitempty"` // calls without an id so far
+	List     []*call `json:",omitempty"`
+	Tasks    []task  `json:",omitempty"`
+	Nameless int     `json:",omitempty"` // calls without an id so far
 }
 
-// call is a tool call without a result.
+// call is a tool call.
 type call struct {
 	conversation.Call
 	At       conversation.Time
+	Over     bool             `json:",omitempty"` // it has its result
+	Early    bool             `json:",omitempty"` // it has that alone: the call did not arrive
 	Waits    bool             `json:",omitempty"` // for a person, or for a result from outside
 	Nameless bool             `json:",omitempty"` // the protocol has no id for it
 	Args     conversation.Sum `json:",omitempty"` // of the arguments
 	delegation
 }
 
-// use is a tool call in an event or a stored message.
+// get returns the call with that id, or nil.
+func (t *calls) get(id string) *call {
+	return bounded.Find(t.List, func(c *call) bool { return c.ID == id })
+}
+
+// open returns the calls without a result.
+func (t *calls) open() []*call { return pick(t.List, func(c *call) bool { return !c.Over }) }
+
+func (t *calls) add(r *run, c *call) {
+	t.List = append(t.List, c)
+	t.bound(r, c.Over)
+}
+
+// bound evicts the oldest call beyond maxCalls, of those with a result or of those without.
+func (t *calls) bound(r *run, over bool) {
+	if len(t.List) <= maxCalls {
+		return
+	}
+	if list := pick(t.List, func(c *call) bool { return c.Over == over }); len(list) > maxCalls {
+		t.remove(list[0])
+		list[0].delegate(r, true)
+	}
+}
+
+func (t *calls) remove(c *call) {
+	t.List = slices.DeleteFunc(t.List, func(o *call) bool { return o == c })
+}
+
+// use is what an event or a stored message says of a call.
 type use struct {
 	id, named, args, result, metrics jsonv.Value
 
@@ -43,31 +71,44 @@ type use struct {
 	refused bool // a person denied it
 }
 
-// useOf reads the tool object of an event:
+// use reads the tool object of an event, a call that a message makes, or the message of a result:
 //
 //	{"tool_call_id":"c1","tool_name":"web_search","tool_args":{"query":"…"},"tool_call_error":false,
 //	 "result":"…","metrics":{"duration":0.01},"child_run_id":null,"requires_confirmation":null, …}
-func useOf(tool jsonv.Value) use {
+//	{"id":"c1","function":{"name":"web_search","arguments":"{\"query\":\"…\"}"}}
+//	{"role":"tool","tool_call_id":"c1","tool_name":"web_search","tool_args":{"query":"…"},"content":"…","tool_call_error":false}
+//
+// Arguments that are a string of JSON are valid until the next call is read.
+func (s *stream) use(tool jsonv.Value) use {
 	u := use{
-		id: tool.Get("tool_call_id"), args: tool.Get("tool_args"), result: tool.Get("result"), metrics: tool.Get("metrics"),
+		id: callID(tool), named: tool.Get("tool_name"), args: tool.Get("tool_args"), result: tool.Get("result"), metrics: tool.Get("metrics"),
 		text: asText, failed: tool.Get("tool_call_error").Bool(), refused: tool.Get("confirmed").Is(jsonv.False),
 	}
-	return u.of(tool.Get("tool_name"))
-}
-
-// of sets the tool's name.
-func (u use) of(name jsonv.Value) use {
-	u.named, u.name = name, cmp.Or(ident.PeekOrNumber(name), "unknown")
+	if f := tool.Get("function"); f.Exists() {
+		u.named, u.args = f.Get("name"), f.Get("arguments")
+		if u.args.Is(jsonv.String) && s.inner.Parse([]byte(u.args.Str())) == nil {
+			u.args = s.inner.Root()
+		}
+	}
+	if !u.result.Exists() {
+		u.result, u.text = tool.Get("content"), textOf
+	}
+	u.name = cmp.Or(ident.PeekOrNumber(u.named), "unknown")
 	return u
 }
+
+func callID(tool jsonv.Value) jsonv.Value { return tool.First("tool_call_id", "id") }
 
 // member returns the member that the call names.
 func (u use) member() string { return ident.PeekOrNumber(u.args.Get("member_id")) }
 
 // completed ends a call. 2.9 reports a failed one twice: ToolCallCompleted, ToolCallError.
 func (t *calls) completed(r *run, e *event) {
-	tool := e.v.Get("tool")
-	u := useOf(tool)
+	tool := e.tool()
+	u := r.s.use(tool)
+	if e.said && measured(u.metrics) == 0 {
+		u.metrics = e.of.metricsOf(ident.PeekOrNumber(u.id))
+	}
 	u.failed = u.failed || string(e.name) == "ToolCallError"
 	if blank(u.result) {
 		u.result = e.v.Get("error")
@@ -81,32 +122,39 @@ func (t *calls) completed(r *run, e *event) {
 		e.v.Skip("error")
 		return
 	}
-	m.Attachments = attachments(e.v)
+	if !e.said {
+		m.Attachments = attachments(e.v)
+	}
 	markRepeat(e.v.Get("error"), conversation.SumOfText(m.Content))
 }
 
-// start emits a call at its first event. It returns nil for a call that is known.
-func (t *calls) start(r *run, u use, at conversation.Time) *call {
+// start emits a call at its first event.
+func (t *calls) start(r *run, u use, at conversation.Time) {
 	id, next, nameless := t.id(r, u)
-	early := t.Early.Has(id)
-	if !early && t.Over.Has(id) {
-		id = next
+	known := t.get(id)
+	early := known != nil && known.Early
+	if known != nil && known.Over && !early && id != next {
+		id, known = next, nil
 	}
-	if !early && t.knows(id) {
-		t.mark(u, id)
-		return nil
+	if known != nil && !early {
+		known.mark(u)
+		return
 	}
 	ident.Of(u.id)
 	ident.Of(u.named)
 	r.Text.close(r, at, msg.Complete)
 	r.Text.follow(id)
-	c := &call{Call: u.call(id), Nameless: nameless, At: at, Args: sumOf(u.args), delegation: t.delegation(u)}
+	c := &call{Call: u.call(id), Nameless: nameless, At: at, Args: sumOf(u.args), Over: early, delegation: t.delegation(u)}
 	if nameless {
 		t.Nameless++
 	}
 	if c.Delegates {
 		c.Draft = &draft{Arguments: str(u.args), Model: r.Model, Provider: r.Provider, Reply: r.Usage.Reply}
-		t.hand(c)
+		for _, o := range t.open() {
+			if o.Delegates {
+				o.Parallel, c.Parallel = true, true
+			}
+		}
 		c.delegate(r, early || c.Many)
 	} else {
 		m := r.answered(msg.ToolCall, "call:"+id, at)
@@ -114,36 +162,32 @@ func (t *calls) start(r *run, u use, at conversation.Time) *call {
 		m.Tool.Arguments = asText(u.args)
 	}
 	if early {
-		t.Early.Remove(id)
-		return nil
+		t.remove(known)
 	}
-	if _, evicted := t.Open.Add(c); evicted != nil {
-		evicted.delegate(r, true)
-	}
-	return c
+	t.add(r, c)
 }
 
 // describe makes the message one about the call.
 func (c *call) describe(m *msg.Message) {
-	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.protocolID(m.Run)
+	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.ProtocolID
 	m.Tool.Internal = isInternal(c.Name)
 	m.Hidden = m.Tool.Internal
 }
 
 // result emits the result of a call. It returns nil for a result that was emitted before.
 func (t *calls) result(r *run, u use, at conversation.Time) *msg.Message {
-	c := t.open(u, r)
+	c := t.of(u, r)
 	if c != nil {
-		t.mark(u, c.ID)
+		c.mark(u)
 	} else {
 		id, _, nameless := t.id(r, u)
-		if nameless || t.knows(id) {
+		if nameless || t.get(id) != nil {
 			return nil
 		}
 		ident.Of(u.id)
 		ident.Of(u.named)
-		c = &call{Call: u.call(id), At: at, delegation: t.delegation(u)}
-		t.Early.Add(id, maxCalls)
+		c = &call{Call: u.call(id), At: at, Early: true, delegation: t.delegation(u)}
+		t.add(r, c)
 		if r.Joined && r.Text.size() == 0 {
 			r.Text.follow(id) // the first of the calls, as results arrive in their order
 		}
@@ -171,8 +215,8 @@ func (t *calls) result(r *run, u use, at conversation.Time) *msg.Message {
 		m.SetAttr("duration", u.metrics.Get("duration").Digits())
 	}
 	m.Tool.Duration = took
-	t.Open.Remove(c)
-	t.Over.Add(c.ID, maxCalls)
+	c.Over, c.Task = true, ""
+	t.bound(r, true)
 	return m
 }
 
@@ -190,11 +234,14 @@ func measured(metrics jsonv.Value) int64 {
 	return max(int64(math.Round(seconds*1e6)), 1) * 1e3
 }
 
-// open returns the open call of a result: by id; without an id the call with the same
+// of returns the open call of a result: by id; without an id the call with the same
 // arguments, else the one to the same member, else the oldest.
-func (t *calls) open(u use, r *run) *call {
+func (t *calls) of(u use, r *run) *call {
 	if id, _, nameless := t.id(r, u); !nameless {
-		return t.Open.GetOpen(id)
+		if c := t.get(id); c != nil && !c.Over {
+			return c
+		}
+		return nil
 	}
 	to, args := t.delegation(u).To, sumOf(u.args)
 	for _, fits := range [...]func(*call) bool{
@@ -202,25 +249,24 @@ func (t *calls) open(u use, r *run) *call {
 		func(c *call) bool { return to != "" && slug(c.To) == slug(to) },
 		func(*call) bool { return true },
 	} {
-		if c := t.Open.Oldest(func(c *call) bool { return c.Nameless && c.Name == u.name && fits(c) }); c != nil {
-			return c
+		if i := slices.IndexFunc(t.List, func(c *call) bool { return !c.Over && c.Nameless && c.Name == u.name && fits(c) }); i >= 0 {
+			return t.List[i]
 		}
 	}
 	return nil
 }
 
 // mark marks the fields that a later report of an open call repeats as read.
-func (t *calls) mark(u use, id string) {
-	if c := t.Open.GetOpen(id); c != nil {
-		ident.Of(u.id)
-		u.named.Equal(c.Name)
-		if sumOf(u.args) == c.Args {
-			u.args.MarkRead()
-		}
+func (c *call) mark(u use) {
+	if c == nil || c.Over {
+		return
+	}
+	ident.Of(u.id)
+	u.named.Equal(c.Name)
+	if sumOf(u.args) == c.Args {
+		u.args.MarkRead()
 	}
 }
-
-func (t *calls) knows(id string) bool { return t.Over.Has(id) || t.Open.GetOpen(id) != nil }
 
 // id returns the id of a call, unique in the session, and the id of the next call that the model names alike. Most
 // providers' ids are unique; one that counts has the run before it, and a number after it where the provider counts
@@ -234,7 +280,7 @@ func (t *calls) id(r *run, u use) (id, next string, nameless bool) {
 	id = ident.Within(r.ID, own)
 	next = id
 	if first := id; first != own {
-		for n := 1; t.knows(next); n++ {
+		for n := 1; t.get(next) != nil; n++ {
 			id, next = next, first+"/"+strconv.Itoa(n)
 		}
 	}
@@ -243,15 +289,11 @@ func (t *calls) id(r *run, u use) (id, next string, nameless bool) {
 
 // call returns the call with that id.
 func (u use) call(id string) conversation.Call {
-	return conversation.Call{ID: id, Name: u.name, ProtocolID: ident.PeekOrNumber(u.id)}
-}
-
-// protocolID is the model's id of the call where c.ID has the run before it.
-func (c *call) protocolID(run string) string {
-	if id, cut := strings.CutPrefix(c.ID, run+"/"); cut && !c.Nameless {
-		return cmp.Or(c.ProtocolID, id) // the state of an earlier build has none
+	c := conversation.Call{ID: id, Name: u.name}
+	if own := ident.PeekOrNumber(u.id); own != id {
+		c.ProtocolID = own
 	}
-	return ""
+	return c
 }
 
 // isInternal reports whether a tool is the framework's own machinery.

@@ -44,11 +44,11 @@ var leavesOut []byte
 func New() decoder.Factory { return format().Factory() }
 
 func format() record.Format[state] {
-	rules, said := rules(), newSaid()
+	rules := rules()
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "agno",
-			Revision:   7,
+			Revision:   8,
 			Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
 			Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
 			Reload:     true,
@@ -58,10 +58,10 @@ func format() record.Format[state] {
 				`"path":"/{{id}}/runs","without":["page","limit","sort_by","sort_order","session_name"]}}`),
 		},
 		LeavesOut: leavesOut,
-		State:     2,
+		State:     3,
 		Wrapped:   true,
 		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, rules: rules, said: said, origin: sessionOf(r.Origin)}
+			return &stream{Current: r, state: s, rules: rules, origin: sessionOf(r.Origin)}
 		},
 	}
 }
@@ -71,9 +71,8 @@ type stream struct {
 	*record.Current
 	*state
 	rules   map[string]*rule
-	said    said
 	inner   jsonv.Doc // of JSON that is a string in the frame
-	spare   []*event  // that are not in use: an event is the same memory as the one before
+	e       event     // of the frame
 	origin  string    // the session that the stream's origin names
 	body    *body     // the runs of a reloaded body; nil for a stream
 	summary bool      // the event that is decoded is of a stored run
@@ -130,12 +129,13 @@ func (s *stream) document(kind frame.Kind, name string, data []byte) {
 	if !ok {
 		return
 	}
-	e := s.read(root)
+	e := &s.e
+	*e = event{moment: moment{v: root}}
+	e.read(root)
 	if e.typ.Is(jsonv.String) && !e.messages.Is(jsonv.Array) {
 		s.event(e)
 		return
 	}
-	s.spare = append(s.spare, e)
 	if kind == frame.Body && root.Is(jsonv.Array) || root.Is(jsonv.Object) && reloads(root) {
 		s.reload(root)
 	} else {

@@ -19,14 +19,15 @@ import (
 
 // delegation is the part of a call that delegates work to members.
 type delegation struct {
-	Delegates bool    `json:",omitempty"`
-	Many      bool    `json:",omitempty"` // delegates to several members at once
-	To        string  `json:",omitempty"` // as the model wrote it
-	Task      string  `json:",omitempty"`
-	Children  []child `json:",omitempty"`
-	Draft     *draft  `json:",omitempty"` // of a delegation that is not complete
-	Inferred  bool    `json:",omitempty"` // derived from its child run; the stored form has no such call
-	Parallel  bool    `json:",omitempty"` // another delegation of its run was open at the same time
+	Delegates bool             `json:",omitempty"`
+	Many      bool             `json:",omitempty"` // delegates to several members at once
+	To        string           `json:",omitempty"` // as the model wrote it
+	Task      string           `json:",omitempty"` // while it is open
+	Asked     conversation.Sum `json:",omitempty"` // of the task
+	Children  []child          `json:",omitempty"`
+	Draft     *draft           `json:",omitempty"` // of a delegation that is not complete
+	Inferred  bool             `json:",omitempty"` // derived from its child run; the stored form has no such call
+	Parallel  bool             `json:",omitempty"` // another delegation of its run was open at the same time
 }
 
 // draft has the fields of a delegation that is emitted again when its member is known.
@@ -43,20 +44,12 @@ type child struct {
 	Agent      msg.Agent
 	Link       msg.LinkMethod   `json:",omitempty"`
 	Confidence uint8            `json:",omitempty"`
-	Guess      bool             `json:",omitempty"`
 	Answer     conversation.Sum `json:",omitempty"` // of its text, when it is over
 	End        int64            `json:",omitempty"` // Unix ns, when it is over
 }
 
-// handed is a delegation, open or over, for children that appear only in the last event of the
-// team's run.
-type handed struct {
-	Call  string
-	To    string
-	Task  conversation.Sum
-	Many  bool `json:",omitempty"`
-	Child bool `json:",omitempty"` // its child is known
-}
+// guessed reports whether the order alone decided that the call caused it: not its answer.
+func (k *child) guessed() bool { return k.Link == msg.ByOrder && k.Confidence != byAnswer }
 
 // Confidence in percent of the ways to find a child's call.
 const (
@@ -94,29 +87,15 @@ func (t *calls) delegation(u use) (d delegation) {
 	if d.To = u.member(); d.To == "" && d.Many {
 		d.To = everyone
 	}
-	if d.Task = taskOf(u.args).String(); d.Task != "" {
-		return d
-	}
-	var all conversation.Texts
-	if id := u.args.Get("task_id"); id.Exists() {
-		all.Add(msg.Plain(t.task(id)))
-	} else {
-		for id := range u.args.Get("task_ids").Elems() {
+	if d.Task = taskOf(u.args).String(); d.Task == "" {
+		var all conversation.Texts
+		for id := range jsonv.Each(u.args.First("task_id", "task_ids")) {
 			all.Add(msg.Plain(t.task(id)))
 		}
+		d.Task = all.Joined().String()
 	}
-	d.Task = all.Joined().String()
+	d.Asked = conversation.SumOf(d.Task)
 	return d
-}
-
-// hand adds a delegation to the state.
-func (t *calls) hand(c *call) {
-	for _, o := range t.Open.Open {
-		if o.Delegates {
-			o.Parallel, c.Parallel = true, true
-		}
-	}
-	t.Handed = bounded.Push(t.Handed, handed{Call: c.ID, To: c.To, Task: conversation.SumOf(c.Task), Many: c.Many}, maxCalls)
 }
 
 // delegate emits the call as a delegation of r. The model writes the id of a member; the
@@ -128,12 +107,12 @@ func (c *call) delegate(r *run, complete bool) {
 		return
 	}
 	m := r.add(msg.Delegation, "call:"+c.ID, c.At)
-	m.Role, m.Tool.CallID, m.Tool.Name, m.Tool.Internal = msg.RoleAssistant, c.ID, c.Name, true
-	m.Tool.ProtocolID = c.protocolID(m.Run)
+	c.describe(m)
+	m.Role, m.Hidden = msg.RoleAssistant, false
 	m.Tool.Arguments, m.Delegation.Task = msg.Plain(d.Arguments), msg.Plain(c.Task)
 	m.Model, m.Provider, m.ResponseID = d.Model, d.Provider, d.Reply
 	m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
-	if len(c.Children) == 1 && !c.Many && !c.Children[0].Guess { // the result may correct a guess
+	if len(c.Children) == 1 && !c.Many && !c.Children[0].guessed() { // the result may correct a guess
 		c.Children[0].link(m)
 	}
 	if c.Inferred {
@@ -156,7 +135,7 @@ func (k *child) link(m *msg.Message) {
 func (d *delegation) member(known names) (name, id string) {
 	if len(d.Children) == 1 {
 		k := d.Children[0]
-		if a := k.Agent; a.Name != "" && a.Name != a.ID && (!k.Guess || namesAgent(d.To, a)) {
+		if a := k.Agent; a.Name != "" && a.Name != a.ID && (!k.guessed() || namesAgent(d.To, a)) {
 			return a.Name, cmp.Or(a.ID, d.To)
 		}
 	}
@@ -167,66 +146,58 @@ func (d *delegation) member(known names) (name, id string) {
 // the task is known, and its call may be over.
 func (t *calls) link(p, r *run, e *event) {
 	r.Link = msg.ByParent
-	open := pick(t.Open.Open, func(c *call) bool { return c.Delegates && !c.Inferred })
+	all := pick(t.List, func(c *call) bool { return c.Delegates && !c.Inferred })
+	open := pick(all, func(c *call) bool { return !c.Over })
 	if len(open) == 1 {
-		t.attach(p, r, handed{Call: open[0].ID})
+		open[0].attach(p, r)
 		return
 	}
-	fits := pick(t.Handed, func(h handed) bool { return h.Many || !h.Child })
-	if !e.summary {
-		some := pick(open, func(c *call) bool { return c.Many || len(c.Children) == 0 })
-		if len(some) == 0 {
-			some = open
-		}
-		fits = fits[:0]
-		for _, c := range some {
-			fits = append(fits, handed{Call: c.ID, To: c.To, Many: c.Many})
-		}
+	free := func(c *call) bool { return c.Many || len(c.Children) == 0 }
+	fits := pick(open, free)
+	if e.said {
+		fits = pick(all, free)
+	} else if len(fits) == 0 {
+		fits = open
 	}
 	if len(fits) == 0 {
 		return
 	}
 	task, asked := conversation.SumOfText(inputOf(e.in)), false
-	for i, better := range [...]func(handed) bool{
-		func(h handed) bool { return e.summary && h.Task == task },
-		func(h handed) bool { return namesAgent(h.To, r.Agent) },
-		func(h handed) bool { return h.Many },
+	for i, better := range [...]func(*call) bool{
+		func(c *call) bool { return e.said && c.Asked == task },
+		func(c *call) bool { return namesAgent(c.To, r.Agent) },
+		func(c *call) bool { return c.Many },
 	} {
 		if some := pick(fits, better); len(some) > 0 {
 			fits, asked = some, i == 0
 			break
 		}
 	}
-	in := func(call string) int { return slices.IndexFunc(fits, func(h handed) bool { return h.Call == call }) }
 	assigned, by := r.s.body.assigned(p, r)
-	h := fits[max(in(assigned), 0)]
+	c := fits[max(slices.Index(fits, assigned), 0)]
 	// A call that has another child of the same name by order alone may be this run's call.
-	n := len(fits) + len(pick(open, func(c *call) bool {
-		return len(c.Children) > 0 && c.Children[0].Guess && slug(c.To) == slug(h.To) && in(c.ID) < 0
+	n := len(fits) + len(pick(open, func(o *call) bool {
+		return len(o.Children) > 0 && o.Children[0].guessed() && slug(o.To) == slug(c.To) && !slices.Contains(fits, o)
 	}))
 	switch {
-	case asked, n > 1 && h.Call == assigned && by == msg.ByPrompt:
+	case asked, n > 1 && c == assigned && by == msg.ByPrompt:
 		r.Link = msg.ByPrompt
 	case n == 1:
 		r.Confidence = byMember
 	default:
-		r.Link, r.Guess, r.Confidence = msg.ByOrder, true, uint8(100/n)
+		r.Link, r.Confidence = msg.ByOrder, uint8(100/n)
 	}
-	t.attach(p, r, h)
+	c.attach(p, r)
 }
 
 // attach makes r a child of the delegation, of which the child is emitted by itself if it is over.
-func (t *calls) attach(p, r *run, h handed) {
-	r.Call = h.Call
-	for i := range t.Handed {
-		t.Handed[i].Child = t.Handed[i].Child || t.Handed[i].Call == h.Call
-	}
-	if c := t.Open.GetOpen(h.Call); c != nil {
-		c.add(r)
+func (c *call) attach(p, r *run) {
+	r.Call = c.ID
+	k := c.add(r)
+	switch {
+	case !c.Over:
 		c.delegate(p, true)
-	} else if !h.Many {
-		c = &call{delegation: delegation{To: h.To}}
-		k := c.add(r)
+	case !c.Many:
 		m := p.status("link:"+r.Call, "link", p.Last)
 		m.Tool.CallID, m.Signal = r.Call, msg.Link
 		m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
@@ -244,14 +215,15 @@ func pick[T any](list []T, match func(T) bool) (out []T) {
 }
 
 func (d *delegation) add(r *run) *child {
-	d.Children = bounded.Push(d.Children, child{Run: r.ID, Agent: r.Agent, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess}, maxCalls)
+	d.Children = bounded.Push(d.Children, child{Run: r.ID, Agent: r.Agent, Link: r.Link, Confidence: r.Confidence}, maxCalls)
 	return &d.Children[len(d.Children)-1]
 }
 
 // infer adds a delegation between a stored team p and a run below it, when the stored
 // form has none of the team's calls: the parent_run_id of the run proves the delegation.
 func (t *calls) infer(p, r *run, at conversation.Time) {
-	if r.s.body == nil || r.Call != "" || len(t.Handed) > 0 || !p.Begun || p.Agent.Kind == msg.KindWorkflow || p == r {
+	told := slices.ContainsFunc(t.List, func(c *call) bool { return c.Delegates && !c.Inferred })
+	if r.s.body == nil || r.Call != "" || told || !p.Begun || p.Agent.Kind == msg.KindWorkflow {
 		return
 	}
 	v := r.s.body.stored(r)
@@ -259,19 +231,17 @@ func (t *calls) infer(p, r *run, at conversation.Time) {
 	c := &call{Call: conversation.Call{ID: r.Call, Name: "delegate_task_to_member"}, At: conversation.TimeOf(v.Get("created_at")).Or(at)}
 	c.delegation = delegation{Delegates: true, Inferred: true, To: cmp.Or(r.Agent.ID, r.Agent.Name), Task: inputOf(v).String(), Draft: &draft{}}
 	c.add(r)
-	t.Open.Add(c)
+	t.add(p, c)
 	c.delegate(p, true)
 }
 
 // inferResult emits the result of an inferred delegation of p when its child r ends.
 func (t *calls) inferResult(p, r *run, failed bool, at conversation.Time) {
-	if r.Call != msg.InferredCall(r.ID) {
-		return
-	}
-	c := t.Open.Take(r.Call)
+	c := t.get(msg.InferredCall(r.ID))
 	if c == nil {
 		return
 	}
+	t.remove(c)
 	m := p.add(msg.DelegationResult, "result:"+c.ID, at)
 	c.describe(m)
 	m.Role, m.Content, m.IsError = msg.RoleTool, asText(r.s.body.stored(r).Get("content")), failed
@@ -306,7 +276,7 @@ func (t *calls) endDelegation(r *run, c *call, result msg.Text, at conversation.
 			below.endUnannounced(until)
 		}
 	}
-	if len(c.Children) == 1 && c.Children[0].Guess {
+	if len(c.Children) == 1 && c.Children[0].guessed() {
 		t.confirm(c, conversation.SumOfText(result))
 	}
 	c.delegate(r, true)
@@ -317,15 +287,15 @@ func (t *calls) endDelegation(r *run, c *call, result msg.Text, at conversation.
 func (t *calls) confirm(c *call, answer conversation.Sum) {
 	mine := &c.Children[0]
 	if mine.Answer == answer {
-		mine.Confidence, mine.Guess = byAnswer, false
+		mine.Confidence = byAnswer
 		return
 	}
-	others := pick(t.Open.Open, func(o *call) bool {
-		return o != c && len(o.Children) == 1 && o.Children[0].Guess && o.Children[0].Answer == answer
+	others := pick(t.open(), func(o *call) bool {
+		return o != c && len(o.Children) == 1 && o.Children[0].guessed() && o.Children[0].Answer == answer
 	})
 	if len(others) == 1 {
 		*mine, others[0].Children[0] = others[0].Children[0], *mine
-		mine.Link, mine.Confidence, mine.Guess = msg.ByPrompt, byAnswer, false
+		mine.Link, mine.Confidence = msg.ByPrompt, byAnswer
 	}
 }
 
@@ -336,7 +306,7 @@ func (r *run) ended(answer conversation.Sum, at conversation.Time) {
 	if p == nil {
 		return
 	}
-	for _, c := range p.Calls.Open.Open {
+	for _, c := range p.Calls.open() {
 		for i := range c.Children {
 			if k := &c.Children[i]; k.Run == r.ID {
 				k.Answer, k.Agent, k.End = answer, r.Agent, at.Nanos

@@ -19,14 +19,9 @@ import (
 // An agent's event has agent_id instead of team_id and no Team in its name; a workflow's has
 // workflow_id. Null fields are omitted. A stored run has the same fields.
 type event struct {
-	v, typ jsonv.Value
-	name   []byte // without Team
-	rule   *rule
-	at     conversation.Time
-
-	in      jsonv.Value // the stored run that keeps it
-	summary bool        // it is of that run or of one of its messages
-	under   string      // the run that such a run is a child of
+	moment
+	typ  jsonv.Value
+	name []byte // without Team
 
 	run, parent, session            jsonv.Value
 	created, index                  jsonv.Value
@@ -40,8 +35,27 @@ type event struct {
 var eventNames = jsonv.NamesOf("event", "run_id", "parent_run_id", "session_id", "created_at", "event_index", "content", "content_type", "reasoning_content",
 	"messages", "agent_id", "team_id", "workflow_id", "agent_name", "team_name", "workflow_name", "workflow_run_id")
 
+// moment is what happens in a run: an event, or a part of a stored run that has the same meaning.
+type moment struct {
+	v    jsonv.Value // the event; a message, a call of one, or the run itself
+	rule *rule
+	at   conversation.Time
+
+	in   jsonv.Value // the stored run that keeps it
+	of   *storedRun  // whose it is; nil in a stream
+	said bool        // it is no event
+}
+
+// tool returns the object that has the call of the moment.
+func (m *moment) tool() jsonv.Value {
+	if m.said {
+		return m.v
+	}
+	return m.v.Get("tool")
+}
+
+// read reads the envelope of an event, or of the stored run that says one.
 func (e *event) read(v jsonv.Value) {
-	*e = event{v: v}
 	eventNames.Read(v, &e.typ, &e.run, &e.parent, &e.session, &e.created, &e.index, &e.content, &e.contentType, &e.reasoning,
 		&e.messages, &e.agent, &e.team, &e.workflow, &e.label, &e.label, &e.workflowName, &e.workflowRun)
 	e.name = eventName(e.typ)
@@ -62,18 +76,34 @@ func (e *event) inherit() {
 	}
 }
 
-// actor returns the agent, team or workflow of an event.
-func (e *event) actor() msg.Agent {
-	a := msg.Agent{Name: ident.OrNumber(e.label)}
+// actor returns the agent, team or workflow of an event. One with an id and no name has the name of an earlier event, else its
+// id as a name.
+func (e *event) actor(known names) msg.Agent {
+	a := msg.Agent{Name: ident.PeekOrNumber(e.label)}
 	switch {
 	case e.agent.Is(jsonv.String):
-		a.ID, a.Kind = ident.Of(e.agent), msg.KindAgent
+		a.ID, a.Kind = ident.Peek(e.agent), msg.KindAgent
 	case e.team.Is(jsonv.String):
-		a.ID, a.Kind = ident.Of(e.team), msg.KindTeam
+		a.ID, a.Kind = ident.Peek(e.team), msg.KindTeam
 	case e.workflow.Is(jsonv.String), e.workflowName.Is(jsonv.String):
-		a = msg.Agent{ID: ident.OrNumber(e.workflow), Name: ident.OrNumber(e.workflowName), Kind: msg.KindWorkflow}
+		a = msg.Agent{ID: ident.PeekOrNumber(e.workflow), Name: ident.PeekOrNumber(e.workflowName), Kind: msg.KindWorkflow}
+	}
+	if a.Name == "" {
+		a.Name, _ = known.of(a.ID)
 	}
 	return a
+}
+
+// markActor marks the fields of which an agent is made.
+func (e *event) markActor(a msg.Agent) {
+	for _, v := range [...]jsonv.Value{e.agent, e.team, e.label} {
+		ident.Is(v, a.ID)
+		ident.Is(v, a.Name)
+	}
+	if a.Kind == msg.KindWorkflow {
+		ident.Is(e.workflow, a.ID)
+		ident.Is(e.workflowName, a.Name)
+	}
 }
 
 // second is the event's time as a part of a key.
@@ -132,7 +162,7 @@ func rules() map[string]*rule {
 		"RunCompleted WorkflowCompleted":   {do: (*run).complete, phase: ends},
 		"RunError WorkflowError":           {do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails},
 		"RunCancelled WorkflowCancelled":   {do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends},
-		"ToolCallStarted":                  {do: func(r *run, e *event) { r.Calls.start(r, useOf(e.v.Get("tool")), e.at) }, phase: callStarts},
+		"ToolCallStarted":                  {do: func(r *run, e *event) { r.Calls.start(r, r.s.use(e.tool()), e.at) }, phase: callStarts},
 		"ToolCallCompleted ToolCallError":  {do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds},
 		"ToolCallArgsDelta":                {do: func(*run, *event) {}, phase: within}, // ToolCallStarted has all arguments
 		"ModelRequestStarted":              {do: func(r *run, e *event) { r.Usage.request(r, e) }, phase: within},
@@ -185,23 +215,10 @@ func (s *stream) rule(name []byte) *rule {
 	return &rule{}
 }
 
-// read reads an event, in the memory of one before it: an event may embed runs with events of their own.
-func (s *stream) read(v jsonv.Value) *event {
-	if len(s.spare) == 0 {
-		s.spare = append(s.spare, new(event))
-	}
-	last := len(s.spare) - 1
-	e := s.spare[last]
-	s.spare = s.spare[:last]
-	e.read(v)
-	return e
-}
-
 // event decodes one event. One without a run id belongs to the stored run that keeps it.
 func (s *stream) event(e *event) {
-	summary := s.summary
-	defer func() { s.spare, s.summary = append(s.spare, e), summary }()
-	s.summary = e.summary
+	defer func(before bool) { s.summary = before }(s.summary)
+	s.summary = e.said
 	v := e.v
 	e.inherit()
 	if e.rule == nil {
@@ -227,9 +244,12 @@ func (s *stream) event(e *event) {
 		return
 	}
 	e.markCopies(r)
+	if e.of != nil {
+		e.of.say(r, e.of.before(&e.moment))
+	}
 	e.at = e.at.Or(conversation.TimeOf(e.created)).Or(r.Last)
 	r.Last = e.at
-	if !r.Started && !r.Met && e.rule.phase > reports {
+	if e.rule.phase > reports {
 		r.startUnannounced(e.at)
 	}
 	e.rule.do(r, e)
@@ -260,14 +280,8 @@ func (e *event) markCopies(r *run) {
 	e.run.MarkRead()
 	ident.Is(e.session, r.Session)
 	ident.Is(e.parent, r.Parent)
-	ident.Is(e.label, r.Agent.Name)
-	e.agent.Equal(r.Agent.ID)
-	e.team.Equal(r.Agent.ID)
-	switch {
-	case r.Agent.Kind == msg.KindWorkflow:
-		e.workflow.Equal(r.Agent.ID)
-		e.workflowName.Equal(r.Agent.Name)
-	case e.workflowRun.Exists(), e.workflow.Exists():
+	e.markActor(r.Agent)
+	if r.Agent.Kind != msg.KindWorkflow && (e.workflowRun.Exists() || e.workflow.Exists()) {
 		ident.Is(e.workflowRun, r.Parent)
 		ident.Is(e.workflowRun, r.s.Runs.top(r).ID)
 		e.v.Skip("workflow_id", "workflow_name", "step_id", "step_name")

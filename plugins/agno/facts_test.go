@@ -377,6 +377,27 @@ func TestInferredDelegation(t *testing.T) {
 	}
 }
 
+// TestMemberOfAResultAlone: the run of a member that is not streamed is that of its call, also where the stream has the
+// call's result alone.
+func TestMemberOfAResultAlone(t *testing.T) {
+	member := object{
+		"run_id": "b", "parent_run_id": "a", "agent_id": "miller", "input": object{"input_content": "Turn the stone"}, "content": "It turns.",
+		"status": "COMPLETED", "created_at": baseTime + 2, "messages": []object{{"role": "assistant", "content": "It turns.", "created_at": baseTime + 3}},
+	}
+	got := play(t, eventsOf(t,
+		of("a", "", "mill", true, "RunStarted", 0, nil),
+		of("a", "", "mill", true, "ToolCallCompleted", 4, delegate("call-0000-first", "miller", "Turn the stone", object{"result": "It turns."})),
+		of("a", "", "mill", true, "RunCompleted", 5, object{"content": "Done.", "member_responses": []object{member}}))...)
+	if start := find(t, got, "b/start"); start.ParentCall != "call-0000-first" {
+		t.Errorf("the member is below %q", start.ParentCall)
+	}
+	for _, m := range got {
+		if m.Attr("inferred") != "" {
+			t.Errorf("%s is inferred beside the call", m.Key)
+		}
+	}
+}
+
 // TestDelegateHasItsName: a member has its display name, with its id beside it, before and
 // after its first event, and its id alone where no event names it.
 func TestDelegateHasItsName(t *testing.T) {
@@ -639,9 +660,9 @@ func TestChatHistory(t *testing.T) {
 
 // TestSnapshotOfEarlierRevision: a stream continues from a snapshot of the revision before.
 func TestSnapshotOfEarlierRevision(t *testing.T) {
-	const state = `{"Version":2,"Session":"mill","Runs":{"Open":[{"ID":"a","Started":true,"Linked":true,"Session":"mill","Agent":{"ID":"mill","Name":"Mill","Kind":2},
-		"Calls":{"Open":{"Open":[{"ID":"call-0000-first","Name":"delegate_task_to_member","Delegates":true,"To":"east-wing","Task":"Ask east-wing"}]},
-		"Handed":[{"Call":"call-0000-first","To":"east-wing","Task":7}]},"Last":{"Nanos":1780000001000000000,"Precision":1}}]}}`
+	const state = `{"Version":3,"Session":"mill","Runs":{"Open":[{"ID":"a","Started":true,"Linked":true,"Session":"mill","Agent":{"ID":"mill","Name":"Mill","Kind":2},
+		"Calls":{"List":[{"ID":"call-0000-first","Name":"delegate_task_to_member","Delegates":true,"To":"east-wing","Task":"Ask east-wing","Asked":7}]},
+		"Last":{"Nanos":1780000001000000000,"Precision":1}}]}}`
 	d, err := New().New(decoder.Stream{Origin: "http://h/teams/mill/runs"})
 	if err != nil {
 		t.Fatal(err)

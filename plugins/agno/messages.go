@@ -1,7 +1,9 @@
 package agno
 
 import (
+	"bytes"
 	"iter"
+	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -45,13 +47,11 @@ func textOf(v jsonv.Value) msg.Text {
 
 // inputOf returns the prompt of a stored run.
 func inputOf(v jsonv.Value) msg.Text {
-	if t := v.Get("run_input"); t.Exists() {
-		return asText(t)
+	in := v.Get("input")
+	if content := in.Get("input_content"); content.Kind() != jsonv.Missing {
+		in = content
 	}
-	if in := v.Get("input"); in.Get("input_content").Kind() != jsonv.Missing {
-		return asText(in.Get("input_content"))
-	}
-	return asText(v.Get("input"))
+	return asText(jsonv.Or(v.Get("run_input"), in))
 }
 
 // emitPrompt emits the prompt of a stored run.
@@ -78,18 +78,6 @@ func (b *body) emitPrompt(r *run, at conversation.Time) {
 	}
 }
 
-// said are the rules of messages; text is that of a message of a run with events, which have the rest.
-type said struct{ answer, text, call, result *rule }
-
-func newSaid() said {
-	return said{
-		answer: &rule{phase: within, do: (*run).answer},
-		text:   &rule{phase: within, do: func(r *run, e *event) { r.Text.read(r, e.v) }},
-		call:   &rule{phase: callStarts, do: func(r *run, e *event) { r.Calls.start(r, r.s.body.callOf(e.v), e.at) }},
-		result: &rule{phase: callEnds, do: func(r *run, e *event) { r.Calls.result(r, r.s.body.resultOf(r.ID, e.v), e.at) }},
-	}
-}
-
 // messagesOf returns the moments of a stored run's messages.
 func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 	of, begin := b.run(runID(v)), conversation.TimeOf(v.Get("created_at"))
@@ -97,6 +85,7 @@ func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 	add := func(rule *rule, x jsonv.Value, at conversation.Time) {
 		out = append(out, moment{of: of, in: v, v: x, rule: rule, at: at, said: true})
 	}
+	answers, calls, results := &rule{phase: within, do: (*run).answer}, b.s.rules["ToolCallStarted"], b.s.rules["ToolCallCompleted"]
 	add(b.s.rules["RunStarted"], v, begin)
 	end := conversation.Time{}
 	for m := range ownMessages(v) {
@@ -104,16 +93,16 @@ func (b *body) messagesOf(v jsonv.Value) (out []moment) {
 		end = at.Or(end)
 		switch {
 		case byModel(m):
-			add(b.s.said.answer, m, at)
+			add(answers, m, at)
 			for t := range m.Get("tool_calls").Elems() {
-				add(b.s.said.call, t, at)
+				add(calls, t, at)
 			}
 		case m.Get("role").In("tool", "function"), m.Get("tool_call_id").Exists():
 			if m.Get("tool_calls").Len() == 0 {
-				add(b.s.said.result, m, at)
+				add(results, m, at)
 			}
 			for x := range m.Get("tool_calls").Elems() { // those of all calls
-				add(b.s.said.result, x, at)
+				add(results, x, at)
 			}
 		}
 	}
@@ -156,31 +145,8 @@ func (r *run) answer(e *event) {
 	}
 }
 
-// callOf reads a call of a message. Its arguments are valid until the next one is read.
-func (b *body) callOf(t jsonv.Value) use {
-	f := t.Get("function")
-	u := use{id: t.Get("id"), args: f.Get("arguments")}.of(f.Get("name"))
-	if u.args.Is(jsonv.String) && b.s.inner.Parse([]byte(u.args.Str())) == nil {
-		u.args = b.s.inner.Root()
-	}
-	return u
-}
-
-// resultOf reads the result of a call in a message.
-func (b *body) resultOf(run string, v jsonv.Value) use {
-	u := use{
-		id: v.Get("tool_call_id"), args: v.Get("tool_args"), result: v.Get("content"), metrics: v.Get("metrics"),
-		text: textOf, failed: v.Get("tool_call_error").Bool(),
-	}
-	if measured(u.metrics) == 0 {
-		u.metrics = b.metricsOf(run, ident.PeekOrNumber(u.id))
-	}
-	return u.of(v.Get("tool_name"))
-}
-
 // metricsOf returns the metrics of a call in the tools of a stored run.
-func (b *body) metricsOf(run, call string) jsonv.Value {
-	st := b.run(run)
+func (st *storedRun) metricsOf(call string) jsonv.Value {
 	if st.metrics == nil {
 		st.metrics = make(map[string]jsonv.Value)
 		for _, v := range [...]jsonv.Value{st.v, st.embedded} {
@@ -194,24 +160,63 @@ func (b *body) metricsOf(run, call string) jsonv.Value {
 	return st.metrics[call]
 }
 
-// hasText reports whether a message has a text or a thought.
-func hasText(m jsonv.Value) bool {
-	content := m.Get("content")
-	for p := range content.Elems() {
-		if p.PeekStr() != "" || p.Get("text").PeekStr() != "" {
-			return true
+// before returns how many of the run's messages, of those that are not read yet, precede an event: up to the call that it
+// begins or waits for, and all before the end.
+func (st *storedRun) before(m *moment) (n int) {
+	switch m.rule.phase {
+	case callStarts:
+		return st.calling(callID(m.tool()))
+	case pauses:
+		for _, tool := range waiting(m.v, runID(m.v)) {
+			n = max(n, st.calling(callID(tool)))
 		}
+	case ends, fails:
+		return len(st.says)
 	}
-	return !content.Is(jsonv.Array) && !peekText(content).IsZero() || !peekText(m.Get("reasoning_content")).IsZero()
+	return n
 }
 
-// read adds the text of a message to the open piece.
-func (t *text) read(r *run, m jsonv.Value) {
-	t.add(r, textOf(m.Get("content")), m.Get("reasoning_content").Text(), msg.Text{})
+// maxAhead limits the search for the call that a message makes. It is the next one, unless the events have gaps.
+const maxAhead = 256
+
+// calling returns how many of the messages are over with that call.
+func (st *storedRun) calling(id jsonv.Value) int {
+	return 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x moment) bool {
+		return x.rule.phase == callStarts && sameID(callID(x.v), id)
+	})
+}
+
+// sameID reports whether both are one id.
+func sameID(x, y jsonv.Value) bool { return x.Exists() && bytes.Equal(x.Peek(), y.Peek()) }
+
+// say reads the texts in the next messages of a run whose events lack them.
+func (st *storedRun) say(r *run, messages int) {
+	said, called := false, false
+	for _, x := range st.says[:messages] {
+		switch {
+		case x.rule.phase == callStarts:
+			called = callID(x.v).Exists()
+		case st.deltas:
+			x.v.Skip("content", "reasoning_content")
+		case byModel(x.v) && r.Text.read(r, x.v):
+			r.Last = x.at.Or(r.Last)
+			r.startUnannounced(r.Last)
+			st.gaps = st.gaps || called && said // between them is a call that no event has
+			st.texts, said = st.texts+1, true
+		}
+	}
+	st.says = st.says[messages:]
+}
+
+// read adds the text of a message to the open piece, and reports whether there is any.
+func (t *text) read(r *run, m jsonv.Value) bool {
+	content, thinking := textOf(m.Get("content")), m.Get("reasoning_content").Text()
+	t.add(r, content, thinking, msg.Text{})
+	return !content.IsZero() || !thinking.IsZero()
 }
 
 // split reports whether the texts of a stored run were emitted between its calls.
 func (b *body) split(r *run) bool {
 	st := b.run(r.ID)
-	return !st.gaps && (st.texts > 0 || r.Calls.Over.Len() == 0)
+	return !st.gaps && (st.texts > 0 || len(r.Calls.open()) == len(r.Calls.List))
 }

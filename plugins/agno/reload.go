@@ -127,11 +127,8 @@ func (s *stream) reload(root jsonv.Value) {
 
 func newBody(s *stream, list jsonv.Value) *body {
 	b := &body{s: s, runs: make(map[string]*storedRun)}
-	if list.Is(jsonv.Object) {
-		b.order = append(b.order, list)
-	}
-	for v := range list.Elems() {
-		if isRun(v) {
+	for v := range jsonv.Each(list) {
+		if list.Is(jsonv.Object) || isRun(v) {
 			b.order = append(b.order, v)
 		}
 	}
@@ -151,7 +148,7 @@ func newBody(s *stream, list jsonv.Value) *body {
 		}
 		for e := range v.Get("events").Elems() {
 			learn(e)
-			of := b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id))
+			of := b.run(cmp.Or(runID(e), id))
 			if of.first.Kind() == jsonv.Missing {
 				of.first = e
 			}
@@ -167,11 +164,11 @@ func newBody(s *stream, list jsonv.Value) *body {
 // addEmbedded adds the runs that a run or its events embed, as its children.
 func (b *body) addEmbedded(id string, v jsonv.Value) {
 	for e := range v.Get("events").Elems() {
-		b.addEmbedded(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id), e)
+		b.addEmbedded(cmp.Or(runID(e), id), e)
 	}
 	for _, field := range [...]string{"member_responses", "step_executor_runs"} {
 		for x := range v.Get(field).Elems() {
-			child := ident.PeekOrNumber(x.Get("run_id"))
+			child := runID(x)
 			st := b.run(child)
 			if st.embedded.Kind() == jsonv.Missing {
 				st.embedded = x
@@ -233,23 +230,13 @@ func (s *stream) emitHistory(v jsonv.Value) {
 // byModel reports whether a stored message is one of the model.
 func byModel(m jsonv.Value) bool { return m.Get("role").In("assistant", "model") }
 
-// owner returns the agent, team or workflow of a stored run.
+// owner returns the agent, team or workflow of a stored run or session.
 func (s *stream) owner(v jsonv.Value) msg.Agent {
 	var e event
 	e.read(v)
-	return s.actor(&e)
-}
-
-// namesOf returns the slugs of the id and the name of a stored run's agent. They do not count as read by that: the messages of a run
-// with events have the agent of these.
-func (b *body) namesOf(v jsonv.Value) (slugs [2]string) {
-	var e event
-	e.read(v)
-	id, name := ident.Peek(jsonv.Or(e.agent, e.team, e.workflow)), ident.PeekOrNumber(e.label)
-	if name == "" {
-		name, _ = b.s.Names.of(id)
-	}
-	return [...]string{slug(id), slug(name)}
+	a := e.actor(s.Names)
+	e.markActor(a)
+	return a
 }
 
 // maxReloaded limits the trees that a body which is fetched again does not repeat.
@@ -319,7 +306,7 @@ func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
 // are missing: the team does not stream them.
 func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 	for v := range list.Elems() {
-		id := ident.PeekOrNumber(v.Get("run_id"))
+		id := runID(v)
 		switch {
 		case id == "", id == r.ID, s.Runs.get(id) != nil, s.Runs.Ended.Has(id), s.body != nil && s.body.run(id).told:
 			v.MarkRead() // its own events were decoded
@@ -334,12 +321,11 @@ func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 
 // finish ends a run by its stored status, with the texts before its end.
 func (b *body) finish(r *run, v jsonv.Value) {
-	end := moment{of: b.run(r.ID), in: v, v: v, rule: b.s.rules[ending(v)], at: r.Last, said: true}
-	if b.s.Runs.get(r.ID) != r || end.rule == nil {
-		return
-	}
-	for _, m := range append(b.appendTexts(nil, &moment{of: end.of, rule: b.s.rules["RunCompleted"]}), end) {
-		b.tell(&m)
+	st, rule := b.run(r.ID), b.s.rules[ending(v)]
+	if b.s.Runs.get(r.ID) == r && rule != nil {
+		at := r.Last
+		st.say(r, len(st.says))
+		b.tell(&moment{v: v, rule: rule, at: at, in: v, of: st, said: true})
 	}
 }
 
@@ -350,7 +336,7 @@ func (b *body) fillLast(r *run, e *event) {
 		return
 	}
 	e.content, e.contentType = v.Get("content"), v.Get("content_type")
-	if f := v.Get("run_response_format"); f.Equal("json") || !e.contentType.Exists() && !f.Equal("text") {
+	if f := v.Get("run_response_format"); !e.contentType.Exists() && !f.Equal("text") {
 		e.contentType = f
 	}
 	e.reasoning = jsonv.Or(e.reasoning, v.Get("reasoning_content"))

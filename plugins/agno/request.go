@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"maps"
 	"mime/multipart"
 	"net/url"
 	"slices"
@@ -16,10 +15,10 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/frame/sse"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // request decodes the body of a request:
@@ -42,100 +41,77 @@ func (s *stream) request(f *frame.Frame) {
 	if method != "POST" || at < 0 {
 		return // a read; its response is decoded
 	}
-	b := s.form(f.Data)
-	if b == nil {
+	fields, files := form(f.Data)
+	if fields == nil {
 		if len(bytes.TrimSpace(f.Data)) > 0 {
 			s.Out.Problem(msg.ReasonInvalid, "a request body that is no form and no JSON object")
 		}
 		return
 	}
-	q := pending{Kind: request, Type: strings.Join(parts[max(at-2, 0):], "/"), Text: b.take("message"),
-		Session: ident.Bounded(b.take("session_id")), User: ident.Bounded(b.take("user_id")), Data: b.take("tools"), Files: b.files}
-	maps.DeleteFunc(b.fields, func(_, value string) bool { return len(value) < unknown.MinSize })
-	if raw, err := json.Marshal(b.fields); err == nil && len(b.fields) > 0 { // the unknown fields
-		m := s.Out.Unknown(unknown.Attr, raw)
-		m.Session = cmp.Or(q.Session, s.sessionFor(jsonv.Value{}))
-		m.Key = unknown.Attr + ":" + msg.HashKey(m.Session, string(raw))
+	root, ok := s.Parse(fields)
+	if !ok {
+		return
 	}
+	q := pendingOf(request, strings.Join(parts[max(at-2, 0):], "/"), root)
+	q.Files = files
+	tools := str(root.Get("tools"))
+	s.Keep() // the messages that follow may be of earlier requests
 	switch rest := parts[at+1:]; {
 	case len(rest) == 0:
-		q.Data = ""
 		s.wait(q)
 	case len(rest) == 2 && rest[1] == "continue":
-		q.Kind, q.Run = decision, rest[0]
+		q.Kind, q.Run, q.Data = decision, rest[0], tools
 		s.wait(q)
 	default: // cancel, resume
-		q.Kind, q.Run, q.Type, q.Data = control, rest[0], rest[len(rest)-1], ""
+		q.Kind, q.Run, q.Type = control, rest[0], rest[len(rest)-1]
 		s.connection(q)
 	}
 }
 
-// form has the fields of a request, and its files.
-type form struct {
-	fields map[string]string
-	files  []msg.Attachment
-}
-
-// take removes and returns a field.
-func (b *form) take(name string) string {
-	value := b.fields[name]
-	delete(b.fields, name)
-	return value
-}
-
-// form reads a body; it returns nil for one that is no form. The content type is not in the frame; the
-// first bytes show it.
-func (s *stream) form(body []byte) *form {
+// form returns the fields of a request as a JSON object, and its files; nil for a body that is no form. The content type is
+// not in the frame; the first bytes show it.
+func form(body []byte) (object []byte, files []msg.Attachment) {
 	body = bytes.TrimLeft(body, " \t\r\n")
+	fields := make(map[string]string)
 	switch {
-	case len(body) == 0:
-		return nil
-	case body[0] == '{':
-		root, ok := s.Parse(body)
-		if !ok {
-			return nil
-		}
-		tools := root.Get("tools")
-		b := &form{fields: map[string]string{
-			"message": str(root.First("message", "input")), "tools": cmp.Or(tools.Str(), string(tools.Raw())),
-			"session_id": ident.OrNumber(root.Get("session_id")), "user_id": ident.OrNumber(root.Get("user_id")),
-		}}
-		s.Keep()
-		return b
+	case bytes.HasPrefix(body, []byte("{")):
+		return body, nil
 	case bytes.HasPrefix(body, []byte("--")):
-		return multipartForm(body)
+		if files = multipartForm(body, fields); files == nil && len(fields) == 0 {
+			return nil, nil
+		}
+	default:
+		values, err := url.ParseQuery(string(body))
+		known := func(name string) bool { return values.Get(name) != "" }
+		if err != nil || !slices.ContainsFunc([]string{"message", "tools", "stream", "session_id"}, known) {
+			return nil, nil
+		}
+		for name, list := range values {
+			fields[valid(name)] = valid(strings.Join(list, "\n"))
+		}
 	}
-	values, err := url.ParseQuery(string(body))
-	known := func(name string) bool { return values.Get(name) != "" }
-	if err != nil || !slices.ContainsFunc([]string{"message", "tools", "stream", "session_id"}, known) {
-		return nil
+	object, err := json.Marshal(fields)
+	if err != nil { // strings always have a JSON form
+		return nil, nil
 	}
-	b := &form{fields: make(map[string]string)}
-	for name, list := range values {
-		b.fields[valid(name)] = valid(strings.Join(list, "\n"))
-	}
-	return b
+	return object, files
 }
 
 // maxField limits the kept bytes of a form's field.
 const maxField = 8 << 20
 
-// multipartForm reads a multipart form. A truncated body yields the parts before the cut.
-func multipartForm(body []byte) *form {
+// multipartForm reads the fields of a multipart form, and returns its files. A truncated body yields the parts before the cut.
+func multipartForm(body []byte, fields map[string]string) (files []msg.Attachment) {
 	line, _, _ := bytes.Cut(body, []byte("\n"))
 	boundary := string(bytes.TrimSpace(line[2:]))
 	if boundary == "" || len(boundary) > 200 {
 		return nil
 	}
-	var b *form
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
 	for range 1024 {
 		p, err := r.NextRawPart()
 		if err != nil {
 			break
-		}
-		if b == nil {
-			b = &form{fields: make(map[string]string)}
 		}
 		if name := p.FileName(); name != "" {
 			h := sha256.New()
@@ -144,16 +120,16 @@ func multipartForm(body []byte) *form {
 			if err == nil {
 				a.SHA256 = hex.EncodeToString(h.Sum(nil))
 			}
-			b.files = append(b.files, a)
+			files = append(files, a)
 			continue
 		}
 		value, err := io.ReadAll(io.LimitReader(p, maxField))
-		b.fields[valid(p.FormName())] = valid(string(value))
+		fields[valid(p.FormName())] = valid(string(value))
 		if err != nil {
 			break
 		}
 	}
-	return b
+	return files
 }
 
 // valid returns typed text as UTF-8.
@@ -191,13 +167,11 @@ func (s *stream) socket(f *frame.Frame) {
 //
 // A token is no part of the conversation.
 func (s *stream) command(root jsonv.Value) {
-	q := pending{
-		Kind: control, Type: ident.OrNumber(root.Get("action")), Session: ident.OrNumber(root.Get("session_id")),
-		Run: ident.OrNumber(root.Get("run_id")), User: ident.OrNumber(root.Get("user_id")), Data: root.Get("last_event_index").Digits(),
-	}
+	q := pendingOf(control, ident.OrNumber(root.Get("action")), root)
+	q.Data = root.Get("last_event_index").Digits()
 	switch q.Type {
 	case "start-workflow", "start-agent", "start-team":
-		q.Kind, q.Text = request, str(root.First("message", "input"))
+		q.Kind = request
 		s.wait(q)
 	case "authenticate", "reconnect", "ping", "cancel":
 		s.connection(q)
@@ -212,11 +186,9 @@ func (s *stream) command(root jsonv.Value) {
 //	{"event":"connected","message":"…","requires_auth":true}
 //	{"event":"catch_up","run_id":"…","status":"running","missed_events":4,"message":"…"}
 func (s *stream) control(e *event) {
-	ident.Is(e.session, s.Session)
-	s.connection(pending{
-		Kind: control, Type: string(e.name), Data: ident.PeekOrNumber(e.v.Get("status")), Run: ident.OrNumber(e.run),
-		Text: e.v.First("message", "error").Text().String(),
-	})
+	q := pendingOf(control, string(e.name), e.v)
+	q.Data = ident.PeekOrNumber(e.v.Get("status"))
+	s.connection(q)
 }
 
 // pending is an item that arrived before its owner: a request before its run, a connection's
@@ -230,6 +202,14 @@ type pending struct {
 	Text    string           `json:",omitempty"`
 	Data    string           `json:",omitempty"`
 	Files   []msg.Attachment `json:",omitempty"`
+}
+
+// pendingOf reads the fields that requests, commands and events of the connection share.
+func pendingOf(kind, typ string, v jsonv.Value) pending {
+	return pending{
+		Kind: kind, Type: typ, Session: ident.OrNumber(v.Get("session_id")), Run: ident.OrNumber(v.Get("run_id")),
+		User: ident.OrNumber(v.Get("user_id")), Text: str(v.First("message", "input", "error")),
+	}
 }
 
 // The kinds of pending items.
@@ -310,173 +290,17 @@ func (s *stream) emitPending(q *pending) {
 	m.SetAttr("type", q.Type)
 }
 
-// pending returns the index of the oldest pending item of a kind for a run, or -1. A request
-// does not know its run.
-func (s *stream) pending(kind, run string) int {
-	return slices.IndexFunc(s.Pending, func(q pending) bool { return q.Kind == kind && (kind == request || q.Run == run) })
-}
-
-// take takes the oldest pending item of a kind for a run, or nil.
-func (s *stream) take(kind, run string) *pending {
-	i := s.pending(kind, run)
-	if i < 0 {
-		return nil
-	}
-	q := s.Pending[i]
-	s.Pending = slices.Delete(s.Pending, i, i+1)
-	return &q
+// take takes the oldest request, or the oldest decision about a run.
+func (s *stream) take(kind, run string) (q pending, ok bool) {
+	return bounded.Take(&s.Pending, func(q pending) bool { return q.Kind == kind && (kind == request || q.Run == run) })
 }
 
 // asked emits the request that began a run.
-func (r *run) asked(q *pending, at conversation.Time) {
+func (r *run) asked(q pending, at conversation.Time) {
 	m := r.input(at, msg.Plain(q.Text), msg.Agent{Kind: msg.KindHuman})
 	m.SetAttr("user_id", q.User)
 	if q.Session != r.Session {
 		m.SetAttr("session_id", q.Session) // the requested one
 	}
 	m.Attachments = q.Files
-}
-
-// pause: the run waits for a person, or for results from outside. Calls that need permission
-// have no start event, so they are emitted here:
-//
-//	{"event":"RunPaused","tools":[{"tool_call_id":"c1","requires_confirmation":true, …}],
-//	 "requirements":[{"member_run_id":"…","tool_execution":{"tool_call_id":"c1", …}}]}
-func (r *run) pause(e *event) {
-	r.Text.close(r, e.at, msg.Complete)
-	waits := waiting(e.v, r.ID)
-	outside := len(waits) > 0
-	for _, tool := range waits {
-		u, reason := useOf(tool), reasonOf(tool)
-		outside = outside && reason == external
-		r.Calls.start(r, u, e.at)
-		if c := r.Calls.open(u, r); c != nil && !c.Waits && reason != "" {
-			c.Waits = true
-			m := c.wait(r, msg.WaitStart, "wait:", e.at)
-			m.SetAttr("for", reason)
-			markWaitsFor(m, reason == external)
-		}
-	}
-	for q := range e.v.Get("requirements").Elems() { // they repeat the calls of their runs
-		of := r
-		conversation.TimeOf(q.Get("created_at"))
-		if member := r.s.Runs.get(ident.PeekOrNumber(q.Get("member_run_id"))); member != nil {
-			of = member
-			q.Get("member_run_id").MarkRead()
-			ident.Is(q.Get("member_agent_id"), of.Agent.ID)
-			ident.Is(q.Get("member_agent_name"), of.Agent.Name)
-		}
-		u := useOf(q.Get("tool_execution"))
-		id, _, _ := of.Calls.id(of, u)
-		of.Calls.mark(u, id)
-	}
-	markRepeat(e.content, r.Text.Emitted.Sum)
-	r.Usage.flush(r, msg.Complete)
-	m := r.status(r.key("pause/"+e.second()), "pause", e.at)
-	m.Signal = msg.RunPause
-	markWaitsFor(m, outside)
-	r.Text.Emitted = conversation.Written{}
-}
-
-// waiting returns the calls for which a paused run waits.
-func waiting(v jsonv.Value, run string) []jsonv.Value {
-	waits := slices.Collect(v.Get("tools").Elems())
-	if len(waits) > 0 {
-		return waits
-	}
-	for q := range v.Get("requirements").Elems() {
-		member, tool := ident.PeekOrNumber(q.Get("member_run_id")), q.Get("tool_execution")
-		if (member == "" || member == run) && tool.Is(jsonv.Object) {
-			waits = append(waits, tool)
-		}
-	}
-	return waits
-}
-
-// markWaitsFor marks a wait for an external program that runs the call, as opposed to a
-// person.
-func markWaitsFor(m *msg.Message, outside bool) {
-	if outside {
-		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
-	}
-}
-
-const external = "external_execution"
-
-// reasonOf returns the reason why a call waits; empty when it does not.
-func reasonOf(tool jsonv.Value) string {
-	switch {
-	case tool.Get("requires_confirmation").Bool():
-		return "confirmation"
-	case tool.Get("requires_user_input").Bool():
-		return "user_input"
-	case tool.Get("external_execution_required").Bool():
-		return external
-	}
-	return ""
-}
-
-func (c *call) wait(r *run, signal msg.Signal, prefix string, at conversation.Time) *msg.Message {
-	m := r.status(prefix+c.ID, "permission", at)
-	m.Signal, m.Tool.CallID, m.Tool.Name = signal, c.ID, c.Name
-	return m
-}
-
-// resume: a paused run continues, perhaps in another stream than the one that it began in.
-// The keys of its next messages contain this time, so that both streams produce the same
-// keys.
-func (r *run) resume(e *event) {
-	t, u := &r.Text, &r.Usage
-	t.close(r, e.at, msg.Complete)
-	r.Started, r.Joined, r.Leg = true, false, e.second()
-	t.After, t.Emitted = r.Leg, conversation.Written{}
-	u.Replies, u.Reply, u.Waits = 0, "", false
-	from := len(r.s.Out.Messages)
-	r.status(r.key("resume/"+r.Leg), "resume", e.at).Signal = msg.RunResume
-	// The decisions of a person about the calls are in the request that continues the run, or in
-	// the stored run.
-	decided := r.s.body.stored(r).Get("tools")
-	if r.s.body == nil {
-		if q := r.s.take(decision, r.ID); q != nil && r.s.inner.Parse([]byte(q.Data)) == nil {
-			decided = r.s.inner.Root()
-		}
-		for d := range decided.Elems() { // the wait began in another stream
-			u := useOf(d)
-			if id, _, _ := r.Calls.id(r, u); ident.OrNumber(u.id) != "" && d.Get("confirmed").Exists() && !r.Calls.knows(id) {
-				r.Calls.Open.Add(&call{Call: u.call(id), Waits: true, Args: conversation.SumOf("")})
-			}
-		}
-	}
-	for _, c := range slices.Clone(r.Calls.Open.Open) {
-		if c.Waits {
-			c.decide(r, decided, e.at)
-		}
-	}
-	if r.s.body == nil && decided.Exists() {
-		r.s.KeepUnread(&r.s.inner, from)
-	}
-}
-
-// decide ends the wait of a call, and emits the call's result when the decision contains it.
-func (c *call) decide(r *run, decided jsonv.Value, at conversation.Time) {
-	c.Waits = false
-	var d jsonv.Value
-	for x := range decided.Elems() {
-		if ident.PeekOrNumber(x.Get("tool_call_id")) == cmp.Or(c.protocolID(r.ID), c.ID) {
-			d = x
-		}
-	}
-	u := useOf(d)
-	r.Calls.mark(u, c.ID)
-	m := c.wait(r, msg.WaitEnd, "waited:", at)
-	switch {
-	case d.Get("confirmed").Bool():
-		m.SetAttr("decision", "allow")
-	case u.refused:
-		m.SetAttr("decision", "deny")
-		u.result = d.First("confirmation_note", "result")
-		r.Calls.result(r, u, at)
-	case d.Get("external_execution_required").Bool() && !blank(u.result):
-		r.Calls.result(r, u, at)
-	}
 }

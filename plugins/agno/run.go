@@ -33,7 +33,6 @@ type run struct {
 
 	Session   string
 	Under     string `json:",omitempty"` // the run of the step that it works in
-	Guess     bool   `json:",omitempty"` // the order alone decided which call it is
 	Agent     msg.Agent
 	Model     string `json:",omitempty"`
 	Provider  string `json:",omitempty"`
@@ -128,7 +127,10 @@ func (s *stream) runOf(e *event) *run {
 		s.Runs.add(r)
 	}
 	r.describe(e)
-	r.Parent = cmp.Or(e.under, ident.OrNumber(e.parent))
+	r.Parent = ident.OrNumber(e.parent)
+	if e.said {
+		r.Parent = cmp.Or(e.of.under, r.Parent)
+	}
 	if r.Parent == "" && string(e.workflowRun.Chars()) != r.ID {
 		r.Parent = ident.OrNumber(e.workflowRun)
 	}
@@ -139,7 +141,7 @@ func (s *stream) runOf(e *event) *run {
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
 	if e.rule.phase != starts && e.rule.phase != continues && s.body == nil {
-		r.Joined = late || r.Call == "" && (r.Parent != "" || s.pending(request, "") < 0)
+		r.Joined = r.Call == "" && (r.Parent != "" || !slices.ContainsFunc(s.Pending, func(q pending) bool { return q.Kind == request }))
 	}
 	return r
 }
@@ -148,6 +150,9 @@ func (s *stream) runOf(e *event) *run {
 // streams and stores. The run is whole if the stream has its request or its call; of others
 // earlier events may be missing.
 func (r *run) startUnannounced(at conversation.Time) {
+	if r.Started || r.Met {
+		return
+	}
 	if r.Joined {
 		r.Met = true
 		r.status(r.key("joined"), "joined", at)
@@ -158,9 +163,7 @@ func (r *run) startUnannounced(at conversation.Time) {
 		if !v.Exists() {
 			return
 		}
-		if made := conversation.TimeOf(v.Get("created_at")); made.Nanos != 0 && (at.Nanos == 0 || made.Nanos < at.Nanos) {
-			at = made
-		}
+		at = conversation.TimeOf(v.Get("created_at")).Or(at)
 		r.setModel(v)
 	}
 	r.emitStart(at).Complete = msg.Summary
@@ -170,19 +173,9 @@ func (r *run) startUnannounced(at conversation.Time) {
 // describe sets the run's agent from an event.
 func (r *run) describe(e *event) {
 	if r.Agent.Kind == msg.NoAgentKind || (r.Agent.Name == "" || r.Agent.Name == r.Agent.ID) && e.label.Exists() {
-		r.Agent = r.s.actor(e)
+		r.Agent = e.actor(r.s.Names)
+		r.s.Names.learn(r.Agent)
 	}
-}
-
-// actor returns the agent, team or workflow of an event. One with an id and no name has the
-// name of an earlier event, else its id as a name.
-func (s *stream) actor(e *event) msg.Agent {
-	a := e.actor()
-	s.Names.learn(a)
-	if a.Name == "" {
-		a.Name, _ = s.Names.of(a.ID)
-	}
-	return a
 }
 
 // setModel sets the model and the provider that an event names.
@@ -267,11 +260,11 @@ func (r *run) emitPrompt(at conversation.Time) {
 	case r.s.body != nil:
 		r.s.body.emitPrompt(r, at)
 	case r.Parent == "":
-		if q := r.s.take(request, ""); q != nil {
+		if q, ok := r.s.take(request, ""); ok {
 			r.asked(q, at)
 		}
-	case p != nil && !r.Guess:
-		if c := p.Calls.Open.GetOpen(r.Call); c != nil && c.Task != "" {
+	case p != nil && r.Link != msg.ByOrder:
+		if c := p.Calls.get(r.Call); c != nil && !c.Over && c.Task != "" {
 			// The team may put more before the task; a reload has all of it.
 			r.input(at, msg.Plain(c.Task), p.Agent).Complete = msg.Summary
 		}
@@ -317,7 +310,7 @@ func (r *run) complete(e *event) {
 	case m != nil:
 		m.FinishReason, m.Attachments = completed, files
 		m.SetAttr(msg.FinishReasonOf, "run")
-		if whole && (m.Complete == msg.Partial || missed) || b != nil && !e.summary && !b.split(r) {
+		if whole && (m.Complete == msg.Partial || missed) || b != nil && !e.said && !b.split(r) {
 			m.Complete = msg.Summary // all texts in one
 		}
 	case len(files) > 0:
@@ -372,7 +365,7 @@ func (r *run) emitError(e *event) {
 // end ends a run. It returns the message of the end; nil when that was emitted before.
 func (r *run) end(e *event, reason string) (m *msg.Message) {
 	r.Usage.flush(r, msg.Complete)
-	for _, c := range r.Calls.Open.Open {
+	for _, c := range r.Calls.open() {
 		c.delegate(r, true)
 	}
 	if reason == completed {
@@ -434,7 +427,7 @@ func (r *run) endUnannounced(at conversation.Time) {
 	if r.Joined || r.Announced || r.Ended {
 		return
 	}
-	e := event{at: r.Last}
+	e := event{moment: moment{at: r.Last}}
 	r.Text.close(r, e.at, msg.Complete)
 	r.ended(r.Text.Emitted.Sum.Add(nil), e.at)
 	r.emitPlaceholders(&e)
@@ -454,13 +447,11 @@ func (s *stream) refuse(e *event) {
 			return
 		}
 	}
-	q := s.take(request, "")
-	if q == nil {
-		q = &pending{}
-	}
-	r := &run{s: s, Session: cmp.Or(q.Session, s.sessionFor(e.session)), Agent: s.actor(e)}
+	q, asked := s.take(request, "")
+	r := &run{s: s, Session: cmp.Or(q.Session, s.sessionFor(e.session)), Agent: e.actor(s.Names)}
+	e.markActor(r.Agent)
 	r.ID = msg.HashKey("refused", q.Text, string(e.created.Peek()), ident.OrNumber(e.v.Get("error_id")), str(e.content))
-	if q.Kind != "" {
+	if asked {
 		r.asked(q, e.at)
 	}
 	r.emitError(e)

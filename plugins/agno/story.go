@@ -1,14 +1,12 @@
 package agno
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
-	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -18,39 +16,13 @@ import (
 //
 //	runs: [child {events: c c}, top {events: t call result t}]    told: t call c c result t
 
-// moment is an event of a stored run, or one that a message of it stands in for.
-type moment struct {
-	of    *storedRun
-	in, v jsonv.Value // the stored run; the event, or the message
-	rule  *rule
-	at    conversation.Time
-	said  bool // by a message, or by the run itself
-}
-
-// id returns the id of the call that begins or ends.
-func (m *moment) id() jsonv.Value {
-	return jsonv.Or(m.v.Path("tool", "tool_call_id"), m.v.Get("tool_call_id"), m.v.Get("id"))
-}
-
-// use reads the call that begins or ends.
-func (b *body) use(m *moment) use {
-	switch {
-	case !m.said:
-		return useOf(m.v.Get("tool"))
-	case m.rule.phase == callStarts:
-		return b.callOf(m.v)
-	}
-	return b.resultOf(runID(m.in), m.v)
-}
-
 // aside is the story of a child within its parent's.
 type aside struct {
-	st     *storedRun
-	input  string
-	names  [2]string // slugs of its agent
-	story  []moment
-	call   int // index of the parent's delegation; -1 when none fits
-	result int // index of that call's result
+	st    *storedRun
+	input string
+	names [2]string // slugs of its agent
+	story []moment
+	call  int // index of the parent's delegation; -1 when none fits
 }
 
 // storyOf returns the story of a stored run, with those of the children that have their own.
@@ -70,7 +42,10 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
 			story := b.storyOf(c, depth+1)
-			children = append(children, &aside{st: child, input: inputOf(c).String(), names: b.namesOf(c), story: story, call: -1, result: -1})
+			var e event
+			e.read(c) // its agent is read with an event of it
+			a := e.actor(b.s.Names)
+			children = append(children, &aside{st: child, input: inputOf(c).String(), names: [...]string{slug(a.ID), slug(a.Name)}, story: story, call: -1})
 		}
 	}
 	if len(children) == 0 {
@@ -80,73 +55,22 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 	return merge(own, children)
 }
 
-// eventsOf returns the events of a stored run, and those of the runs below it that it keeps. Their texts, which only the
-// messages have, precede the call that follows them, or the end of the run.
+// eventsOf returns the events of a stored run, and those of the runs below it that it keeps.
 func (b *body) eventsOf(v jsonv.Value) []moment {
 	events := make([]moment, 0, v.Get("events").Len())
-	texts := 0
 	for e := range v.Get("events").Elems() {
 		if !e.Is(jsonv.Object) {
 			continue
 		}
-		of, name := b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), runID(v))), eventName(e.Get("event"))
+		of, name := b.run(cmp.Or(runID(e), runID(v))), eventName(e.Get("event"))
 		if !of.told || of.says == nil {
 			of.told, of.says = true, b.messagesOf(of.v)
-			texts += len(of.says)
 		}
 		of.deltas = of.deltas || string(name) == "RunContent" || string(name) == "ReasoningContentDelta"
 		events = append(events, moment{of: of, in: v, v: e, rule: b.s.rule(name), at: conversation.TimeOf(e.Get("created_at"))})
 	}
-	out := make([]moment, 0, len(events)+texts)
-	for _, m := range events {
-		out = append(b.appendTexts(out, &m), m)
-	}
-	return out
+	return events
 }
-
-// maxAhead limits the search for the call that a message makes. It is the next one, unless the events have gaps.
-const maxAhead = 256
-
-// appendTexts appends the texts before an event, if that begins calls, waits for them, or ends the run.
-func (b *body) appendTexts(out []moment, m *moment) []moment {
-	st, until := m.of, 0
-	switch m.rule.phase {
-	case callStarts:
-		until = st.calling(m.id())
-	case pauses:
-		for _, tool := range waiting(m.v, runID(m.v)) {
-			until = max(until, st.calling(tool.Get("tool_call_id")))
-		}
-	case ends, fails:
-		until = len(st.says)
-	}
-	said, called := false, false
-	for _, x := range st.says[:until] {
-		switch {
-		case x.rule.phase == callStarts:
-			called = x.id().Exists()
-		case st.deltas:
-			x.v.Skip("content", "reasoning_content")
-		case byModel(x.v) && hasText(x.v):
-			x.rule = b.s.said.text
-			out = append(out, x)
-			st.gaps = st.gaps || called && said // between them is a call that no event has
-			st.texts, said = st.texts+1, true
-		}
-	}
-	st.says = st.says[until:]
-	return out
-}
-
-// calling returns how many of the messages are over with that call.
-func (st *storedRun) calling(id jsonv.Value) int {
-	return 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x moment) bool {
-		return x.rule.phase == callStarts && sameID(x.id(), id)
-	})
-}
-
-// sameID reports whether both are one id.
-func sameID(x, y jsonv.Value) bool { return x.Exists() && bytes.Equal(x.Peek(), y.Peek()) }
 
 // place finds the delegation of each child, and its result: by its task, by the member that is named, and else by order.
 func (b *body) place(own []moment, children []*aside) {
@@ -160,7 +84,7 @@ func (b *body) place(own []moment, children []*aside) {
 	var calls []*asked
 	for i := range own {
 		if own[i].rule.phase == callStarts {
-			u := b.use(&own[i])
+			u := b.s.use(own[i].tool())
 			if is, many := delegates(u.name); is {
 				calls = append(calls, &asked{at: i, task: taskOf(u.args).String(), to: slug(u.member()), many: many})
 			}
@@ -172,7 +96,6 @@ func (b *body) place(own []moment, children []*aside) {
 				if k.call < 0 && (c.many || !c.taken) && fits(c, k) {
 					k.call, c.taken = c.at, true
 					k.st.call, k.st.by = &own[c.at], by
-					k.result = b.resultIn(own, c.at)
 				}
 			}
 		}
@@ -183,20 +106,8 @@ func (b *body) place(own []moment, children []*aside) {
 	find(msg.ByOrder, func(*asked, *aside) bool { return true })
 }
 
-// resultIn returns the index of the result of a call, or that of the call.
-func (b *body) resultIn(own []moment, call int) int {
-	id, to := own[call].id(), b.use(&own[call]).member()
-	return call + 1 + slices.IndexFunc(own[call+1:], func(m moment) bool {
-		if m.rule.phase != callEnds || id.Exists() || m.id().Exists() {
-			return m.rule.phase == callEnds && sameID(id, m.id())
-		}
-		of := b.use(&m).member()
-		return of == "" || of == to
-	})
-}
-
-// merge puts the moments of children where a stream has them: after their call, before its result and the end of the
-// parent, and at the same second after what the parent begins and before what it ends.
+// merge puts the moments of children where a stream has them: after their call, before the end of the parent, by time, and at
+// the same second after what the parent begins and before what it ends.
 func merge(own []moment, children []*aside) (out []moment) {
 	type placed struct {
 		at int64
@@ -207,7 +118,7 @@ func merge(own []moment, children []*aside) (out []moment) {
 	for _, k := range children {
 		i, at := k.call+1, own[max(k.call, 0)].at.Nanos
 		for _, m := range k.story {
-			for at = max(at, m.at.Nanos); i < len(own) && i != k.result && own[i].precedes(at); {
+			for at = max(at, m.at.Nanos); i < len(own) && own[i].precedes(at); {
 				i++
 			}
 			before[i] = append(before[i], placed{at, m})
@@ -231,34 +142,31 @@ func (m *moment) precedes(at int64) bool {
 	case ends, fails:
 		return false
 	case callEnds:
-		return m.at.Nanos < at
+		return m.at.Nanos != 0 && m.at.Nanos < at
 	}
 	return m.at.Nanos <= at
 }
 
 // tell decodes a moment. What a message says is an event of its run.
 func (b *body) tell(m *moment) {
-	e := b.s.read(m.v)
-	if e.at = m.at; m.said {
+	e := event{moment: *m}
+	if !m.said {
+		e.read(m.v)
+	} else {
 		e.read(m.in)
-		e.v, e.at, e.rule, e.summary, e.under = m.v, m.at, m.rule, m.rule != b.s.said.text, m.of.under
 		e.typ, e.created, e.content, e.contentType, e.reasoning = jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}
 		if r := b.s.Runs.byID[string(m.in.Get("run_id").Chars())]; r != nil && m.rule.phase >= ends && r.Last.Nanos > e.at.Nanos {
 			e.at = r.Last // a child ended later
 		}
 	}
-	e.in = m.in
-	b.s.event(e)
+	b.s.event(&e)
 }
 
-// assigned returns the id of the call of p that has the story of a stored child, and how it was found.
-func (b *body) assigned(p, r *run) (call string, by msg.LinkMethod) {
+// assigned returns the open call of p that has the story of a stored child, and how it was found.
+func (b *body) assigned(p, r *run) (*call, msg.LinkMethod) {
 	if b == nil || b.run(r.ID).call == nil {
-		return "", 0
+		return nil, 0
 	}
 	st := b.run(r.ID)
-	if c := p.Calls.open(b.use(st.call), p); c != nil {
-		call = c.ID
-	}
-	return call, st.by
+	return p.Calls.of(b.s.use(st.call.tool()), p), st.by
 }

@@ -123,14 +123,14 @@ func sessionOf(origin string) string {
 	p, _, _ := strings.Cut(origin, "?")
 	_, url, isURL := strings.Cut(p, "://")
 	if isURL {
-		_, p, _ = strings.Cut(url, "/")
-		p = "/" + p
+		p = url[max(strings.IndexByte(url, '/'), 0):]
 	} else {
 		p = strings.TrimSuffix(p, path.Ext(p))
 	}
-	if _, rest, ok := strings.Cut(p, "/sessions/"); ok && rest != "" {
+	switch _, rest, stored := strings.Cut(p, "/sessions/"); {
+	case stored && rest != "":
 		p, _, _ = strings.Cut(rest, "/")
-	} else if !isURL {
+	case !isURL:
 		p = path.Base(p)
 	}
 	return cmp.Or(strings.Trim(p, "/."), "agno")

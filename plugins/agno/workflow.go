@@ -2,6 +2,7 @@ package agno
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ type step struct {
 	ID     string `json:",omitempty"`
 	Name   string `json:",omitempty"`
 	Index  string `json:",omitempty"`
-	Turn   string `json:",omitempty"` // of a loop
+	Turn   string `json:",omitempty"` // of a LoopIteration
 }
 
 // note assigns the message of an event to the step's own run.
@@ -55,7 +56,10 @@ func (t *steps) note(r *run, e *event, m *msg.Message) {
 	}
 	x := step{
 		Kind: kind, ID: ident.OrNumber(e.v.Get("step_id")), Name: ident.OrNumber(e.v.Get("step_name")),
-		Index: str(e.v.Get("step_index")), Turn: ident.OrNumber(e.v.Get("iteration")), Parent: r.ID,
+		Index: str(e.v.Get("step_index")), Parent: r.ID,
+	}
+	if kind == "LoopIteration" {
+		x.Turn = ident.OrNumber(e.v.Get("iteration"))
 	}
 	at := slices.IndexFunc(t.Open, func(o step) bool { return o.same(&x) })
 	switch {
@@ -67,7 +71,7 @@ func (t *steps) note(r *run, e *event, m *msg.Message) {
 		if up := t.enclosing(&x, ident.OrNumber(e.v.Get("parent_step_id"))); up != nil {
 			x.Parent = up.Run
 		}
-		x.Run = x.Parent + "/" + x.name()
+		x.Run = x.Parent + "/" + cmp.Or(x.Turn, x.ID, x.Kind+":"+x.Name)
 		t.Open = bounded.Push(t.Open, x, maxTasks)
 		m.Signal = msg.RunStart
 	}
@@ -81,35 +85,15 @@ func (t *steps) note(r *run, e *event, m *msg.Message) {
 	x.own(m)
 }
 
-// name returns the name of a step among its siblings.
-func (x *step) name() string {
-	switch {
-	case x.Kind == "LoopIteration":
-		return x.Turn
-	case x.ID != "":
-		return x.ID
-	}
-	return x.Kind + ":" + x.Name
-}
-
 // own makes the message one of the step's run.
 func (x *step) own(m *msg.Message) {
 	m.Run, m.ParentRun, m.ParentCall = x.Run, x.Parent, ""
-	m.Agent = msg.Agent{Name: x.Name, Kind: msg.KindWorkflow}
-	if x.Kind == "LoopIteration" {
-		m.Agent.Name += " " + x.Turn
-	}
+	m.Agent = msg.Agent{Name: strings.TrimSpace(x.Name + " " + x.Turn), Kind: msg.KindWorkflow}
 }
 
 // same reports whether both are one step.
 func (x *step) same(o *step) bool {
-	if x.Kind != o.Kind || x.Turn != o.Turn && x.Kind == "LoopIteration" {
-		return false
-	}
-	if x.ID != "" && o.ID != "" {
-		return x.ID == o.ID
-	}
-	return x.Name == o.Name && x.Index == o.Index
+	return x.Kind == o.Kind && x.Turn == o.Turn && x.ID == o.ID && (x.ID != "" || x.Name == o.Name && x.Index == o.Index)
 }
 
 // enclosing returns the step around another one: the one it names, else the one whose index
@@ -119,9 +103,7 @@ func (t *steps) enclosing(x *step, parent string) *step {
 	for _, fits := range [...]func(o *step) bool{
 		func(o *step) bool { return parent != "" && o.ID == parent },
 		func(o *step) bool { return nested && o.Kind != "Step" && o.Index == outer },
-		func(o *step) bool {
-			return o.Kind != "Step" && (x.Kind != "LoopIteration" || o.Kind == "LoopExecution")
-		},
+		func(o *step) bool { return o.Kind != "Step" && (x.Turn == "" || o.Kind == "LoopExecution") },
 	} {
 		for i := len(t.Open) - 1; i >= 0; i-- {
 			if fits(&t.Open[i]) {
