@@ -178,12 +178,12 @@ func progress(d *stream) *msg.Message {
 	if d.name == "solver.step_failed" {
 		return d.addError("agent_error")
 	}
+	d.statistics(d.s.turnPlace(), d.meta.Get("statistics"))
 	m := d.notice(d.content.Text(), "progress_percent")
 	if d.name == "solver.retry" || d.name == "solver.restarted" {
 		m.Signal = msg.Retry
 	}
 	m.SetAttr("step_id", d.step)
-	d.statistics(d.s.turnPlace(), d.meta.Get("statistics"))
 	return m
 }
 
