@@ -57,7 +57,7 @@ func (d *stream) message(v jsonv.Value) {
 	for i := range d.docs {
 		d.KeepUnread(&d.docs[i], from)
 	}
-	d.At = conversation.Time{} // what follows in the frame has its own
+	d.At = conversation.Time{} // messages behind it in the frame have their own
 }
 
 // enterSession makes the conversation that a row names the current one.

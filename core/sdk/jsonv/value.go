@@ -57,7 +57,7 @@ func (v Value) Text() msg.Text {
 	return v.PeekText()
 }
 
-// PeekText is Text for who only compares the text: it does not count as read.
+// PeekText is Text for a comparison: the value does not count as read.
 func (v Value) PeekText() msg.Text {
 	n := v.node()
 	switch n.kind {
