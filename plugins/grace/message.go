@@ -48,7 +48,7 @@ func (d *stream) message(v jsonv.Value) {
 	if r.action == "" && r.get("handledBySpecialist").Bool() {
 		r.action = "auto_reply"
 	}
-	r.hash = msg.HashKey(v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(v.Get("timestamp")), r.uuid, peekText(r.content))
+	r.hash = msg.HashKey(v.Get("role").PeekStr(), r.action, r.status, r.task, v.Get("timestamp").PeekText().String(), r.uuid, r.content.PeekText().String())
 	if v.Get("role").Equal("user") {
 		r.question()
 	} else {
@@ -57,7 +57,7 @@ func (d *stream) message(v jsonv.Value) {
 	for i := range d.docs {
 		d.KeepUnread(&d.docs[i], from)
 	}
-	d.At = conversation.Time{} // what follows in the frame has its own
+	d.At = conversation.Time{} // messages behind it in the frame have their own
 }
 
 // enterSession makes the conversation that a row names the current one.
@@ -106,7 +106,7 @@ func (r *message) belong(of jsonv.Value) {
 // it.
 func (r *message) question() {
 	pid := ident.OrNumber(r.get("pid"))
-	r.ask(&question{Hash: r.hash, Key: "asked:" + r.hash, Text: conversation.Cut(r.content.Text().String(), maxText), At: r.At, Files: files(r.json)})
+	r.ask(&question{Key: "asked:" + r.hash, Text: conversation.Cut(r.content.Text().String(), maxText), At: r.At, Files: files(r.json)})
 	r.Asked = nil
 	if row := ident.OrNumber(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
 		r.begin(chatRun(row))
@@ -151,7 +151,7 @@ func (r *message) said() {
 	case "chat":
 		if row != "" {
 			name = row
-			if found := r.meta.Get("content"); peekText(found) != "" {
+			if found := r.meta.Get("content"); !found.PeekText().IsZero() {
 				r.addSearch(row, "", found.Text(), short(r.json))
 			}
 		}
@@ -308,19 +308,10 @@ func files(list jsonv.Value) []msg.Attachment {
 	return out
 }
 
-// peekText is the text of v, or the JSON of another value, for comparisons: it does not count
-// as read.
-func peekText(v jsonv.Value) string {
-	if v.Is(jsonv.String) || !v.Exists() {
-		return v.PeekStr()
-	}
-	return string(v.Peek())
-}
-
 // brief is the text of v, or the JSON of another value, as an attribute: the beginning of
 // it where it is long, which does not count as read.
 func brief(v jsonv.Value) string {
-	s := peekText(v)
+	s := v.PeekText().String()
 	if len(s) <= maxGoal {
 		v.MarkRead()
 	}

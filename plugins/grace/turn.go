@@ -66,7 +66,6 @@ func (d *stream) end(m *msg.Message, reason string, failed bool) {
 
 // question is a question whose run is not known yet: its answer has not begun.
 type question struct {
-	Hash  string
 	Key   string            `json:",omitempty"` // under which it is shown while it waits; empty when it is not
 	Text  string            `json:",omitempty"`
 	Mode  string            `json:",omitempty"`
@@ -113,7 +112,7 @@ func (d *stream) request(f *frame.Frame) {
 	d.Session = cmp.Or(ident.Of(root.Get("conversation_id")), d.Session)
 	text := root.First("question", "goal", "message", "content")
 	raw := func(name string) string { return string(root.Get(name).Peek()) }
-	hash := msg.HashKey(path, peekText(text), raw("conversation_id"), raw("mode"), raw("pid"), raw("model_id"), raw("agent_id"), raw("fileIds"))
+	hash := msg.HashKey(path, text.PeekText().String(), raw("conversation_id"), raw("mode"), raw("pid"), raw("model_id"), raw("agent_id"), raw("fileIds"))
 	if !text.Is(jsonv.String) && !strings.HasSuffix(path, "/run") && !strings.HasSuffix(path, "/chat") {
 		m := d.addStatus("request:"+hash, "request")
 		m.Run = d.Turn.Run
@@ -121,7 +120,7 @@ func (d *stream) request(f *frame.Frame) {
 		return
 	}
 	d.Asked = &question{
-		Hash: hash, Key: "request:" + hash, Text: conversation.Cut(text.Text().String(), maxText),
+		Key: "request:" + hash, Text: conversation.Cut(text.Text().String(), maxText),
 		Mode: ident.Of(root.Get("mode")), Model: ident.OrNumber(root.Get("model_id")), Agent: ident.OrNumber(root.Get("agent_id")),
 	}
 	d.ask(d.Asked)
@@ -172,7 +171,7 @@ func chatRun(question string) string { return "chat-" + question }
 func (d *stream) draftKey() string {
 	asked := d.origin
 	if d.Asked != nil {
-		asked = d.Asked.Hash
+		asked = strings.TrimPrefix(d.Asked.Key, "request:")
 	}
 	return "draft:" + msg.HashKey(asked, d.Turn.Run)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -37,6 +36,11 @@ type call struct {
 	Worker string           `json:",omitempty"` // the agent that works on it, where its name is known
 }
 
+// newCall is a call of the agent whose event or memory it is.
+func (d *stream) newCall(key, name string) *call {
+	return &call{Call: conversation.Call{ID: key, Name: name}, place: d.place()}
+}
+
 // evidence is the part of a call, or of its result, that an event has and a snapshot does not.
 type evidence struct {
 	Event bool              `json:",omitempty"` // there was an event
@@ -56,7 +60,7 @@ type evidence struct {
 func arguments(tool string, v jsonv.Value) (to msg.Delegate, signature string) {
 	raw := v.Peek()
 	if v.Is(jsonv.String) {
-		raw = []byte(v.PeekStr())
+		raw = v.Chars()
 	}
 	var args any
 	if len(raw) > 0 && json.Unmarshal(raw, &args) != nil {
@@ -118,7 +122,8 @@ func toolCall(d *stream) {
 	}
 	c := s.Calls.Oldest(func(c *call) bool { return c.Signature == sign && len(c.Steps) == 0 })
 	if c == nil { // no snapshot was faster
-		c = &call{Call: conversation.Call{ID: s.Emitted.emit(sign), Name: name}, Signature: sign, place: s.place()}
+		c = d.newCall(s.Emitted.emit(sign), name)
+		c.Signature = sign
 		s.Calls.Add(c)
 	}
 	c.Steps, c.Begin = []string{d.step}, evidence{Event: true, At: d.At, Step: d.step}
@@ -258,17 +263,10 @@ func errorClass(reason string) string {
 		"unknown tool", "not_found", "invalid json", "validation", "validation", "validation")
 }
 
-// wait is a question to the user for which a call, or a plan, waits.
-type wait struct {
-	Step string
-	Call string `json:",omitempty"`
-	Run  string `json:",omitempty"`
-}
-
 // ask decodes the question whether a tool may run, or a plan be carried out.
 func ask(d *stream) {
 	d.ensureTurn()
-	s, asked := d.s, wait{Step: d.step, Run: d.s.Turn.Run}
+	s, asked := d.s, conversation.Wait{ID: d.step, Run: d.s.Turn.Run}
 	m := d.notice(d.text(), "scope")
 	m.Hidden, m.Signal = false, msg.WaitStart
 	if tool := ident.Of(d.meta.Get("tool_name")); tool != "" {
@@ -282,7 +280,7 @@ func ask(d *stream) {
 	}
 	m.SetAttr("step_id", d.step)
 	m.SetAttr("tool_description", conversation.Excerpt(d.meta.Get("tool_description")))
-	s.Waits = bounded.Push(s.Waits, asked, maxWaits)
+	s.Waits.Ask(asked)
 }
 
 // answer decodes the user's answer to a question.
@@ -292,24 +290,24 @@ func answer(d *stream) {
 		m.SetAttr("confirmed", string(yes.Raw()))
 	}
 	m.SetAttr("step_id", d.step)
-	if asked, ok := bounded.Take(&d.s.Waits, func(asked wait) bool { return asked.Step == d.step }); ok {
-		asked.end(m)
+	if asked, ok := d.s.Waits.Answer(d.step); ok {
+		endWait(m, asked)
 	}
 }
 
 // endWaits ends the waits that a call's result, or the next step of a plan, proves to be over: on
 // the server's side of the connection alone the user's answer is missing.
 func (d *stream) endWaits(call string) {
-	d.s.Waits = slices.DeleteFunc(d.s.Waits, func(asked wait) bool {
+	d.s.Waits = slices.DeleteFunc(d.s.Waits, func(asked conversation.Wait) bool {
 		if asked.Call == call {
-			m := record.Hide(d.add(msg.Status, "waited:"+asked.Step), "agent.user_confirm")
-			m.SetAttr("step_id", asked.Step)
-			asked.end(m)
+			m := record.Hide(d.add(msg.Status, "waited:"+asked.ID), "agent.user_confirm")
+			m.SetAttr("step_id", asked.ID)
+			endWait(m, asked)
 		}
 		return asked.Call == call
 	})
 }
 
-func (asked wait) end(m *msg.Message) {
+func endWait(m *msg.Message, asked conversation.Wait) {
 	m.Signal, m.Tool.CallID, m.Run = msg.WaitEnd, asked.Call, asked.Run
 }

@@ -46,7 +46,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "llm-message", Revision: 6,
+			Name: "llm-message", Revision: 7,
 			Summary:    "WebSocket events and memory snapshots of myagent.",
 			Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
 			Options: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
@@ -55,7 +55,7 @@ func New() decoder.Factory {
 			Reload: true,
 		},
 		LeavesOut: leavesOut,
-		State:     3,
+		State:     4,
 		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
 		Open: func(r *record.Current, s *state) record.Reader {
 			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}
@@ -99,7 +99,6 @@ const (
 	maxMemories = 16   // of a session
 	maxItems    = 2048 // messages and calls of a memory
 	maxGuides   = 8
-	maxWaits    = 64
 	maxDraft    = 1 << 20 // bytes of an unfinished answer
 )
 
@@ -109,7 +108,6 @@ type stream struct {
 	*state
 	origin string // the session of events that name none
 	zone   *time.Location
-	items  []item // of the last snapshot, kept for its room
 
 	// Of the current event:
 	s             *session
@@ -119,6 +117,11 @@ type stream struct {
 	step          string
 	conn          string
 	seq           int64 // in its connection; 0 when it has none
+
+	// Of the current snapshot:
+	of    *memory // nil when the event is none
+	items []item
+	run   string // the run of the messages, if it is not the session's turn
 }
 
 // state is the decoder's memory of earlier events.
@@ -139,7 +142,7 @@ type session struct {
 	Emitted  ledger                    `json:",omitzero"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 	IDs      []*identifiedCall         `json:",omitempty"` // calls that have an id in a snapshot
-	Waits    []wait                    `json:",omitempty"`
+	Waits    conversation.Waits        `json:",omitempty"`
 	Memories []*memory                 `json:",omitempty"` // least recently used first
 	Guides   []conversation.Sum        `json:",omitempty"` // of prompts that the agent adds to the user's
 	// Restored means that the messages of the session's first snapshot were emitted from
@@ -163,9 +166,7 @@ var handlers = map[string]func(*stream){
 	"agent.session_end":     sessionEnd, "agent.session_ended": sessionEnd,
 	"agent.state_exported": saved, "agent.state_restored": saved,
 
-	"user.message":        func(d *stream) { d.prompt(d.text()) },
-	"user.solve_tasks":    func(d *stream) { d.prompt(d.textOf(d.content.Get("question"))) },
-	"user.response":       answer,
+	"user.message": prompt, "user.solve_tasks": prompt, "user.response": answer,
 	"user.create_session": request, "user.reconnect": request, "user.reconnect_with_state": request, "user.request_state": request, "user.ack": request,
 	"user.cancel": request, "user.cancel_task": request, "user.cancel_plan": request, "user.restart_task": request, "user.replan": request,
 
@@ -202,15 +203,15 @@ func (d *stream) Read() {
 		}
 		d.restored()
 	}
-	d.s = d.session(root.Get("session_id"))
+	d.s, d.of = d.session(root.Get("session_id")), nil
 	switch {
 	case isEvent:
 		d.decode()
 	case list.Is(jsonv.Array):
 		d.name, d.id = "agent.llm_message", msg.HashKey(string(list.Peek()))
-		d.snapshot(list)
+		(&reader{stream: d}).snapshot(list)
 	default:
-		d.unknown(ident.Of(root.Get("type")), root).Run = ""
+		d.Unknown(ident.Of(root.Get("type")), root)
 	}
 }
 
@@ -278,7 +279,7 @@ func (d *stream) decode() {
 			return
 		}
 	}
-	d.unknown(d.name, d.Root).Run = ""
+	d.Unknown(d.name, d.Root)
 }
 
 // action is the part of the event's name behind its group: completed of plan.completed.
@@ -332,19 +333,17 @@ func otherError(d *stream) { d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")
 
 // recovery decodes an attempt to recover from an error, and its success.
 func recovery(d *stream) {
-	m := d.notice(d.text(), "attempt")
+	m := d.notice(d.text(), "attempt", "delay_ms=delay_ms|backoff_ms")
 	if d.name != "error.recovery_success" {
 		m.Signal = msg.Retry
 	}
-	m.SetAttr("delay_ms", ident.OrNumber(d.meta.First("delay_ms", "backoff_ms")))
 	m.SetAttr("error", conversation.Excerpt(d.meta.Get("error")))
 }
 
 // request decodes a request of the client that is no prompt.
 func request(d *stream) {
 	m := d.notice(d.content.First("question", "reason").Text())
-	conversation.AttrsAs(m, d.content, ident.OrNumber, "task_id")
-	m.SetAttr("last_seq", ident.OrNumber(d.content.First("last_seq", "last_event_id")))
+	conversation.AttrsAs(m, d.content, ident.OrNumber, "task_id", "last_seq=last_seq|last_event_id")
 }
 
 // sessionCreated decodes the beginning of a session, which names its agent.
@@ -367,22 +366,13 @@ func system(d *stream) {
 	m.Run, m.Agent = "", msg.Agent{}
 }
 
-// unknown keeps a value of an unknown shape.
-func (d *stream) unknown(typ string, v jsonv.Value) *msg.Message {
-	m := d.Unknown(typ, v)
-	m.Run = d.s.Turn.Run
-	return m
-}
+// unknown keeps a value of an unknown shape, which is of the session's turn.
+func (d *stream) unknown(typ string, v jsonv.Value) { d.Unknown(typ, v).Run = d.s.Turn.Run }
 
 // text is the event's text for people: content is a text, or an object with one in it.
 func (d *stream) text() msg.Text {
-	return d.textOf(d.content.First("message", "answer", "error_message", "error", "content", "text"))
-}
-
-// textOf is the text of a member of the content, or of all the content if that is no string.
-func (d *stream) textOf(member jsonv.Value) msg.Text {
-	if member.Is(jsonv.String) {
-		return member.Text()
+	if text := d.content.First("message", "answer", "question", "error_message", "error", "content", "text"); text.Is(jsonv.String) {
+		return text.Text()
 	}
 	return d.content.Text()
 }
@@ -403,11 +393,8 @@ func (d *stream) Flush() {
 // session finds the session that an event names, or the one that it must belong to.
 func (d *stream) session(v jsonv.Value) *session {
 	name := ident.Of(v)
-	name = cmp.Or(d.Alias[name], name)
-	if name != "" {
-		d.Last = name
-	}
-	name = cmp.Or(name, d.Last, d.origin)
+	d.Last = cmp.Or(d.Alias[name], name, d.Last)
+	name = cmp.Or(d.Last, d.origin)
 	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} })
 	return d.Sessions[len(d.Sessions)-1]
 }

@@ -290,3 +290,19 @@ func TestRefusedPrompt(t *testing.T) {
 		})
 	}
 }
+
+// TestProgressWithStatistics: a notice of progress is of its task, also if the calls of the model are with it.
+func TestProgressWithStatistics(t *testing.T) {
+	const one, other = `{"id":1,"title":"north"}`, `{"id":2,"title":"south"}`
+	var got []string
+	for _, m := range decodeEvents(t, `{"event":"solver.start","content":{"task":`+one+`}}`, `{"event":"solver.start","content":{"task":`+other+`}}`,
+		`{"event":"solver.progress","content":{"task":`+one+`},"metadata":{"statistics":[{"id":1,"input_tokens":3,"output_tokens":4}]}}`) {
+		if m.Attr("type") == "solver.progress" {
+			_, run, _ := strings.Cut(m.Run, "/")
+			got = append(got, run+" "+m.Attr("task_id"))
+		}
+	}
+	if d := cmp.Diff([]string{"task:1 1"}, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}

@@ -1,6 +1,7 @@
 package llmmessage
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
@@ -56,7 +57,14 @@ func (l *memory) isOlder(d *stream) bool {
 	return d.At.Nanos != 0 && d.At.Nanos < l.Time
 }
 
-func (l *memory) update(d *stream, size int, sums []conversation.Sum) {
+// update takes a newer snapshot, and returns the indices of its items that are new: the memory has had them neither now nor
+// before it lost some.
+func (l *memory) update(d *stream, size int, sums []conversation.Sum) (added []int) {
+	before := newItems(l.Was, sums, false)
+	added = slices.DeleteFunc(newItems(l.Items, sums, l.Cut), func(i int) bool {
+		_, isNew := slices.BinarySearch(before, i)
+		return !isNew
+	})
 	l.Conn, l.Seq, l.Time, l.Size = d.conn, d.seq, max(d.At.Nanos, l.Time), size
 	if l.Cut = len(sums) > maxItems; l.Cut {
 		sums = sums[len(sums)-maxItems:]
@@ -65,6 +73,7 @@ func (l *memory) update(d *stream, size int, sums []conversation.Sum) {
 		l.Was = l.Items
 	}
 	l.Items = sums
+	return added
 }
 
 // newItems returns the indices of the items in now that were not in was. A memory gains items at

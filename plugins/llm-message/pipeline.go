@@ -26,8 +26,17 @@ func (s *session) inPhase() bool { return s.Calls.Oldest((*call).isPhase) != nil
 // child is the place of the messages of a phase.
 func (c *call) child() place { return place{Run: c.ID, Parent: c.Run, Agent: c.Worker} }
 
-// place is the place of messages of events, which name no agent: the phase that is open, if there is just one.
-func (s *session) place() place {
+// place is the place of messages of the agents: of a snapshot, where its memory belongs; of an event, which names no
+// agent, the phase that is open, if there is just one.
+func (d *stream) place() place {
+	s := d.s
+	if l := d.of; l != nil {
+		agent := cmp.Or(l.Agent, s.Agent)
+		if l.Phase != "" {
+			return place{l.Phase, s.Turn.Run, agent}
+		}
+		return place{Run: cmp.Or(d.run, s.Turn.Run), Agent: agent}
+	}
 	if c, ok := bounded.Only(s.Calls.Open, (*call).isPhase); ok {
 		return c.child()
 	}
@@ -91,7 +100,7 @@ func plan(d *stream) {
 		c.begin(d, question.Text())
 	case "completed":
 		c = c.end(d)
-		c.statistics(d, d.content.Get("statistics"))
+		d.statistics(c.child(), d.content.Get("statistics"))
 		summary := jsonv.Or(d.content.Get("plan_summary"), d.meta.Get("plan_summary"))
 		c.finish(d, summary.Text(), "")
 		m, tasks := d.add(msg.Plan, d.key()), d.content.Get("tasks")
@@ -127,7 +136,7 @@ func solver(d *stream) {
 		return
 	}
 	id, title := ident.OrNumber(t.Get("id")), t.First("title", "name", "objective", "description")
-	c := &call{Call: conversation.Call{Name: "solve"}, Task: "task:" + id, To: "solver", Sum: sumOf(t.Peek())}
+	c := &call{Call: conversation.Call{Name: "solve"}, Task: "task:" + id, To: "solver", Sum: conversation.SumOf(t.Peek())}
 	c.Title = conversation.Cut(title.PeekStr(), ident.Max)
 	if id == "" {
 		c.Task += msg.HashKey(string(t.Peek()))[:16]
@@ -135,9 +144,7 @@ func solver(d *stream) {
 	active := d.s.active(c.Task)
 	if active != nil {
 		title.Equal(active.Title)
-		if c.Sum == active.Sum {
-			t.MarkRead()
-		}
+		active.Sum.Repeats(t)
 	}
 	switch d.action() {
 	case "start":
@@ -147,7 +154,7 @@ func solver(d *stream) {
 		r := d.content.Get("result")
 		c.Worker = ident.Of(r.Get("agent_name"))
 		c.To = cmp.Or(c.Worker, c.To)
-		c.statistics(d, r.Get("statistics"))
+		d.statistics(c.child(), r.Get("statistics"))
 		text := r
 		if r.Is(jsonv.Object) {
 			text = r.First("summary", "output")
@@ -171,12 +178,12 @@ func progress(d *stream) *msg.Message {
 	if d.name == "solver.step_failed" {
 		return d.addError("agent_error")
 	}
+	d.statistics(d.s.turnPlace(), d.meta.Get("statistics"))
 	m := d.notice(d.content.Text(), "progress_percent")
 	if d.name == "solver.retry" || d.name == "solver.restarted" {
 		m.Signal = msg.Retry
 	}
 	m.SetAttr("step_id", d.step)
-	(*call)(nil).statistics(d, d.meta.Get("statistics"))
 	return m
 }
 
@@ -195,21 +202,20 @@ func aggregation(d *stream) {
 // pipelineEnd decodes the end of a pipeline. It repeats the results of its parts; only
 // calls of the model that no part had are new.
 func pipelineEnd(d *stream) {
-	(*call)(nil).statistics(d, d.content.Get("statistics"))
+	d.statistics(d.s.turnPlace(), d.content.Get("statistics"))
 	m := d.notice(msg.Text{})
 	m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
 	m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
 }
 
-// statistics emits the tokens of the calls of the model that were not emitted before, in a phase or, if c is nil, in the
-// turn:
+// statistics emits the tokens of the calls of the model that were not emitted before, in a phase or in the turn:
 //
 //	[{"id":1,"call_type":"ask","timestamp":"…","input_tokens":352,"output_tokens":210,"origin":"solver","agent":"…","model":"…"}]
 //
 // Older servers put them into an object with calls, or have nothing but totals. The agents of a
 // process share the list: each repeats the calls of all, under its own name, and the end of the
 // pipeline repeats all once more.
-func (c *call) statistics(d *stream, v jsonv.Value) {
+func (d *stream) statistics(p place, v jsonv.Value) {
 	list, model := v, ident.Of(v.Get("model"))
 	if calls := v.Get("calls"); calls.Is(jsonv.Array) {
 		list = calls
@@ -227,11 +233,10 @@ func (c *call) statistics(d *stream, v jsonv.Value) {
 		if !d.s.Emitted.once(response) {
 			continue
 		}
-		where := place{Run: d.s.Turn.Run, Agent: cmp.Or(agent, d.s.Agent)}
-		if c != nil {
-			where = c.child()
+		m := d.addTo(p, msg.Usage, "usage:"+response)
+		if p.Run == d.s.Turn.Run {
+			m.Agent.Name = cmp.Or(agent, p.Agent)
 		}
-		m := d.addTo(where, msg.Usage, "usage:"+response)
 		m.Hidden, m.Model, m.ResponseID = true, cmp.Or(own, model), response
 		at.Or(d.At).Set(m)
 		m.Usage = msg.Tokens{Input: in.Uint(), Output: out.Uint(), Provenance: msg.Provider}
@@ -245,20 +250,19 @@ func (c *call) statistics(d *stream, v jsonv.Value) {
 
 // bind finds the phase that the agent of a memory works on: the only one, or the one whose
 // title its first prompt has.
-func (s *session) bind(m *memory, prompt string) {
-	only, _ := bounded.Only(s.Calls.Open, (*call).isPhase)
-	var found []*call
-	for _, c := range s.Calls.Open {
-		titled := c.Title != "" && strings.Contains(prompt, c.Title) && (c.Worker == "" || c.Worker == m.Agent)
-		switch {
-		case !c.isPhase():
-		case c.ID == m.Phase:
-			return
-		case c == only || only == nil && titled:
-			found = append(found, c)
-		}
+func (s *session) bind(l *memory, items []item) {
+	if s.Calls.GetOpen(l.Phase) != nil {
+		return
 	}
-	if m.Phase = ""; len(found) == 1 {
-		m.Phase, found[0].Worker = found[0].ID, m.Agent
+	l.Phase = ""
+	c, found := bounded.Only(s.Calls.Open, (*call).isPhase)
+	if !found && len(items) > 0 {
+		prompt := items[0].Get("content").PeekStr()
+		c, found = bounded.Only(s.Calls.Open, func(c *call) bool {
+			return c.isPhase() && c.Title != "" && strings.Contains(prompt, c.Title) && (c.Worker == "" || c.Worker == l.Agent)
+		})
+	}
+	if found {
+		l.Phase, c.Worker = c.ID, l.Agent
 	}
 }

@@ -20,33 +20,15 @@ type item struct {
 	jsonv.Value
 	kind            msg.Kind // ToolCall, or one of kinds, or Unknown
 	role            string
-	isNew           bool
 	sum             conversation.Sum
+	isNew           bool
+	known           bool   // another connection had it: it is counted and not emitted
 	question, guide []byte // of a prompt that the agent has rewritten: parts of a JSON string
 	injected        string // why a message whose role is user is no prompt: the agent added it to make the model go on or sum up
 }
 
 // kinds are the kinds of messages by their roles.
 var kinds = map[string]msg.Kind{"user": msg.User, "assistant": msg.Assistant, "tool": msg.ToolResult, "system": msg.System}
-
-// text is the text of a message: of a prompt, the words of the user.
-func (v *item) text() msg.Text {
-	if v.question != nil {
-		return msg.Quoted(v.question)
-	}
-	return v.Get("content").Text()
-}
-
-// reader decodes the new items of a snapshot.
-type reader struct {
-	*stream
-	of      *memory
-	items   []item
-	current int    // index of the prompt of the session's turn, -1 when there is none
-	first   int    // index of the first item that no other connection had
-	known   bool   // the item that is read is before it: it is counted and not emitted
-	turn    string // the run that the messages belong to, if it is not the session's turn
-}
 
 // llmMessage decodes agent.llm_message.
 func llmMessage(d *stream) {
@@ -55,9 +37,8 @@ func llmMessage(d *stream) {
 		singleMessage(d)
 		return
 	}
-	d.snapshot(list)
-	total := d.content.Get("total_messages")
-	if n := list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
+	(&reader{stream: d}).snapshot(list)
+	if total, n := d.content.Get("total_messages"), list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
 		m := d.status("mismatch:" + d.id)
 		m.SetAttr("total_messages", string(total.Raw()))
 		m.SetAttr("messages", strconv.Itoa(n))
@@ -81,59 +62,55 @@ func singleMessage(d *stream) {
 	d.assistant(msg.Assistant, d.content.Text())
 }
 
+// reader decodes a snapshot.
+type reader struct {
+	*stream
+	prompted int // index of the prompt of the session's turn, -1 when no item is new and it
+}
+
 // snapshot emits the new messages of a memory and reads its metadata.
-func (d *stream) snapshot(list jsonv.Value) {
-	s, agent, from := d.s, ident.Peek(d.meta.Get("agent_name")), len(d.Out.Messages)
-	items, sums := d.find(list)
-	l := s.memory(agent, sums)
-	if l.isOlder(d) {
+func (g *reader) snapshot(list jsonv.Value) {
+	s, agent, from := g.s, ident.Peek(g.meta.Get("agent_name")), len(g.Out.Messages)
+	sums := g.find(list)
+	m := s.memory(agent, sums)
+	if m.isOlder(g.stream) {
 		list.MarkRead()
 		return
 	}
 	if s.inPhase() {
-		prompt := ""
-		if len(items) > 0 {
-			prompt = items[0].Get("content").PeekStr()
-		}
-		s.bind(l, prompt)
+		s.bind(m, g.items)
 	} else if s.Agent == "" {
 		s.Agent = agent
 	}
-	before := newItems(l.Was, sums, false)
-	for _, i := range newItems(l.Items, sums, l.Cut) {
-		_, items[i].isNew = slices.BinarySearch(before, i)
+	known, size, last := len(m.Items) > 0, list.Len(), m.Size
+	shrunk := size < last && !m.Cut
+	for _, i := range m.update(g.stream, size, sums) {
+		g.items[i].isNew = true
 	}
-	known, size, last := len(l.Items) > 0, list.Len(), l.Size
-	shrunk := size < last && !l.Cut
-	l.update(d, size, sums)
-	g := &reader{stream: d, of: l, items: items, current: -1}
+	g.of, g.run = m, ""
 	g.findPrompt()
 	if s.Restored {
-		s.Restored, g.first = false, len(items)
-		if g.current >= 0 {
-			g.first = g.current
-		}
-		d.status("baseline:"+d.id).SetAttr("messages", strconv.Itoa(count(items[:g.first], isMessage)))
+		g.baseline()
 	}
-	for i := range items {
+	for i := range g.items {
 		g.read(i)
 	}
 	g.readMetadata()
-	if known || agent == s.Agent || slices.ContainsFunc(d.Out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
-		ident.Of(d.meta.Get("agent_name"))
+	if known || agent == s.Agent || slices.ContainsFunc(g.Out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
+		ident.Of(g.meta.Get("agent_name"))
 	}
 	if shrunk { // the memory has lost messages
-		m := d.status("shrunk:" + d.id)
+		m := g.status("shrunk:" + g.id)
 		m.SetAttr("messages", strconv.Itoa(size))
 		m.SetAttr("before", strconv.Itoa(last))
-		m.SetAttr("new", conversation.NonZero(count(items, func(v item) bool { return v.isNew && isMessage(v) })))
+		m.SetAttr("new", conversation.NonZero(count(g.items, func(v item) bool { return v.isNew && v.isMessage() })))
 	}
 }
 
-// find finds the items of a snapshot and their checksums. It remembers the guides that the
+// find finds the items of a snapshot, and returns their checksums. It remembers the guides that the
 // snapshot shows: a guide may arrive alone.
-func (d *stream) find(list jsonv.Value) (items []item, sums []conversation.Sum) {
-	items = d.items[:0]
+func (g *reader) find(list jsonv.Value) (sums []conversation.Sum) {
+	g.items = g.items[:0]
 	for v := range list.Elems() {
 		it := item{Value: v, role: jsonv.Word(v.Get("role"), "user", "assistant", "tool", "system")}
 		it.kind = kinds[it.role]
@@ -144,29 +121,28 @@ func (d *stream) find(list jsonv.Value) (items []item, sums []conversation.Sum) 
 		}
 		if question, guide, ok := splitGuide(content); ok && it.role == "user" {
 			it.question, it.guide, text = question, guide, question // as the user wrote it
-			if sum := sumOf(guide); slices.Contains(d.s.Guides, sum) {
+			if sum := sumOf(guide); slices.Contains(g.s.Guides, sum) {
 				content.MarkRead() // the question is emitted, and the guide was
 			} else {
-				d.s.Guides = bounded.Push(d.s.Guides, sum, maxGuides)
+				g.s.Guides = bounded.Push(g.s.Guides, sum, maxGuides)
 			}
 		}
 		it.sum = sumOf(v.Get("role").Peek(), text, calls.Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
 		if !v.Is(jsonv.Object) {
 			it.sum = sumOf(v.Peek())
 		}
-		items = append(items, it)
+		g.items = append(g.items, it)
 		if it.role == "assistant" {
 			for c := range calls.Elems() {
-				items = append(items, item{Value: c, kind: msg.ToolCall, sum: sumOf(c.Peek())})
+				g.items = append(g.items, item{Value: c, kind: msg.ToolCall, sum: sumOf(c.Peek())})
 			}
 		}
 	}
-	for i := range items {
-		items[i].findInjected(d.s.Guides)
-		sums = append(sums, items[i].sum)
+	for i := range g.items {
+		g.items[i].findInjected(g.s.Guides)
+		sums = append(sums, g.items[i].sum)
 	}
-	d.items = items
-	return items, sums
+	return sums
 }
 
 // findInjected finds out whether a message whose role is user is a prompt.
@@ -200,6 +176,7 @@ func splitGuide(content jsonv.Value) (question, guide []byte, ok bool) {
 // that is the last prompt; after it, the last one that has an answer. It begins a turn for the
 // first messages if the memory has lost their prompt.
 func (g *reader) findPrompt() {
+	g.prompted = -1
 	t := &g.s.Turn
 	if t.Prompted {
 		return
@@ -212,16 +189,30 @@ func (g *reader) findPrompt() {
 				g.s.startTurn("turn:"+g.id, true)
 			}
 			return
-		case it.kind == msg.User && (t.Open || g.isLate() || i+1 < len(g.items) && g.items[i+1].kind != msg.User):
-			g.current = i
+		case it.kind == msg.User && (t.Open || t.overtook(g.stream) || i+1 < len(g.items) && g.items[i+1].kind != msg.User):
+			g.prompted = i
 		}
 	}
+}
+
+// baseline marks the items of a restored session's first snapshot that another connection had: all before the
+// prompt of the turn.
+func (g *reader) baseline() {
+	g.s.Restored = false
+	first := g.prompted
+	if first < 0 {
+		first = len(g.items)
+	}
+	for i := range g.items[:first] {
+		g.items[i].known = true
+	}
+	g.status("baseline:"+g.id).SetAttr("messages", strconv.Itoa(count(g.items[:first], item.isMessage)))
 }
 
 // read decodes an item.
 func (g *reader) read(i int) {
 	v := &g.items[i]
-	if g.known = i < g.first; g.known || !v.isNew {
+	if v.known || !v.isNew {
 		v.MarkRead() // a copy
 	}
 	switch {
@@ -232,7 +223,7 @@ func (g *reader) read(i int) {
 		g.readResult(v)
 	case v.kind != msg.Unknown:
 		g.readText(i)
-	case !g.known:
+	case !v.known:
 		g.unknown("role:"+cmp.Or(ident.Of(v.Get("role")), "none"), v.Value)
 	}
 }
@@ -244,41 +235,33 @@ func (g *reader) readText(i int) {
 	if isEmpty := len(content.Peek()) <= 2 || !content.Exists(); v.kind == msg.Assistant && isEmpty && !image.Exists() {
 		return // of calls alone
 	}
-	text := v.text()
+	text := msg.Quoted(v.question) // the words of the user
+	if v.question == nil {
+		text = content.Text()
+	}
 	key, emitted := s.Emitted.show(textKey(v.role, text))
-	if g.known || emitted {
+	if v.known || emitted {
 		return
 	}
-	author := msg.Agent{Kind: msg.KindHuman}
+	isBelow := g.isBelow()
 	switch {
-	case v.kind != msg.User:
-	case g.isBelow(): // of a solver
-		author.Kind = msg.KindWorkflow
-	case i == g.current:
+	case v.kind != msg.User, isBelow:
+	case i == g.prompted:
 		s.Turn.Prompted = true
-		g.turn = ""
-	case i < g.current: // of a turn before the current one
-		g.turn = key
+		g.run = ""
+	case i < g.prompted: // of a turn before the current one
+		g.run = key
 	default:
 		s.Draft.abandon(g.stream, "")
 		s.startTurn(key, true)
-		g.turn = ""
+		g.run = ""
 	}
-	m := g.addTo(g.place(), v.kind, key)
-	m.Role, _ = msg.ParseRole(v.role)
-	m.Content, m.Attachments, m.Complete = text, imageOf(image), msg.Summary
-	switch v.kind {
-	case msg.Assistant:
-		if m.Run == s.Turn.Run {
-			s.Turn.Text, s.Turn.Shown = m.Key, true
-		}
-	case msg.System:
-		m.Hidden = true
-		m.SetAttr("injected", v.injected)
-	default:
-		if m.Agent = author; author.Kind == msg.KindHuman {
-			m.Signal = msg.RunStart
-		}
+	role, _ := msg.ParseRole(v.role)
+	m := g.addText(v.kind, role, key, text, image)
+	m.Hidden = v.kind == msg.System
+	m.SetAttr("injected", v.injected)
+	if v.kind == msg.User && isBelow { // of the planner, or of a solver
+		m.Agent, m.Signal = msg.Agent{Kind: msg.KindWorkflow}, msg.NoSignal
 	}
 	if v.question != nil {
 		if len(v.guide) <= conversation.MaxAttr {
@@ -289,12 +272,20 @@ func (g *reader) readText(i int) {
 	}
 }
 
+// identifiedCall is a call with the id that it has in snapshots. The id alone does not identify
+// a call: some models number their calls from 0 each time.
+type identifiedCall struct {
+	ID, Call string
+	Sum      conversation.Sum // of the item
+	To       string           `json:",omitempty"`
+}
+
 // readCall emits a call that had no event, or adds the model's id to one that had.
 func (g *reader) readCall(v *item) {
 	s, function := g.s, v.Get("function")
 	name, id, written := ident.Of(function.Get("name")), ident.Of(v.Get("id")), function.Get("arguments")
 	if name == "" {
-		if !g.known {
+		if !v.known {
 			g.unknown("tool_call", v.Value)
 		}
 		return
@@ -310,42 +301,29 @@ func (g *reader) readCall(v *item) {
 	if id != "" {
 		s.IDs = bounded.Push(s.IDs, &identifiedCall{id, key, v.sum, to.To}, maxIDs)
 	}
-	if g.known {
+	if v.known {
 		return
 	}
 	c := s.Calls.Get(key)
 	switch {
 	case !emitted:
-		c = g.call(key, name, id)
+		c = g.newCall(key, name)
 		c.Signature = sign
 		s.Calls.Add(c)
 	case c == nil || c.ProtocolID != "" || id == "":
 		written.MarkRead()
 		return
-	default:
-		c.ProtocolID = id
 	}
+	c.ProtocolID = id
 	c.emit(g.stream, to, written.Text())
-}
-
-// identifiedCall is a call with the id that it has in snapshots. The id alone does not identify
-// a call: some models number their calls from 0 each time.
-type identifiedCall struct {
-	ID, Call string
-	Sum      conversation.Sum // of the item
-	To       string           `json:",omitempty"`
-}
-
-// call is a call of the memory's agent.
-func (g *reader) call(key, name, id string) *call {
-	return &call{Call: conversation.Call{ID: key, Name: name, ProtocolID: id}, place: g.place()}
 }
 
 // readResult emits the result of a call that had no event, or adds the model's id to one that
 // had. A memory may have less of a result than the event had; then the event's stays.
 func (g *reader) readResult(v *item) {
 	s, id, name := g.s, ident.Of(v.Get("tool_call_id")), v.Get("name")
-	c := g.call("id:"+id, ident.Peek(name), id)
+	c := g.newCall("id:"+id, ident.Peek(name))
+	c.ProtocolID = id
 	if id == "" {
 		c.ID = "unnamed:" + msg.HashKey(string(v.Peek()))
 	}
@@ -359,14 +337,14 @@ func (g *reader) readResult(v *item) {
 		}
 		if c := s.Calls.Get(c.ID); c != nil && c.ProtocolID != "" && !c.Identified {
 			c.Identified = true
-			if !g.known && conversation.SumOfText(text) == c.Result.Text {
+			if !v.known && conversation.SumOfText(text) == c.Result.Text {
 				c.emitResult(g.stream, text)
 			}
 		}
 		return
 	}
 	s.Turn.Shown = false // the next text of the model is a new one
-	if g.known {
+	if v.known {
 		return
 	}
 	ident.Of(name)
@@ -399,15 +377,6 @@ func observed(content jsonv.Value) (text msg.Text, failed bool) {
 	return msg.Quoted(body), failed
 }
 
-// place is the place of the memory's messages.
-func (g *reader) place() place {
-	agent := cmp.Or(g.of.Agent, g.s.Agent)
-	if g.of.Phase != "" {
-		return place{g.of.Phase, g.s.Turn.Run, agent}
-	}
-	return place{Run: cmp.Or(g.turn, g.s.Turn.Run), Agent: agent}
-}
-
 // readMetadata reads the answer, which the memory may not have yet, and whether the agent is
 // done. The metadata of an agent below the session's turn do not decide that.
 func (g *reader) readMetadata() {
@@ -420,10 +389,8 @@ func (g *reader) readMetadata() {
 		key := textKey("assistant", answer.Text())
 		// While the agent works, it keeps the answer of the previous turn.
 		if !s.Turn.isLastText(key) && (done && s.Turn.Open || s.Emitted.entry(key).Emitted == 0) {
-			key = s.Emitted.emit(key)
-			m := g.add(msg.Assistant, key)
-			m.Role, m.Content, m.Complete = msg.RoleAssistant, answer.Text(), msg.Summary
-			s.Turn.Text, s.Turn.Shown = key, true
+			g.run = ""
+			g.addText(msg.Assistant, msg.RoleAssistant, s.Emitted.emit(key), answer.Text(), jsonv.Value{})
 		}
 	}
 	if done && s.Turn.Open {
@@ -437,7 +404,7 @@ func (g *reader) isBelow() bool {
 	return g.of.Phase != "" || s.inPhase() || s.Agent != "" && agent != "" && agent != s.Agent
 }
 
-func isMessage(v item) bool { return v.kind != msg.ToolCall }
+func (v item) isMessage() bool { return v.kind != msg.ToolCall }
 
 // count is the number of elements that fit.
 func count[T any](list []T, fits func(T) bool) (n int) {

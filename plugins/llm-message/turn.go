@@ -23,8 +23,8 @@ type turn struct {
 
 	// Of a turn whose prompt may still be refused:
 	Before *turn   `json:",omitempty"`
-	Left   []*call `json:",omitempty"` // open calls of Before
 	Worked bool    `json:",omitempty"` // an event of the agent followed the prompt
+	Left   []*call `json:",omitempty"` // its open calls, while it is the turn before such a one
 }
 
 // place is where a message belongs: a run, the run that caused it, and the agent of the run.
@@ -77,27 +77,28 @@ func (d *stream) endTurn(m *msg.Message, reason string, failed bool) {
 	}
 }
 
-// isLate reports whether the event was sent before the one that ended the turn: some are
+// overtook reports whether the event was sent before the one that ended the turn: some are
 // delayed and overtaken.
-func (d *stream) isLate() bool {
-	t := &d.s.Turn
+func (t *turn) overtook(d *stream) bool {
 	return !t.Open && d.seq > 0 && d.seq < t.Seq && d.conn == t.Conn
 }
+
+// prompt decodes a prompt of the user.
+func prompt(d *stream) { d.prompt(d.text()) }
 
 // prompt starts a turn with the text of the user.
 func (d *stream) prompt(text msg.Text) {
 	d.s.Draft.abandon(d, "")
 	key := d.s.Emitted.emit(textKey("user", text))
-	before, left := d.s.Turn, d.s.Calls.Open
+	before := d.s.Turn
+	before.Left = d.s.Calls.Open
 	if b := before.Before; b != nil && b.Open && !before.Worked { // its prompt waits as well
-		before, left = *before.Before, before.Left
+		before = *b
 	}
-	before.Before, before.Left = nil, nil
+	before.Before = nil
 	d.s.startTurn(key, true)
-	d.s.Turn.Before, d.s.Turn.Left = &before, left
-	m := d.add(msg.User, key)
-	m.Role, m.Agent, m.Signal, m.Content = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart, text
-	m.Attachments = imageOf(d.Root.Get("base64_image"))
+	d.s.Turn.Before = &before
+	d.addText(msg.User, msg.RoleUser, key, text, d.Root.Get("base64_image"))
 }
 
 // textKey is the key of a text: its role and a hash of it.
@@ -127,10 +128,24 @@ func (d *stream) assistant(kind msg.Kind, text msg.Text) *msg.Message {
 	} else {
 		key = d.s.Emitted.emit(key)
 	}
-	m := d.addTo(d.s.place(), kind, key)
-	m.Role, m.Content, m.Model = msg.RoleAssistant, text, ident.Of(d.meta.Get("model"))
-	if m.ParentRun == "" {
-		t.Text, t.Shown = key, false
+	m := d.addText(kind, msg.RoleAssistant, key, text, jsonv.Value{})
+	m.Model = ident.Of(d.meta.Get("model"))
+	return m
+}
+
+// addText adds a text of an event, or of a snapshot: then it is a summary, for an event has more. One of the user
+// begins the run that it is in.
+func (d *stream) addText(kind msg.Kind, role msg.Role, key string, text msg.Text, image jsonv.Value) *msg.Message {
+	m := d.addTo(d.place(), kind, key)
+	m.Role, m.Content, m.Attachments = role, text, imageOf(image)
+	if d.of != nil {
+		m.Complete = msg.Summary
+	}
+	if kind == msg.User {
+		m.Agent, m.Signal = msg.Agent{Kind: msg.KindHuman}, msg.RunStart
+	}
+	if t := &d.s.Turn; role == msg.RoleAssistant && m.Run == t.Run {
+		t.Text, t.Shown = key, d.of != nil
 	}
 	return m
 }
@@ -148,7 +163,7 @@ type draft struct {
 // final answer arrives.
 func partialAnswer(d *stream) {
 	text, dr := d.text(), &d.s.Draft
-	if d.isLate() || !d.s.Turn.Open && text.IsZero() {
+	if d.s.Turn.overtook(d) || !d.s.Turn.Open && text.IsZero() {
 		return // its answer is complete
 	}
 	d.ensureTurn()
@@ -262,7 +277,8 @@ func (d *stream) refuse(isBusy bool) {
 	}
 	d.endTurn(m, "refused", true)
 	if goesOn {
-		d.s.Turn, d.s.Calls.Open = *refused.Before, append(refused.Left, d.s.Calls.Open...)
+		d.s.Turn, d.s.Calls.Open = *refused.Before, append(refused.Before.Left, d.s.Calls.Open...)
+		d.s.Turn.Left = nil
 	}
 }
 

@@ -54,10 +54,11 @@ func (v Value) Peek() []byte {
 // and for a missing value. It aliases the input.
 func (v Value) Text() msg.Text {
 	v.MarkRead()
-	return v.text()
+	return v.PeekText()
 }
 
-func (v Value) text() msg.Text {
+// PeekText is Text for a comparison: the value does not count as read.
+func (v Value) PeekText() msg.Text {
 	n := v.node()
 	switch n.kind {
 	case Missing, Null:
@@ -87,7 +88,7 @@ func (v Value) PeekStr() string {
 	if v.Kind() != String {
 		return ""
 	}
-	return v.text().String()
+	return v.PeekText().String()
 }
 
 // Chars returns the text of a string as bytes, nil for any other kind. They alias the input
@@ -98,7 +99,7 @@ func (v Value) Chars() []byte {
 	case n.kind != String:
 		return nil
 	case n.escaped:
-		return v.text().Append(nil)
+		return v.PeekText().Append(nil)
 	}
 	return v.d.data[n.start:n.end]
 }
