@@ -80,7 +80,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestExporterOfAConfig: a server has the tables that the section says, the embedded store those of the section store.
+// TestExporterOfAConfig: a server has the tables that the section names, the embedded store those of the section store.
 func TestExporterOfAConfig(t *testing.T) {
 	env := export.Env{StoreDSN: "http+unix://default@%2Frun%2Fs/", StoreMaxAge: testDay, StoreMaxSize: 1 << 30, SilentAfter: time.Hour, TempDir: t.TempDir()}
 	server := &Config{DSN: spec.NewSecret("http://h/agents"), Database: "agents", Cluster: "c", InsertQuorum: "2", CreateSchema: true, Timeout: spec.Duration(time.Second), Sync: true, StoragePolicy: "tiers",

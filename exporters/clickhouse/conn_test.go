@@ -112,7 +112,7 @@ func TestCompressionIsForTheNetwork(t *testing.T) {
 	}
 }
 
-// TestOptions: what the settings of a connection are for the driver.
+// TestOptions: the settings of a connection as options of the driver.
 func TestOptions(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for _, c := range []struct {

@@ -34,7 +34,7 @@ func migrated(t *testing.T, conn *Conn, schema Schema) {
 	}
 }
 
-// printed makes the database by what Print writes for a client of ClickHouse.
+// printed makes the database by the output of Print for a client of ClickHouse.
 func printed(t *testing.T, conn *Conn, schema Schema) {
 	t.Helper()
 	var b strings.Builder
@@ -54,7 +54,7 @@ func printed(t *testing.T, conn *Conn, schema Schema) {
 
 // TestFreshSchema holds fresh.sql to the migrations: the tables, views and rows of a new database are
 // those that the migrations make, to the last comment, with each setting of the configuration and without. They are made by
-// what Print writes, too.
+// the output of Print, too.
 func TestFreshSchema(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -141,7 +141,7 @@ func TestUnreadWaitsForAnOpenEngine(t *testing.T) {
 	}
 }
 
-// closed is a store that says that its engine is closed.
+// closed is a store that reports its engine as closed.
 type closed struct {
 	standby
 	asked chan struct{}
@@ -284,8 +284,8 @@ func TestRollupsOfAQuietStore(t *testing.T) {
 	}
 }
 
-// TestDaysAreKept: messages are replaced each minute until they are, and days that are over are merged each ten minutes then; what fails is
-// said and tried again.
+// TestDaysAreKept: messages are replaced each minute until they are, and days that are over are merged each ten minutes then; a failure is
+// logged and tried again.
 func TestDaysAreKept(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

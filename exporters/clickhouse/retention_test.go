@@ -66,7 +66,7 @@ func TestRetentionOfTables(t *testing.T) {
 	}
 }
 
-// TestSettingsFollowTheConfiguration: which settings the tables of a server, a cluster and a durable store have, and what changes those
+// TestSettingsFollowTheConfiguration: which settings the tables of a server, a cluster and a durable store have, and which statements change those
 // of tables that are there.
 func TestSettingsFollowTheConfiguration(t *testing.T) {
 	const synced = "MergeTree SETTINGS fsync_after_insert = 1, fsync_part_directory = 1"

@@ -189,7 +189,7 @@ func exporterInto(t testing.TB, s Settings) (*Exporter, *Conn) {
 }
 
 // emptied are databases with the tables of a new store and no rows, which tests take one after the other. On another server they are
-// there for the next run of the same program: a comment of the database says that it is empty, and has the hash of its tables.
+// there for the next run of the same program: a comment of the database marks it as empty, and has the hash of its tables.
 var emptied databases
 
 type databases struct {

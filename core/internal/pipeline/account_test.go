@@ -33,7 +33,7 @@ func answered(t *testing.T, p *Pipeline, a *account, frames []frame.Frame, r wir
 	}
 }
 
-// said returns a message of a frame.
+// said returns a message of one frame.
 func said(at int32, key string) msg.Message {
 	return msg.Message{Frame: at, Key: key, Session: "s", Run: "r", Kind: msg.User, Complete: msg.Complete, Time: 1_500_000_000e9, Content: msg.Plain("text of " + key)}
 }

@@ -101,7 +101,7 @@ func TestRestOfABacklog(t *testing.T) {
 	}
 }
 
-// TestVerdictsWaitForAReader: a verdict on somebody who is silent is sent at once where somebody reads, and without a
+// TestVerdictsWaitForAReader: a verdict on an agent that is silent is sent at once where there is a reader, and without a
 // reader it waits for ten minutes, unless rows of something that happened come.
 func TestVerdictsWaitForAReader(t *testing.T) {
 	for _, c := range []struct {

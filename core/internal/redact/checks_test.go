@@ -238,7 +238,7 @@ func TestNamesOfFinds(t *testing.T) {
 	}
 }
 
-// TestBytesBefore: a secret whose prefix is in its middle has as many bytes before that as its service gives it.
+// TestBytesBefore: a secret whose prefix is in its middle has as many bytes before that as that of its service.
 func TestBytesBefore(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true})
 	telegram := ":A" + strings.Repeat("b7Qx2-Lw9T", 3) + "Hk4z"
@@ -254,7 +254,7 @@ func TestBytesBefore(t *testing.T) {
 	}
 }
 
-// TestPrefixes has expressions and the texts with which their matches begin; what follows … is not known.
+// TestPrefixes has expressions and the texts with which their matches begin; the rest behind … is not known.
 func TestPrefixes(t *testing.T) {
 	for expr, want := range map[string]string{
 		`acme`: "acme", `\bacme`: "acme", `(acme)x`: "acmex", `(?i:aM)x`: "[Aa][Mm]x", `[a-c]x`: "[abc]x", `(?:a|bc)x`: "ax bcx", `ab?c`: "abc ac", `ab*c`: "a…",
@@ -310,7 +310,7 @@ func TestBase64(t *testing.T) {
 	}
 }
 
-// TestMessages: every text of a message is redacted, and what has no secret is as it was.
+// TestMessages: every text of a message is redacted, and one without a secret is as it was.
 func TestMessages(t *testing.T) {
 	counted := make(map[string]int)
 	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"employee"}, Count: func(rule string, n int) { counted[rule] += n }})
@@ -386,7 +386,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestPolicies: each content policy keeps of a message and of a payload what it promises.
+// TestPolicies: each content policy keeps the promised part of a message and of a payload.
 func TestPolicies(t *testing.T) {
 	var none *Redactor
 	long := strings.Repeat("v", 64)

@@ -344,7 +344,7 @@ func TestPrefilterMissesNothing(t *testing.T) {
 	}
 }
 
-// TestSecretsAtTheEndOfAStretch has every seeded secret at each place around the end of what is searched in a row.
+// TestSecretsAtTheEndOfAStretch has every seeded secret at each place around the end of a stretch that is searched at once.
 func TestSecretsAtTheEndOfAStretch(t *testing.T) {
 	d, err := newDetector(kinds())
 	if err != nil {
@@ -360,7 +360,7 @@ func TestSecretsAtTheEndOfAStretch(t *testing.T) {
 	}
 }
 
-// TestPrefilterSeldomStops has what agents write, in which is no secret. The search is fast because one step of ten has the halves of a window, and one of
+// TestPrefilterSeldomStops has texts of agents, in which is no secret. The search is fast because one step of ten has the halves of a window, and one of
 // thirty a window, and because a stop is short.
 func TestPrefilterSeldomStops(t *testing.T) {
 	d, err := newDetector(kinds())
