@@ -212,8 +212,8 @@ func (k *committer) due(now time.Time) bool {
 	if k.more && k.dirty() && now.Sub(k.ledgers.changed) >= k.settings.FlushIdle+time.Second { // the rest of a backlog, or its checkpoint
 		return true
 	}
-	if k.unread() && !ledgers && k.verdictsAlone() {
-		return now.Sub(k.batch.began) >= max(interval, verdictsWait)
+	if k.unread() && !k.urgent && !ledgers && !k.ledgers.changed.After(k.closed) {
+		return k.dirty() && now.Sub(k.since()) >= max(interval, silenceWait)
 	}
 	if k.empty() {
 		return ledgers && !k.unread() || (ledgers || k.dirty()) && now.Sub(k.closed) >= interval
@@ -233,15 +233,17 @@ func (k *committer) closeDue(ctx context.Context, now time.Time) error {
 // unread reports whether rows wait for a reader.
 func (k *committer) unread() bool { return k.interval > k.settings.FlushInterval }
 
-// verdictsWait is how long verdicts on those who are silent wait for a reader, or for rows of something that happens. A
-// store that has closed its engine opens it for them: a second of a processor and 200 MiB, each time that an agent has stopped.
-const verdictsWait = 10 * time.Minute
+// silenceWait is how long what silence makes, with nothing that arrived, waits for a reader or for something that happens:
+// verdicts, runs that end by rule. A store that has closed its engine opens it for such rows: a second of a processor and
+// 200 MiB, three minutes behind each agent that stops.
+const silenceWait = 10 * time.Minute
 
-// verdictsAlone reports whether nothing but verdicts is to be committed.
-func (k *committer) verdictsAlone() bool {
-	rows := &k.batch.rows
-	return len(rows.Verdicts) > 0 && len(rows.Verdicts) == rows.Len() && len(k.batch.frames) == 0 &&
-		len(k.changed) == 0 && len(k.forgotten) == 0 && !k.assembler.Ended()
+// since is since when there is something to commit, or since the last commit where that has no time.
+func (k *committer) since() time.Time {
+	if k.empty() {
+		return k.closed
+	}
+	return k.batch.began
 }
 
 // dirty reports whether there is anything to commit.

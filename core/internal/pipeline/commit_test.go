@@ -101,32 +101,32 @@ func TestRestOfABacklog(t *testing.T) {
 	}
 }
 
-// TestVerdictsWaitForAReader: a verdict on an agent that is silent is sent at once where there is a reader, and without a
-// reader it waits for ten minutes, unless rows of something that happened come.
-func TestVerdictsWaitForAReader(t *testing.T) {
+// TestSilenceWaitsForAReader: a verdict on an agent that is silent is sent at once where there is a reader, and without a
+// reader it waits for ten minutes, unless something arrives.
+func TestSilenceWaitsForAReader(t *testing.T) {
 	for _, c := range []struct {
-		interval, want time.Duration
-		happens        func(*committer)
+		interval time.Duration
+		arrives  time.Duration // 0: never
+		urgent   bool
+		want     time.Duration
 	}{
-		{time.Second, time.Second, nil},
-		{time.Minute, 10 * time.Minute, nil},
-		{time.Minute, time.Minute, func(k *committer) { k.addMessage(&msg.Message{}) }},
-		{time.Minute, time.Minute, func(k *committer) { k.changed = map[uint64]*account{1: {}} }},
-		{time.Minute, time.Second, func(k *committer) { k.urgent, k.changed = true, map[uint64]*account{1: {}} }},
+		{time.Second, 0, false, time.Second},
+		{time.Minute, 0, false, 10 * time.Minute},
+		{time.Minute, time.Second, false, time.Minute},
+		{time.Minute, 5 * time.Minute, false, 5 * time.Minute},
+		{time.Minute, 0, true, time.Second},
 	} {
-		k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}, interval: c.interval}
+		k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}, interval: c.interval, urgent: c.urgent}
 		k.addVerdict(msg.Verdict{})
-		if c.happens != nil {
-			c.happens(k)
-		}
 		now := k.batch.began
 		k.closed = now
 		waited := time.Duration(0)
 		for !k.due(now.Add(waited)) && waited < time.Hour {
 			waited += time.Second
+			k.ledgers.active = waited == c.arrives
 		}
 		if waited != c.want {
-			t.Errorf("rows are sent each %s: due after %s, want %s", c.interval, waited, c.want)
+			t.Errorf("rows are sent each %s, something arrives after %s: due after %s, want %s", c.interval, c.arrives, waited, c.want)
 		}
 	}
 }
