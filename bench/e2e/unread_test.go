@@ -76,7 +76,8 @@ func TestRowsWaitUntilRead(t *testing.T) {
 		t.Errorf("%s rows are stored before a read", got)
 	}
 	h.until("the row", func() bool { return h.query(count)[0] == "1" }) // a slow machine takes longer than a statement waits
-	p.kill()
+	h.must(p.Process.Signal(os.Interrupt))                              // the checkpoint has the line, too
+	h.waitExit(p)
 
 	p = start()
 	line("in/a.jsonl")

@@ -28,7 +28,7 @@ type Store struct {
 	// How long rows wait for the store while it has no reader. A statement that reads, of earshot,
 	// Grafana or any other program, has them sent and waits for it, a quarter of a second at most;
 	// then delivery.flush_interval holds, until ten seconds after the last. With another exporter
-	// beside the store it always does.
+	// beside the store it always does. What silence makes, such as verdicts, waits for ten minutes.
 	FlushUnread spec.Duration `yaml:"flush_unread"`
 	// After how long without a reader's statement the store closes its engine, which takes memory and a little of the
 	// processor while it idles; behind rows that were stored it waits for 75 seconds at most. The next statement opens it, in
