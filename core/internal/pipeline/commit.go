@@ -212,7 +212,7 @@ func (k *committer) due(now time.Time) bool {
 	if k.more && k.dirty() && now.Sub(k.ledgers.changed) >= k.settings.FlushIdle+time.Second { // the rest of a backlog, or its checkpoint
 		return true
 	}
-	if k.unread() && !k.urgent && !ledgers && !k.ledgers.changed.After(k.closed) {
+	if k.unread() && !k.urgent && !ledgers && !k.ledgers.changed.After(k.closed) && len(k.batch.rows.DeadLetters) == 0 { // a source's trouble is none of silence
 		return k.dirty() && now.Sub(k.since()) >= max(interval, silenceWait)
 	}
 	if k.empty() {

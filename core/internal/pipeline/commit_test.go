@@ -102,22 +102,27 @@ func TestRestOfABacklog(t *testing.T) {
 }
 
 // TestSilenceWaitsForAReader: a verdict on an agent that is silent is sent at once where there is a reader, and without a
-// reader it waits for ten minutes, unless something arrives.
+// reader it waits for ten minutes, unless something arrives or a source is in trouble.
 func TestSilenceWaitsForAReader(t *testing.T) {
 	for _, c := range []struct {
 		interval time.Duration
 		arrives  time.Duration // 0: never
 		urgent   bool
+		trouble  bool
 		want     time.Duration
 	}{
-		{time.Second, 0, false, time.Second},
-		{time.Minute, 0, false, 10 * time.Minute},
-		{time.Minute, time.Second, false, time.Minute},
-		{time.Minute, 5 * time.Minute, false, 5 * time.Minute},
-		{time.Minute, 0, true, time.Second},
+		{time.Second, 0, false, false, time.Second},
+		{time.Minute, 0, false, false, 10 * time.Minute},
+		{time.Minute, time.Second, false, false, time.Minute},
+		{time.Minute, 5 * time.Minute, false, false, 5 * time.Minute},
+		{time.Minute, 0, true, false, time.Second},
+		{time.Minute, 0, false, true, time.Minute},
 	} {
 		k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}, interval: c.interval, urgent: c.urgent}
 		k.addVerdict(msg.Verdict{})
+		if c.trouble {
+			k.addDeadLetter(msg.DeadLetter{})
+		}
 		now := k.batch.began
 		k.closed = now
 		waited := time.Duration(0)
