@@ -24,7 +24,7 @@ func (d *stream) callback(v jsonv.Value) {
 		d.begin(id, name)
 	}
 	g := d.graph(above, id)
-	switch what, when, _ := cutLast(strings.TrimPrefix(event, "on_")); {
+	switch what, when := cutLast(strings.TrimPrefix(event, "on_"), '_'); {
 	case what == "chat_model" && when == "stream":
 		m, _ := langchain.Message(data.Get("chunk"))
 		d.piece(g, task, modelID(m, id), m, meta, v)
@@ -46,14 +46,6 @@ func (d *stream) callback(v jsonv.Value) {
 	}
 	v.Skip("event", "metadata", "tags", "parent_ids")
 	data.Skip("input", "output", "chunk") // in messages, or there before
-}
-
-// cutLast cuts s around its last underscore.
-func cutLast(s string) (before, after string, found bool) {
-	if i := strings.LastIndexByte(s, '_'); i >= 0 {
-		return s[:i], s[i+1:], true
-	}
-	return s, "", false
 }
 
 // modelID is the id of a reply. A program that prints a part of each event leaves it out: then it is the run of the model, as

@@ -236,11 +236,14 @@ func (d *replies) graph(path, where string) *graph {
 }
 
 // split returns the path of the graph in which a task is, and the task.
-func split(path string) (above, task string) {
-	if i := strings.LastIndexByte(path, '|'); i >= 0 {
-		return path[:i], path[i+1:]
+func split(path string) (above, task string) { return cutLast(path, '|') }
+
+// cutLast cuts s around its last sep; without one all of it is behind.
+func cutLast(s string, sep byte) (before, after string) {
+	if i := strings.LastIndexByte(s, sep); i >= 0 {
+		return s[:i], s[i+1:]
 	}
-	return "", path
+	return "", s
 }
 
 // unique returns the id of a call as one that is unique in the thread.

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"context"
 	"os"
 	"slices"
 	"testing"
@@ -35,14 +34,7 @@ func TestOpensEarlierData(t *testing.T) {
 		}
 		k.commit()
 		r := j.Reader(sourceName, format, k.Known())
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.Run(ctx, k) }()
-		poll(t, "drained", r.Drained)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		readAll(t, r, k)
 		return k
 	}
 	want := map[string][]string{

@@ -331,3 +331,16 @@ func (k *sink) names(key string) []string {
 func frameOf(data string) *frame.Frame {
 	return &frame.Frame{Kind: frame.Event, At: 5, Data: []byte(data)}
 }
+
+// readAll runs a reader until it has nothing more to deliver.
+func readAll(t *testing.T, r *Reader, k *sink) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx, k) }()
+	poll(t, "drained", r.Drained)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

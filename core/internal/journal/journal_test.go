@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -271,14 +270,7 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 	for _, p := range pairs {
 		k := newSink(t)
 		r := j.Reader(p[0], p[1], nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.Run(ctx, k) }()
-		poll(t, "drained", r.Drained)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		readAll(t, r, k)
 		if got := k.content(p[0] + p[1]); len(k.streams) != 1 || len(got) != 1 || got[0] != p[0]+p[1] {
 			t.Errorf("%v: %s", p, k.dump())
 		}
@@ -300,14 +292,7 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 	for _, p := range pairs { // the same of a sealed segment
 		k := newSink(t)
 		r := j.Reader(p[0], p[1], nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.Run(ctx, k) }()
-		poll(t, "drained", r.Drained)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		readAll(t, r, k)
 		if got := k.content(p[0] + p[1]); len(got) != 1 || len(k.streams) != len(k.names("again"))+1 {
 			t.Errorf("%v: %s", p, k.dump())
 		}

@@ -36,7 +36,7 @@ func (t *Thread) NewCall(id, name string) *Call {
 	return &Call{Call: conversation.Call{ID: id, Name: name}, Run: t.Run}
 }
 
-// OpenCall returns the open call that the protocol names so, or a new one of a tool that is not known.
+// OpenCall returns the newest call that the protocol names so, an open one first, or a new one of a tool that is not known.
 func (t *Thread) OpenCall(id string) *Call {
 	if c := t.Calls.Named(id); c != nil {
 		return c
