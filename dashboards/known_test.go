@@ -4,12 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http/httptest"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/price"
+	"github.com/earshot-dev/earshot/core/ui"
 	"github.com/earshot-dev/earshot/dashboards/internal/macro"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
@@ -191,6 +196,47 @@ FROM (SELECT arrayJoin([('user', 1, %[1]d), ('assistant', 2, %[1]d + 90000)]) AS
 	r := ask(t, w, "streaming", "Longest pauses", map[string]string{"agent": "newcomer"})
 	if got := r.column(t, "Pause"); len(got) != 1 || number(got[0]) != 90_000 {
 		t.Errorf("pauses %v, want one of 90 seconds", got)
+	}
+}
+
+// TestFormerNames: an agent whose name becomes known late has had another one, which its conversation keeps. No list offers it.
+func TestFormerNames(t *testing.T) {
+	w := theWorld(t)
+	settings := clickhouse.ConnSettings{DSN: w.dsn("default") + "/earshot"}
+	c, err := clickhouse.Open(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		err := c.Exec(t.Context(), "ALTER TABLE messages DELETE WHERE session_id = 'renamed' SETTINGS mutations_sync = 1") // other tests count
+		if err := errors.Join(err, c.Exec(t.Context(), "ALTER TABLE sessions DELETE WHERE session_id = 'renamed' SETTINGS mutations_sync = 1"), c.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	said := w.began.Add(-10 * time.Minute).Truncate(time.Second)
+	for ver, name := range []string{"a7e19c0d55b2f0013", "cartographer"} {
+		if err := c.Exec(t.Context(), fmt.Sprintf(`INSERT INTO messages (tenant, source, format, session_id, run_id, message_id, kind, agent_name, seq, ts, ver)
+SELECT 'default', 'claude', 'claude-code', 'renamed', 'r', unhex(hex(sipHash128('renamed'))), 'assistant', '%s', 1, fromUnixTimestamp64Milli(%d), %d`, name, said.UnixMilli(), ver+1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := clickhouse.DeriveConversations(t.Context(), settings); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := ask(t, w, "sessions", "agent", nil).column(t, "value")
+	if slices.Contains(names, any("a7e19c0d55b2f0013")) || !slices.Contains(names, any("cartographer")) {
+		t.Errorf("the boards offer the agents %v", names)
+	}
+	pages, err := ui.New(rowsOf{w.reader(t)}, &price.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/sessions", "/sessions?from=now-1h&to=now", "/sessions?agent=cartographer"} {
+		r := httptest.NewRecorder()
+		pages.ServeHTTP(r, httptest.NewRequest("GET", "http://127.0.0.1"+path, nil))
+		if page := r.Body.String(); strings.Contains(page, "a7e19c0d55b2f0013") || !strings.Contains(page, `<option value="cartographer"`) {
+			t.Errorf("%s: %.3000s", path, page)
+		}
 	}
 }
 

@@ -59,6 +59,10 @@ const Conversations = `(
 		arrayJoin(if(empty(t.agents), [''], t.agents)) AS agent, arrayJoin(if(empty(t.models), [''], t.models)) AS model, f.project AS project, f.user AS user
 	FROM v_session_times AS t LEFT JOIN v_session_facts AS f ON f.tenant = t.tenant AND f.session_id = t.session_id)`
 
+// Speakers has a row for each agent that has messages in a slot of five minutes. A conversation of Conversations also
+// keeps the name that an agent had before its own was known.
+const Speakers = `(SELECT ts, ts + INTERVAL 5 MINUTE AS ended, agent_name FROM messages_slots WHERE messages > 0 AND kind != 'user')`
+
 // Sessions returns sessions, the one with the latest message first.
 func Sessions(ctx context.Context, q Querier, f Filter) ([]Session, error) {
 	if f.Limit <= 0 {

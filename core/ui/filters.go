@@ -100,3 +100,12 @@ func (u *UI) filters(r request, table string, columns address.Columns) (filters,
 	})
 	return f, err
 }
+
+// replace has the choices of other filters in place of those of the same name.
+func (f *filters) replace(others filters) {
+	for _, c := range others.Choices {
+		if i := slices.IndexFunc(f.Choices, func(x choice) bool { return x.Name == c.Name }); i >= 0 {
+			f.Choices[i] = c
+		}
+	}
+}

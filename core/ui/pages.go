@@ -28,6 +28,9 @@ type sessionsPage struct {
 // conversations has the columns of inspect.Conversations: one is in every range in which it had messages.
 var conversations = address.Columns{"time": "began", "until": "latest", "agent": "agent", "model": "model", "format": "format", "tenant": "tenant", "project": "project", "user": "user"}
 
+// speakers has the columns of inspect.Speakers.
+var speakers = address.Columns{"time": "ts", "until": "ended", "agent": "agent_name"}
+
 func (u *UI) sessions(r request) (string, any, error) {
 	p := sessionsPage{Search: r.State.Get("search"), Hidden: r.State.Pairs("search"), All: r.State.In(address.Range{From: "all"})}
 	if !r.State.Range().All() || r.State.Get("to") != "" {
@@ -38,9 +41,12 @@ func (u *UI) sessions(r request) (string, any, error) {
 		f.Where.SQL, f.Where.Params = r.State.Where(conversations)
 	}
 	group, ctx := errgroup.WithContext(r.Context())
+	var agents filters
 	group.Go(func() (err error) { p.Filters, err = u.filters(r, inspect.Conversations, conversations); return err })
+	group.Go(func() (err error) { agents, err = u.filters(r, inspect.Speakers, speakers); return err })
 	group.Go(func() (err error) { p.List, err = inspect.Sessions(ctx, u.q, f); return err })
 	err := group.Wait()
+	p.Filters.replace(agents)
 	p.Full = len(p.List) == latest
 	return "", p, err
 }

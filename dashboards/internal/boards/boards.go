@@ -76,7 +76,7 @@ func where(names ...string) string { return "WHERE " + inRange + picked(names...
 func choices(names ...string) []grafana.Variable {
 	all := map[string]grafana.Variable{
 		"format": grafana.Choice("format", "Format", distinct("arrayJoin(formats)")),
-		"agent":  grafana.Choice("agent", "Agent", distinct("if(arrayJoin(agents) AS named = '', concat('(', arrayJoin(formats), ')'), named)")),
+		"agent":  grafana.Choice("agent", "Agent", spoken("if(agent_name = '', concat('(', format, ')'), agent_name)")),
 		"model":  grafana.Choice("model", "Model", distinct("arrayJoin(models)")),
 		"tenant": grafana.Choice("tenant", "Tenant", distinct("toString(tenant)")),
 
@@ -103,6 +103,17 @@ func distinct(what string) string {
 SELECT DISTINCT ` + what + ` AS value
 FROM sessions AS s
 WHERE ` + spoke + ` AND value != ''
+ORDER BY value
+LIMIT 500`)
+}
+
+// spoken are the values that messages in the range have, by slots. Conversations keep the name that an agent had before
+// its own was known; slots do not.
+func spoken(what string) string {
+	return sql(`
+SELECT DISTINCT ` + what + ` AS value
+FROM messages_slots
+WHERE ts >= $__fromTime_ms - INTERVAL 5 MINUTE AND ts <= $__toTime_ms AND messages > 0 AND kind != 'user' AND value != ''
 ORDER BY value
 LIMIT 500`)
 }
