@@ -135,7 +135,7 @@ type run struct {
 }
 
 // Run runs the traffic and the faults, lets the sidecar catch up, and compares the tables.
-func Run(ctx context.Context, o Options) (*Report, error) {
+func Run(ctx context.Context, o Options) (report *Report, err error) {
 	r := &run{
 		Options: o, exe: filepath.Join(o.Bin, "earshot"), rng: rand.New(rand.NewPCG(o.Seed, 1)),
 		config: filepath.Join(o.Dir, "earshot.yaml"), storeConfig: filepath.Join(o.Dir, "store.yaml"),
@@ -147,10 +147,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer func() {
-		for _, p := range []*process{r.sidecar, r.store} {
-			if p != nil {
-				p.kill()
-			}
+		// The store is interrupted: a killed one leaves its engine, which writes into the directory until it notices.
+		if r.sidecar != nil {
+			r.sidecar.kill()
+		}
+		if r.store != nil {
+			err = errors.Join(err, r.store.interrupt(20*time.Second))
 		}
 	}()
 	if err := r.storm(ctx); err != nil {

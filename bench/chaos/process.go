@@ -38,6 +38,12 @@ func (p *process) kill() {
 	<-p.done
 }
 
+// interrupt ends the process as Ctrl-C does.
+func (p *process) interrupt(within time.Duration) error {
+	_ = p.cmd.Process.Signal(os.Interrupt)
+	return p.stop(within)
+}
+
 // stop waits for the process to end within a time, and kills it otherwise.
 func (p *process) stop(within time.Duration) error {
 	select {

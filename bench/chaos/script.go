@@ -92,8 +92,7 @@ func newScript(bin, dir string) (*script, error) {
 }
 
 func (s *script) close() {
-	s.store.signal("earshot-store", 9)
-	s.store.kill()
+	_ = s.store.interrupt(20 * time.Second) // its engine ends before it
 	s.collector.Close()
 }
 
