@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
@@ -57,10 +58,14 @@ func newExec(ctx context.Context, where string, e *Exec) (*Exec, error) {
 	return e, nil
 }
 
+// startTimeout is more than a sidecar grants by default: no check is of the time that an interpreter takes to start on a busy machine.
+const startTimeout = 30 * time.Second
+
 func (e *Exec) start(ctx context.Context) error {
 	e.stop()
 	p, err := host.Start(ctx, host.Settings{
 		Name: "under test", Path: e.path, Args: e.args, Env: os.Environ(), SocketDir: e.dir, Stderr: &e.stderr, GRPC: e.grpc,
+		StartTimeout: startTimeout, CallTimeout: startTimeout,
 	})
 	if note := e.stderr.note(); err != nil && note != "" {
 		// go-plugin's list of possible causes is for a process that is silent.
