@@ -241,7 +241,7 @@ func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 		return
 	}
 	e := &g.Spans[at]
-	higher := s.Ver > e.Ver || e.State == undated && e.Start == s.Start // it replaces the row anyway
+	higher := s.Ver > e.Ver || e.State == undated && e.Start == s.Start && order(s.Ver) >= order(e.Ver) // it replaces the row anyway
 	if !higher {
 		s.Ver = e.Ver + 1
 	}

@@ -46,6 +46,10 @@ func spanVersion(revision uint32, s *msg.Span, linked bool, moves int, remote bo
 	return v
 }
 
+// order is the part of a span's version that decides between two of its rows of one state, of which the later is shown if
+// it is the same, and between an open one and one that silence ended.
+func order(ver uint64) uint64 { return ver &^ (3 << completeShift) }
+
 // ids makes the ids of a session's traces and spans. It keeps the last trace, and runs,
 // responses and calls keep their span's: most messages belong to those of the message
 // before, and hashing their names again was two fifths of the time of assembling.
