@@ -185,6 +185,8 @@ type brokenDisk struct {
 	frees   int   // how often the free space was asked for
 	files   int   // that are open
 	onRead  func(path string) error
+
+	onRemove func(path string, remove func() error) error
 }
 
 func (d *brokenDisk) set(f func()) {
@@ -238,6 +240,14 @@ func (d *brokenDisk) Read(path string) (segment.File, error) {
 	}
 	d.set(func() { d.files++ })
 	return &brokenFile{File: f, d: d}, nil
+}
+
+func (d *brokenDisk) Remove(path string) error {
+	remove := func() error { return d.OS.Remove(path) }
+	if d.onRemove != nil {
+		return d.onRemove(path, remove)
+	}
+	return remove()
 }
 
 // brokenFile loses the bytes that were not synced when a sync fails, as the page cache does.
