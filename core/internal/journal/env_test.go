@@ -18,7 +18,9 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-const patience = 20 * time.Second
+// patience is how long a test waits for what is to happen. It ends one that hangs; a shared machine takes a minute for
+// what takes a second elsewhere.
+const patience = 2 * time.Minute
 
 func deadline() <-chan time.Time { return time.After(patience) }
 

@@ -83,12 +83,6 @@ func TestOpenedWhileItIsRemoved(t *testing.T) {
 	a := begin(t, j, "a")
 	put(t, a, strings.Repeat("x", 200))
 	sync_(t, a)
-	reader, stop := follow(t, j, k)
-	defer stop()
-	poll(t, "drained", reader.Drained)
-	if _, err := j.seal(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	removed, again, swept := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	path, opened := j.segments.dir.File(2, extData), 0
 	d.onRemove = func(p string, remove func() error) error {
@@ -117,6 +111,12 @@ func TestOpenedWhileItIsRemoved(t *testing.T) {
 			close(again)
 		}
 		return nil
+	}
+	reader, stop := follow(t, j, k)
+	defer stop()
+	poll(t, "drained", reader.Drained)
+	if _, err := j.seal(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	j.sweep(t) // the second segment names the stream
 	<-swept

@@ -17,12 +17,14 @@ type sweeper struct {
 	writer    *writer
 }
 
-// run sweeps until ctx ends.
+// run sweeps until ctx ends. A checkpoint that is slow is asked seldom; one that was slow once, as in a stall of the machine, is not.
 func (s *sweeper) run(ctx context.Context) {
+	var before time.Duration
 	for wait := s.settings.sweep; retry.Wait(ctx, wait); {
 		took := s.sweep(ctx)
 		s.age(time.Now())
-		wait = max(s.settings.sweep, 20*took)
+		wait = max(s.settings.sweep, 20*min(took, before))
+		before = took
 	}
 }
 
