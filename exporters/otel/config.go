@@ -175,7 +175,7 @@ func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Export
 		}
 		return x, nil
 	}
-	return newSampler(x, *c.Sample, file, c.Content, env.Logger)
+	return newSampler(x, *c.Sample, file, c.Content, time.Now, env.Logger)
 }
 
 // NewReader returns the reader that sends the metrics; nil when none are to be sent.

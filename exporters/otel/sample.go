@@ -97,8 +97,8 @@ type plan struct {
 	whole   string          // the batch of which this is a half: its records are held already
 }
 
-func newSampler(next export.Exporter, p Sample, file string, content bool, log *slog.Logger) (*sampler, error) {
-	s := &sampler{next: next, policy: p, content: content, log: log, now: time.Now, of: make(map[string]*conversation), open: list.New(), decided: list.New()}
+func newSampler(next export.Exporter, p Sample, file string, content bool, now func() time.Time, log *slog.Logger) (*sampler, error) {
+	s := &sampler{next: next, policy: p, content: content, log: log, now: now, of: make(map[string]*conversation), open: list.New(), decided: list.New()}
 	var err error
 	if s.file, err = openHeld(file, s.replay); err != nil {
 		return nil, fmt.Errorf("otel: sample: %w", err)

@@ -44,6 +44,9 @@ func (x *sent) Export(_ context.Context, b *export.Batch) error {
 
 func (x *sent) Close(context.Context) error { return nil }
 
+// began is when the clocks of samplers begin: long ago, so that a time of the machine's clock among theirs shows.
+var began = time.Unix(1e9, 0)
+
 // trial is a sampler whose clock the test moves.
 type trial struct {
 	*testing.T
@@ -56,7 +59,7 @@ type trial struct {
 }
 
 func newTrial(t *testing.T, set func(*Sample)) *trial {
-	tr := &trial{T: t, far: &sent{spans: make(map[msg.SpanID]int)}, file: filepath.Join(t.TempDir(), "sample", "otlp.jsonl"), at: time.Now()}
+	tr := &trial{T: t, far: &sent{spans: make(map[msg.SpanID]int)}, file: filepath.Join(t.TempDir(), "sample", "otlp.jsonl"), at: began}
 	tr.set.SetDefaults()
 	if set != nil {
 		set(&tr.set)
@@ -64,6 +67,8 @@ func newTrial(t *testing.T, set func(*Sample)) *trial {
 	tr.start()
 	return tr
 }
+
+func (t *trial) now() time.Time { return t.at }
 
 // start begins the process, again.
 func (t *trial) start() {
@@ -73,11 +78,10 @@ func (t *trial) start() {
 			t.Fatal(err)
 		}
 	}
-	s, err := newSampler(t.far, t.set, t.file, true, slog.New(slog.DiscardHandler))
+	s, err := newSampler(t.far, t.set, t.file, true, t.now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.now = func() time.Time { return t.at }
 	t.s = s
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 }
@@ -120,7 +124,7 @@ func (t *trial) sound() {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, err := newSampler(t.far, t.set, file, true, slog.New(slog.DiscardHandler))
+	again, err := newSampler(t.far, t.set, file, true, t.now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -473,12 +477,11 @@ func TestNamesAreBounded(t *testing.T) {
 	far := &sent{spans: make(map[msg.SpanID]int)}
 	set := Sample{}
 	set.SetDefaults()
-	s, err := newSampler(far, set, "", false, slog.New(slog.DiscardHandler))
+	at, n := began, 0
+	s, err := newSampler(far, set, "", false, func() time.Time { return at }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, n := time.Now(), 0
-	s.now = func() time.Time { return at }
 	offer := func(spans ...msg.Span) {
 		t.Helper()
 		n++
@@ -587,7 +590,7 @@ func TestTheFileFails(t *testing.T) {
 		}
 		tr.sound()
 		for _, path := range []string{t.TempDir(), filepath.Join(tr.file, "sample.jsonl")} {
-			if _, err := newSampler(tr.far, tr.set, path, true, slog.New(slog.DiscardHandler)); err == nil {
+			if _, err := newSampler(tr.far, tr.set, path, true, tr.now, slog.New(slog.DiscardHandler)); err == nil {
 				t.Errorf("%s is no error", path)
 			}
 		}

@@ -18,7 +18,9 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-const patience = 20 * time.Second
+// patience is how long a test waits for what is to happen. It ends one that hangs; a shared machine takes a minute for
+// what takes a second elsewhere.
+const patience = 2 * time.Minute
 
 func deadline() <-chan time.Time { return time.After(patience) }
 
@@ -185,6 +187,8 @@ type brokenDisk struct {
 	frees   int   // how often the free space was asked for
 	files   int   // that are open
 	onRead  func(path string) error
+
+	onRemove func(path string, remove func() error) error
 }
 
 func (d *brokenDisk) set(f func()) {
@@ -238,6 +242,14 @@ func (d *brokenDisk) Read(path string) (segment.File, error) {
 	}
 	d.set(func() { d.files++ })
 	return &brokenFile{File: f, d: d}, nil
+}
+
+func (d *brokenDisk) Remove(path string) error {
+	remove := func() error { return d.OS.Remove(path) }
+	if d.onRemove != nil {
+		return d.onRemove(path, remove)
+	}
+	return remove()
 }
 
 // brokenFile loses the bytes that were not synced when a sync fails, as the page cache does.

@@ -56,18 +56,12 @@ func (s *segments) erase(g *seg, selected func(source, stream string, f *frame.F
 	if err := s.entries(g, func(e *entry) { streams[e.number] = e }); err != nil {
 		return 0, err
 	}
-	path := s.dir.File(g.id, extData)
-	in, err := s.dir.Disk.Read(path) // Open would make one that was removed meanwhile
+	file, err := s.dir.Disk.Edit(s.dir.File(g.id, extData)) // it may have been removed meanwhile
 	if err != nil {
 		return 0, err
 	}
-	defer in.Close()
-	out, err := s.dir.Disk.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer out.Close()
-	w := window{in: in, seed: g.seed}
+	defer file.Close()
+	w := window{in: file, seed: g.seed}
 	var r record
 	for {
 		ok, err := w.next(&r, size, true)
@@ -85,7 +79,7 @@ func (s *segments) erase(g *seg, selected func(source, stream string, f *frame.F
 		if err != nil || len(f.Data) == 0 || !selected(e.source, e.name(), &f) {
 			continue
 		}
-		if _, err := out.WriteAt(r.erased(g.seed, &f), w.at); err != nil {
+		if _, err := file.WriteAt(r.erased(g.seed, &f), w.at); err != nil {
 			return erased, err
 		}
 		erased += int64(len(f.Data))
@@ -93,7 +87,7 @@ func (s *segments) erase(g *seg, selected func(source, stream string, f *frame.F
 	if erased == 0 {
 		return 0, nil
 	}
-	return erased, out.Sync()
+	return erased, file.Sync()
 }
 
 // erased returns a record of the same size and position without the frame: a gap, or, where the

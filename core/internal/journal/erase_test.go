@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/segment"
 )
 
 // TestErase erases frames while a stream is recorded and after a restart: the others are
@@ -76,5 +77,36 @@ func TestErase(t *testing.T) {
 	drain(t, j, k)
 	if got := k.content("other"); !slices.Equal(got, []string{"", "<erased 21>"}) {
 		t.Errorf("another stream has %q", got)
+	}
+}
+
+// editedDisk calls edit before it opens a file to change it.
+type editedDisk struct {
+	segment.OS
+	edit func()
+}
+
+func (d *editedDisk) Edit(path string) (segment.File, error) {
+	d.edit()
+	return d.OS.Edit(path)
+}
+
+// TestEraseOfWhatGoes evicts a segment when Erase is about to open it: it is not made again.
+func TestEraseOfWhatGoes(t *testing.T) {
+	d := &editedDisk{}
+	s := still(t, t.TempDir())
+	s.disk = d
+	j := open(t, s)
+	put(t, begin(t, j, "a"), "x")
+	evicted := 0
+	d.edit = func() {
+		evicted++
+		if err := j.retention.evict(j.segments.list()[0], overAge); err != nil {
+			t.Error(err)
+		}
+	}
+	n, err := j.Erase(t.Context(), func(string, string, *frame.Frame) bool { return true })
+	if names := files(t, s.Dir, extData); n != 0 || err != nil || evicted != 1 || len(names) > 0 {
+		t.Errorf("%d bytes, %v, evicted %d times, files %q", n, err, evicted, names)
 	}
 }

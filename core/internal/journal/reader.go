@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +25,7 @@ type Reader struct {
 
 	// Of Run.
 	tails   map[uint64]*tail
-	known   checkpoint // as it was when Run began
+	known   checkpoint // as it was when the reader was made
 	at      *seg
 	in      segment.File
 	version int               // of the segment's file
@@ -105,11 +104,8 @@ func (r *Reader) start(ctx context.Context) error {
 	if err := r.j.segments.each(func(e *entry) { delete(absent, e.number) }); err != nil {
 		return err
 	}
-	for _, k := range absent {
-		if !k.Closed {
-			r.sink.Trouble(k.Origin, "journal_lost", "the checkpoint knows stream "+k.Key+" and the journal does not")
-		}
-		r.sink.Forget(k.Key)
+	if len(absent) > 0 {
+		r.forget(absent)
 	}
 	// A stream that is still being recorded is opened at once, so that the pipeline does not
 	// take its decoder's open messages for abandoned.
@@ -128,7 +124,24 @@ func (r *Reader) start(ctx context.Context) error {
 		}
 		t.mark(open[i].to, open[i].state)
 	}
-	return r.enter(r.j.segments.list()[0])
+	return r.enter(r.j.segments.from(0))
+}
+
+// forget has the checkpoint forget streams that the journal does not have, and reports those that are lost. With a
+// reader of another format they may have ended since this one was made.
+func (r *Reader) forget(absent checkpoint) {
+	now := make(checkpoint)
+	now.add(r.sink.Known())
+	for n := range absent {
+		k, ok := now[n]
+		if !ok {
+			continue
+		}
+		if !k.Closed {
+			r.sink.Trouble(k.Origin, "journal_lost", "the checkpoint knows stream "+k.Key+" and the journal does not")
+		}
+		r.sink.Forget(k.Key)
+	}
 }
 
 // step delivers the next part of the segments, or waits until there is one.
@@ -150,7 +163,7 @@ func (r *Reader) step(ctx context.Context) error {
 		if err := r.deliverIndexed(ctx, gone); err != nil {
 			return err
 		}
-		return r.enter(r.after(g))
+		return r.enter(r.j.segments.from(g.id + 1))
 	}
 	r.inbox.rest(place{g.id, limit})
 	select {
@@ -161,19 +174,7 @@ func (r *Reader) step(ctx context.Context) error {
 	return nil
 }
 
-// after returns the segment after g, which may have been removed.
-func (r *Reader) after(g *seg) *seg { return r.from(g.id + 1) }
-
-// from returns the oldest segment that has at least that number: behind one that is sealed there is another.
-func (r *Reader) from(id uint64) *seg {
-	list := r.j.segments.list()
-	if i := slices.IndexFunc(list, func(g *seg) bool { return g.id >= id }); i >= 0 {
-		return list[i]
-	}
-	return list[len(list)-1]
-}
-
-// enter begins to read a segment, or the first after it with records that are needed.
+// enter begins to read a segment, or the first after it with records that are needed: behind one that is sealed there is another.
 func (r *Reader) enter(g *seg) error {
 	for r.j.segments.isSealed(g) {
 		needed := false
@@ -183,7 +184,7 @@ func (r *Reader) enter(g *seg) error {
 		if needed {
 			break
 		}
-		g = r.after(g)
+		g = r.j.segments.from(g.id + 1)
 	}
 	r.at = g
 	r.inbox.forget(g.id)
@@ -255,10 +256,7 @@ func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 // unreadable waits after an error of the disk. A part that cannot be read several times is
 // skipped as damaged.
 func (r *Reader) unreadable(ctx context.Context, err error, limit int64) error {
-	r.j.mu.Lock()
-	gone := r.at.gone
-	r.j.mu.Unlock()
-	if gone || ctx.Err() != nil {
+	if r.j.segments.isGone(r.at) || ctx.Err() != nil {
 		return nil
 	}
 	const patience, hop = 5, 64 << 10

@@ -98,16 +98,12 @@ func (r *retention) oldest() *seg {
 
 // evict removes a segment's data. Its index stays, for the readers to count the loss.
 func (r *retention) evict(g *seg, why string) error {
-	r.mu.Lock()
-	size, gone := g.size, g.gone
-	r.mu.Unlock()
-	if gone {
-		return nil
-	}
-	if err := r.segments.removeData(g); err != nil {
+	removed, err := r.segments.removeData(g)
+	if err != nil || !removed {
 		return err
 	}
 	r.mu.Lock()
+	size := g.size
 	r.evicted += size
 	r.mu.Unlock()
 	r.settings.Logger.Warn("journal evicted a segment; its frames that were not delivered are counted as dropped", "segment", g.id, "bytes", size, "limit", why)
@@ -128,7 +124,7 @@ func (r *retention) release() (freed bool) {
 		if !r.safe(s, known) {
 			return freed
 		}
-		if err := r.segments.removeData(s); err != nil {
+		if _, err := r.segments.removeData(s); err != nil {
 			r.settings.Logger.Error("journal cannot remove a segment", "segment", s.id, "error", err)
 			return freed
 		}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
@@ -288,6 +289,34 @@ func TestSlowCheckpoint(t *testing.T) {
 	if n, most := count()-before, 2+int(time.Since(began)/(20*k.dear)); n > most {
 		t.Errorf("it was asked %d times in %v", n, time.Since(began))
 	}
+}
+
+// TestStallOfTheCheckpoint has the checkpoint take a minute once, as on a machine that stalls: the next second it is asked again.
+func TestStallOfTheCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := still(t, t.TempDir())
+		s.SegmentSize, s.sweep = 1, time.Second
+		j, k := open(t, s), newSink(t)
+		k.auto = false
+		_, stop := follow(t, j, k)
+		defer stop()
+		k.dear = time.Minute
+		r := begin(t, j, "a")
+		put(t, r, "x")
+		put(t, r, "y")
+		sync_(t, r)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		k.dear = 0
+		count := func() int { k.mu.Lock(); defer k.mu.Unlock(); return k.asked }
+		if n := count(); n != 1 { // by follow
+			t.Errorf("it has answered %d times", n)
+		}
+		time.Sleep(45 * time.Second)
+		if n := count(); n < 10 {
+			t.Errorf("it was asked %d times", n)
+		}
+	})
 }
 
 // TestAge: a segment that grows slowly ends after a quarter of the time, and its data go after all of it.

@@ -49,7 +49,8 @@ type segments struct {
 	corrupt   int64
 	truncated int64
 
-	sealing sync.Mutex // held while segments are sealed and their files are closed
+	sealing  sync.Mutex // held while segments are sealed and their files are closed
+	removing sync.Mutex // held while a segment's data is removed
 }
 
 func (s *segments) new(id uint64) *seg {
@@ -73,15 +74,26 @@ func (s *segments) list() []*seg {
 	return slices.Clone(s.all)
 }
 
+// from returns the oldest segment that has at least that number; nil: there is none.
+func (s *segments) from(id uint64) *seg {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.all, func(g *seg) bool { return g.id >= id }); i >= 0 {
+		return s.all[i]
+	}
+	return nil
+}
+
 func (s *segments) isSealed(g *seg) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return g.sealed
 }
 
-// each visits the entries of every segment.
+// each visits the entries of every segment, those that begin meanwhile included: a stream may
+// have been carried there from one that was removed before it was visited.
 func (s *segments) each(visit func(*entry)) error {
-	for _, g := range s.list() {
+	for g := s.from(0); g != nil; g = s.from(g.id + 1) {
 		if err := s.entries(g, visit); err != nil && !missing(err) {
 			return err
 		}
@@ -159,21 +171,33 @@ func (s *segments) close() {
 	}
 }
 
-// removeData removes a segment's data; its index stays.
-func (s *segments) removeData(g *seg) error {
+// removeData removes a segment's data, and reports whether it was there; the index stays.
+func (s *segments) removeData(g *seg) (removed bool, err error) {
+	s.removing.Lock()
+	defer s.removing.Unlock()
 	s.mu.Lock()
 	gone := g.gone
 	s.mu.Unlock()
 	if gone {
-		return nil
+		return false, nil
 	}
 	if err := s.dir.Remove(s.dir.File(g.id, extData)); err != nil {
-		return err
+		return false, err
 	}
 	s.mu.Lock()
 	g.gone = true
 	s.mu.Unlock()
-	return nil
+	return true, nil
+}
+
+// isGone reports whether a segment's data was removed. It waits for a removal: the file is gone
+// before that is done.
+func (s *segments) isGone(g *seg) bool {
+	s.removing.Lock()
+	defer s.removing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return g.gone
 }
 
 // remove removes the index of a segment whose data is gone, and so the segment.

@@ -17,12 +17,14 @@ type sweeper struct {
 	writer    *writer
 }
 
-// run sweeps until ctx ends.
+// run sweeps until ctx ends. A checkpoint that is slow is asked seldom; one that was slow once, as in a stall of the machine, is not.
 func (s *sweeper) run(ctx context.Context) {
+	var before time.Duration
 	for wait := s.settings.sweep; retry.Wait(ctx, wait); {
 		took := s.sweep(ctx)
 		s.age(time.Now())
-		wait = max(s.settings.sweep, 20*took)
+		wait = max(s.settings.sweep, 20*min(took, before))
+		before = took
 	}
 }
 
@@ -70,7 +72,7 @@ func (s *sweeper) sweep(ctx context.Context) (took time.Duration) {
 		if ctx.Err() != nil || !s.segments.isSealed(g) || s.kept(g, began) || !s.retention.safe(g, known) {
 			return took
 		}
-		err := s.segments.removeData(g)
+		_, err := s.segments.removeData(g)
 		if retire = retire && err == nil && s.worth(g); retire {
 			err = s.retire(ctx, g, known)
 		}
@@ -111,11 +113,10 @@ func (s *sweeper) retire(ctx context.Context, g *seg, known safety) error {
 	if err != nil {
 		return err
 	}
-	ended := make(map[*Reader][]string)
+	ended := make(map[*Reader][]*entry)
 	err = s.segments.entries(g, func(e *entry) {
 		if r := known.readers[[2]string{e.source, e.format}]; e.ended {
-			ended[r] = append(ended[r], e.name())
-			r.inbox.retired(e.number, g.id)
+			ended[r] = append(ended[r], e)
 		}
 	})
 	if err != nil {
@@ -124,7 +125,12 @@ func (s *sweeper) retire(ctx context.Context, g *seg, known safety) error {
 	if err := s.segments.remove(g); err != nil {
 		return err
 	}
-	for r, keys := range ended {
+	for r, list := range ended {
+		var keys []string
+		for _, e := range list {
+			keys = append(keys, e.name())
+			r.inbox.retired(e.number, g.id) // not before: a rewind may lead to g while it is there
+		}
 		r.sink.Forget(keys...)
 	}
 	return nil

@@ -293,7 +293,7 @@ func (r *Reader) rewind(ctx context.Context) error {
 	if !move {
 		return nil
 	}
-	return r.enter(r.from(0))
+	return r.enter(r.j.segments.from(0))
 }
 
 // handleClose handles the result of a Close.

@@ -9,6 +9,8 @@ import (
 type Disk interface {
 	// Open opens or creates a file for reading and writing.
 	Open(path string) (File, error)
+	// Edit opens a file that is there for reading and writing.
+	Edit(path string) (File, error)
 	// Read opens a file for reading.
 	Read(path string) (File, error)
 	Rename(from, to string) error
@@ -43,17 +45,16 @@ func (f osFile) Size() (int64, error) {
 }
 
 // Open implements Disk.
-func (OS) Open(path string) (File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return osFile{f}, nil
-}
+func (OS) Open(path string) (File, error) { return openFile(path, os.O_RDWR|os.O_CREATE) }
+
+// Edit implements Disk.
+func (OS) Edit(path string) (File, error) { return openFile(path, os.O_RDWR) }
 
 // Read implements Disk.
-func (OS) Read(path string) (File, error) {
-	f, err := os.Open(path)
+func (OS) Read(path string) (File, error) { return openFile(path, os.O_RDONLY) }
+
+func openFile(path string, flag int) (File, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}
