@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/dashboards/internal/macro"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
@@ -117,14 +118,14 @@ func TestAlertsAreQuiet(t *testing.T) {
 		Tenant: "default", Source: "pier", Format: "claude-code", Stream: "x", Seen: a.now.UnixNano(), Since: a.now.Add(-time.Minute).UnixNano(), Ver: 1,
 	}}}
 	for n := range 10 {
-		b.Messages = append(b.Messages, a.said(time.Duration(n+5)*time.Minute, msg.Millis), a.said(50*time.Second, msg.Inferred), a.said(0, msg.Millis))
+		b.Messages = append(b.Messages, new(a.said(time.Duration(n+5)*time.Minute, msg.Millis)), new(a.said(50*time.Second, msg.Inferred)), new(a.said(0, msg.Millis)))
 		denied := func(s *msg.Span) { s.Outcome, s.ErrorType = msg.OutcomeError, "denied" }
-		b.Spans = append(b.Spans, a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, func(s *msg.Span) { s.Delegate.Async = true }),
-			a.work(msg.SpanTool, 20*time.Minute, time.Second, denied), a.work(msg.SpanDelegation, 20*time.Minute, time.Second, denied))
+		b.Spans = append(b.Spans, new(a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, func(s *msg.Span) { s.Delegate.Async = true })),
+			new(a.work(msg.SpanTool, 20*time.Minute, time.Second, denied)), new(a.work(msg.SpanDelegation, 20*time.Minute, time.Second, denied)))
 	}
-	b.Spans = append(b.Spans, a.work(msg.SpanTool, 5*time.Hour, 0, func(s *msg.Span) {
+	b.Spans = append(b.Spans, new(a.work(msg.SpanTool, 5*time.Hour, 0, func(s *msg.Span) {
 		s.Events = []msg.SpanEvent{{Time: s.Start, Name: msg.WaitStart.String()}}
-	}))
+	})))
 	a.store(b)
 	for _, title := range judged {
 		if a.fires(title) {
@@ -138,13 +139,13 @@ func TestAlertsFire(t *testing.T) {
 	a := newAlarms(t)
 	b := &export.Batch{Ledger: []msg.Ledger{{
 		Tenant: "default", Source: "pier", Format: "claude-code", Stream: "x", Seen: a.now.Add(-7 * time.Minute).UnixNano(), Since: a.now.Add(-time.Hour).UnixNano(), Ver: 1,
-	}}, Spans: []msg.Span{a.work(msg.SpanTool, 26*time.Hour, 0, nil)}}
-	hangs := &b.Spans[0]
+	}}, Spans: exporttest.Records(a.work(msg.SpanTool, 26*time.Hour, 0, nil))}
+	hangs := b.Spans[0]
 	b.Verdicts = []msg.Verdict{{Tenant: "default", TraceID: hangs.TraceID, Span: hangs.ID, Kind: hangs.Kind, Session: "s", Name: "tool_running", Evidence: "Task has run 26 h", Since: hangs.Start, At: hangs.Start, Ver: 1}}
 	for range 10 {
-		b.Messages = append(b.Messages, a.said(5*time.Minute, msg.Millis))
+		b.Messages = append(b.Messages, new(a.said(5*time.Minute, msg.Millis)))
 		broken := func(s *msg.Span) { s.Outcome, s.ErrorType = msg.OutcomeError, "timeout" }
-		b.Spans = append(b.Spans, a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, broken), a.work(msg.SpanTool, 20*time.Minute, time.Second, broken))
+		b.Spans = append(b.Spans, new(a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, broken)), new(a.work(msg.SpanTool, 20*time.Minute, time.Second, broken)))
 	}
 	a.store(b)
 	for _, title := range judged {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/blame"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/price"
@@ -99,7 +100,7 @@ func TestBoardsBlameAsTheCommandsDo(t *testing.T) {
 	began := w.began.Add(-48 * time.Hour)
 	for n := range turns {
 		spans := randomTurn(rand.New(rand.NewPCG(uint64(n), 4)), n, fmt.Sprint("random-", n/inTrace), began.Add(time.Duration(n)*time.Minute).UnixNano())
-		batch.Spans = append(batch.Spans, spans...)
+		batch.Spans = append(batch.Spans, exporttest.Records(spans...)...)
 		if n%inTrace == 0 {
 			traces = append(traces, spans[0].TraceID.String())
 		}

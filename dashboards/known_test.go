@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/core/ui"
@@ -281,7 +282,7 @@ func TestTraceHasEventsAndLinks(t *testing.T) {
 		s.Events = []msg.SpanEvent{{Time: s.Start + int64(250*time.Millisecond), Name: "finding", Attrs: []msg.Attr{{Key: "buoy", Value: "red"}}}}
 		s.Links = []msg.SpanLink{{TraceID: msg.NewTraceID("default", "", "s", "other"), SpanID: msg.NewSpanID("default", "", "s", msg.SpanRun, "other"), Attrs: []msg.Attr{{Key: "method", Value: "prompt"}}}}
 	})
-	a.store(&export.Batch{Spans: []msg.Span{span}})
+	a.store(&export.Batch{Spans: exporttest.Records(span)})
 	for _, q := range queries(t) {
 		if q.kind != "traces" {
 			continue

@@ -135,12 +135,12 @@ func (w *world) seed() (err error) {
 			Start: start, End: start + int64(10*time.Second), FirstToken: start + int64(n+1)*int64(100*time.Millisecond), Ver: 1,
 			Session: "tides", Run: run, Agent: msg.Agent{Name: "tide reader"}, Model: "gull-9-preview", Usage: msg.Tokens{Input: 100, Output: 400},
 		}
-		b.Spans = append(b.Spans, s)
+		b.Spans = append(b.Spans, new(s))
 		m := msg.Message{
 			Key: run, Session: "tides", Run: run, Kind: msg.Usage, Time: start + int64(10*time.Second), Precision: msg.Millis, Model: s.Model, Agent: s.Agent, Usage: s.Usage,
 			Host: msg.Host{Tenant: "default", Source: "tap", Format: "agno", ID: msg.NewID("default", "agno", "tides", run), TraceID: s.TraceID, SpanID: s.ID, Ver: 1},
 		}
-		b.Messages = append(b.Messages, m)
+		b.Messages = append(b.Messages, new(m))
 		// Every fourth response was held back, and number n stalled for n+1 seconds.
 		b.Streams = append(b.Streams, msg.Stream{
 			Tenant: "default", Source: "tap", Format: "agno", Stream: run, Origin: "http://127.0.0.1:7777/runs", Method: "POST", Status: 200, Session: "tides", Run: run,
@@ -164,7 +164,7 @@ func (w *world) seed() (err error) {
 		if kind == msg.SpanDelegation {
 			s.Delegate.To = "moon"
 		}
-		b.Spans = append(b.Spans, s)
+		b.Spans = append(b.Spans, new(s))
 		if n > 0 {
 			b.Verdicts = append(b.Verdicts, msg.Verdict{
 				Tenant: "default", Source: "tap", Format: "agno", Session: "tides", Run: "now", TraceID: s.TraceID, Span: s.ID, Kind: kind, Agent: "tide reader", Tool: s.Tool.Name,
@@ -172,11 +172,11 @@ func (w *world) seed() (err error) {
 			})
 		}
 	}
-	asks := b.Spans[40]
+	asks := new(*b.Spans[40])
 	asks.TraceID, asks.ID = msg.NewTraceID("default", "agno", "tides", "asks"), msg.NewSpanID("default", "agno", "tides", msg.SpanRun, "asks")
 	asks.Events = []msg.SpanEvent{{Time: asks.LastSeen, Name: msg.RunPause.String()}}
 	b.Spans = append(b.Spans, asks)
-	step := b.Spans[0]
+	step := new(*b.Spans[0])
 	step.Kind, step.Agent.Name, step.Model, step.FirstToken, step.Usage = msg.SpanWorkflow, "count the boats", "", 0, msg.Tokens{}
 	step.TraceID, step.ID = msg.NewTraceID("default", "agno", "tides", "steps"), msg.NewSpanID("default", "agno", "tides", msg.SpanWorkflow, "steps")
 	b.Spans = append(b.Spans, step)

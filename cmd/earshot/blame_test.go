@@ -37,11 +37,11 @@ func (h *home) decoded(format string, files ...string) {
 			own := *m
 			own.Content, own.Tool.Arguments, own.Delegation.Task = m.Content.Own(), m.Tool.Arguments.Own(), m.Delegation.Task.Own()
 			own.Attrs = slices.Clone(m.Attrs)
-			b.Messages = append(b.Messages, own)
+			b.Messages = append(b.Messages, new(own))
 			return nil
 		},
 		Problem: func(string, int64, msg.Problem, []byte) {},
-		Span:    func(s *msg.Span) { b.Spans = append(b.Spans, *s) },
+		Span:    func(s *msg.Span) { b.Spans = append(b.Spans, new(*s)) },
 	})
 	if err != nil {
 		h.Fatal(err)

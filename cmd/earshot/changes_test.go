@@ -17,6 +17,7 @@ import (
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/change"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -157,7 +158,7 @@ func TestChangesOfKeptRuns(t *testing.T) {
 			for i := range turn.spans {
 				turn.spans[i].Run, turn.spans[i].Client.Version = fmt.Sprint("r", n), fmt.Sprint("1.", round/3)
 			}
-			all, b.Spans = append(all, turn.spans[0]), append(b.Spans, turn.spans...)
+			all, b.Spans = append(all, turn.spans[0]), append(b.Spans, exporttest.Records(turn.spans...)...)
 		}
 		median := 100.0
 		if round >= 3 {
@@ -176,17 +177,17 @@ func TestChangesOfKeptRuns(t *testing.T) {
 			long := newTurn("long", now.Add(-4*24*time.Hour))
 			long.run(fmt.Sprint("long", round), "", "pilot1", 0, 3*24*3600)
 			long.spans[0].Run = fmt.Sprint("long", round)
-			b.Spans = append(b.Spans, long.spans...)
+			b.Spans = append(b.Spans, exporttest.Records(long.spans...)...)
 			for range 3 {
 				again := &all[r.IntN(len(all))]
 				again.Ver++
 				again.Tombstone, again.End = r.IntN(2) == 0, again.End+int64(time.Minute)
-				b.Spans = append(b.Spans, *again)
+				b.Spans = append(b.Spans, new(*again))
 			}
 			of := all[r.IntN(len(all))]
 			m := bodyMessage(of.Session, fmt.Sprint("p", round), time.Unix(0, of.Start), "You sail the ferry "+fmt.Sprint("no. ", []string{"one", "two"}[r.IntN(2)]), "")
 			m.Kind, m.Role, m.Run = msg.System, msg.RoleSystem, of.Run
-			b.Messages = append(b.Messages, m)
+			b.Messages = append(b.Messages, new(m))
 		}
 		h.export(b)
 		f := inspect.ChangedFilter{Since: 8 * 24 * time.Hour, Now: now, Agent: "pilot1"}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -29,7 +30,7 @@ func said(session, key, text string, at time.Time) msg.Message {
 func TestTailTellsEachOnce(t *testing.T) {
 	h := newHome(t)
 	past := time.Now().Add(-48 * time.Hour)
-	store := func(list ...msg.Message) { h.export(export.Batch{Messages: list}) }
+	store := func(list ...msg.Message) { h.export(export.Batch{Messages: exporttest.Records(list...)}) }
 	store(said("s1", "old1", "one", past), said("s1", "old2", "two", past.Add(time.Second)), said("s1", "old3", "three", past.Add(2*time.Second)))
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -94,7 +95,7 @@ func TestTailFilters(t *testing.T) {
 	hidden := said("s1", "hidden", "handshake", at)
 	hidden.Hidden, hidden.Host.Seq = true, 1
 	in := incident("s9", at, causes[2].slow)
-	h.export(export.Batch{Messages: []msg.Message{said("s1", "a", "hello", at), call, hidden, said("s2", "b", "bye", at)}, Spans: in.spans})
+	h.export(export.Batch{Messages: exporttest.Records(said("s1", "a", "hello", at), call, hidden, said("s2", "b", "bye", at)), Spans: exporttest.Records(in.spans...)})
 	for want, args := range map[string][]string{
 		"hello, {\"depth\":3}":            {"--session", "s1"},
 		"hello, handshake, {\"depth\":3}": {"--session", "s1", "--hidden"},
@@ -139,7 +140,7 @@ func TestTop(t *testing.T) {
 	}
 	hang := stuck.spans[1]
 	verdicts := []msg.Verdict{{Tenant: "default", TraceID: hang.TraceID, Span: hang.ID, Kind: hang.Kind, Name: "tool_running", Evidence: "sonar has run 11 min; its longest of 42 runs took 2 min", Since: hang.Start, At: hang.Start, Ver: 1}}
-	h.export(export.Batch{Spans: stuck.spans, Verdicts: verdicts, Ledger: []msg.Ledger{
+	h.export(export.Batch{Spans: exporttest.Records(stuck.spans...), Verdicts: verdicts, Ledger: []msg.Ledger{
 		{Tenant: "default", Source: "harbour", Stream: "a", Read: 1000, Decoded: 900, Quarantined: 100, Messages: 7, Problems: 1, Seen: time.Now().UnixNano(), Ver: 1},
 	}})
 	var top inspect.Top

@@ -18,6 +18,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/mcp"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
@@ -33,7 +34,7 @@ func observed(t *testing.T) *home {
 	var b export.Batch
 	for i, c := range causes {
 		in := incident(c.name, now.Add(time.Duration(i-20)*time.Minute), c.slow)
-		b.Spans, b.Messages = append(b.Spans, in.spans...), append(b.Messages, in.messages()...)
+		b.Spans, b.Messages = append(b.Spans, exporttest.Records(in.spans...)...), append(b.Messages, exporttest.Records(in.messages()...)...)
 	}
 	stuck := newTurn("moored", now.Add(-11*time.Minute))
 	stuck.run("turn", "", "keeper", 0, 0)
@@ -43,8 +44,8 @@ func observed(t *testing.T) *home {
 		s.State, s.End, s.Outcome = msg.SpanOpen, 0, msg.OutcomeUnset
 	}
 	hang := stuck.spans[1]
-	b.Spans = append(b.Spans, stuck.spans...)
-	b.Messages = append(b.Messages, bodyMessage("hostile", "h", now.Add(-2*time.Minute), orders, ""), bodyMessage("files", "f", now.Add(-time.Minute), "", `{"file_path":"/srv/quay/crane_test.go"}`))
+	b.Spans = append(b.Spans, exporttest.Records(stuck.spans...)...)
+	b.Messages = append(b.Messages, new(bodyMessage("hostile", "h", now.Add(-2*time.Minute), orders, "")), new(bodyMessage("files", "f", now.Add(-time.Minute), "", `{"file_path":"/srv/quay/crane_test.go"}`)))
 	b.Verdicts = []msg.Verdict{{Tenant: "default", TraceID: hang.TraceID, Span: hang.ID, Kind: hang.Kind, Name: "tool_running", Evidence: "foghorn has run 11 min; its longest of 42 runs took 2 min", Since: hang.Start, At: hang.Start, Ver: 1}}
 	h.export(b)
 	at := now.Add(-time.Hour)

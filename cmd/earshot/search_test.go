@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -40,7 +41,7 @@ func TestSearch(t *testing.T) {
 	x := newTurn("spanned", now.Add(-time.Hour))
 	x.run("root", "", "harbour-pilot", 0, 9)
 	x.delegation("d", "root", "harbour-pilot", "deep-diver", 1, 8)
-	h.export(export.Batch{Messages: list, Spans: x.spans})
+	h.export(export.Batch{Messages: exporttest.Records(list...), Spans: exporttest.Records(x.spans...)})
 	r := h.reader()
 	for _, c := range []struct {
 		text     string

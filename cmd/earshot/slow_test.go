@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -170,7 +171,7 @@ func TestSlowNamesTheReason(t *testing.T) {
 	began := time.Now().Add(-20 * time.Minute)
 	for _, c := range causes {
 		in := incident(c.name, began, c.slow)
-		h.export(export.Batch{Spans: in.spans, Messages: in.messages()})
+		h.export(export.Batch{Spans: exporttest.Records(in.spans...), Messages: exporttest.Records(in.messages()...)})
 	}
 	for _, c := range causes {
 		t.Run(c.name, func(t *testing.T) {
@@ -240,7 +241,7 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	background := later.delegation("d", "turn", "pilot", "mate", 1, 1.2)
 	background.Delegate.Async, background.Worked = true, began.UnixNano() // to when its run ends
 	later.run("child", "d", "mate", 2, 3*3600)
-	h.export(export.Batch{Spans: append(stuck.spans, later.spans...)})
+	h.export(export.Batch{Spans: exporttest.Records(append(stuck.spans, later.spans...)...)})
 
 	var list []inspect.SlowDelegation
 	h.json(&list, "slow")
@@ -278,7 +279,7 @@ func TestSlowPicksByTheWait(t *testing.T) {
 	call("cook", 180, 380, 200)
 	call("clerk", 180, 380, 210)
 	call("scout", 180, 380, 260)
-	h.export(export.Batch{Spans: in.spans})
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...)})
 	want := []string{"diver 100000", "scout 80000", "mate 60000", "clerk 30000", "cook 20000"}
 	for n := 1; n <= len(want); n++ {
 		var list []inspect.SlowDelegation
@@ -299,10 +300,10 @@ func TestSlowAsksFewQuestions(t *testing.T) {
 	h := newHome(t)
 	began := time.Now().Add(-20 * time.Minute)
 	for _, c := range causes {
-		h.export(export.Batch{Spans: incident(c.name, began, c.slow).spans})
+		h.export(export.Batch{Spans: exporttest.Records(incident(c.name, began, c.slow).spans...)})
 	}
 	long := largeTurn("long", began.Add(-2*time.Hour), 6_000)
-	h.export(export.Batch{Spans: long.spans})
+	h.export(export.Batch{Spans: exporttest.Records(long.spans...)})
 	store := &asked{reader: h.reader()}
 	list, err := inspect.Slow(t.Context(), store, inspect.SlowFilter{Limit: 12, Now: time.Now(), Where: inspect.Condition{SQL: "session_id != 'long'"}})
 	if err != nil || len(list) != 12 || list[0].Bottleneck == nil {
@@ -332,7 +333,7 @@ func (a *asked) Each(ctx context.Context, sql string, params map[string]string, 
 func TestExplainOfAConversation(t *testing.T) {
 	h := newHome(t)
 	in := incident("quay-7", time.Now().Add(-20*time.Minute), causes[2].slow)
-	h.export(export.Batch{Spans: in.spans, Messages: in.messages()})
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...), Messages: exporttest.Records(in.messages()...)})
 	byTrace, _ := h.run("explain", in.spans[0].TraceID.String())
 	if bySession, _ := h.run("explain", "quay-7"); bySession != byTrace || !strings.Contains(byTrace, "The turn of pilot") {
 		t.Errorf("of the conversation\n%s\nof its turn\n%s", bySession, byTrace)
@@ -354,7 +355,7 @@ func TestExplainTellsFindings(t *testing.T) {
 			}
 		}
 	}
-	h.export(export.Batch{Spans: in.spans})
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...)})
 	text, _ := h.run("explain", in.spans[0].TraceID.String())
 	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "diver called poll 10 times running with the same arguments and the same result.") {
 		t.Errorf("explanation:\n%s", text)
@@ -368,7 +369,7 @@ func TestSlowSaysWhenThereIsNothing(t *testing.T) {
 		if strings.TrimSpace(out) != "[]" || !strings.Contains(errs, "no delegations") {
 			t.Errorf("%q, %q", out, errs)
 		}
-		h.export(export.Batch{Spans: incident("old", time.Now().Add(-50*time.Hour+30*time.Minute), func(*turn) {}).spans})
+		h.export(export.Batch{Spans: exporttest.Records(incident("old", time.Now().Add(-50*time.Hour+30*time.Minute), func(*turn) {}).spans...)})
 	}
 	_, errs := h.run("slow")
 	if !strings.Contains(errs, "try --since 50h") {
@@ -393,7 +394,7 @@ func TestSlowSaysWhenThereIsNothing(t *testing.T) {
 func TestShowTrace(t *testing.T) {
 	h := newHome(t)
 	in := incident("tool", time.Now().Add(-20*time.Minute), causes[2].slow)
-	h.export(export.Batch{Spans: in.spans})
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...)})
 	trace := in.spans[0].TraceID.String()
 	text, _ := h.run("show", "--trace", trace[:8])
 	for _, want := range []string{
@@ -434,7 +435,7 @@ func TestChildOfAnotherTrace(t *testing.T) {
 	child.tool("probe", "thread-run", "probe", 4, 36)
 	child.chat("answer", "thread-run", 36, 36.5, 37).Usage = msg.Tokens{Input: 70}
 	trace := call.TraceID.String()
-	h.export(export.Batch{Spans: append(caller.spans, child.spans...), Messages: caller.messages()})
+	h.export(export.Batch{Spans: exporttest.Records(append(caller.spans, child.spans...)...), Messages: exporttest.Records(caller.messages()...)})
 	var list []inspect.SlowDelegation
 	h.json(&list, "slow", "--session", "caller")
 	if len(list) != 1 || list[0].Bottleneck == nil || list[0].Bottleneck.Name != "probe" || list[0].Spent.Tokens.Input != 70 {
@@ -482,7 +483,7 @@ func TestCostIsOfTheTree(t *testing.T) {
 			s.Model, s.Usage = "tern-2", msg.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90, CacheWrite1h: 300}
 		}
 	}
-	h.export(export.Batch{Spans: in.spans})
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...)})
 	var list []inspect.SlowDelegation
 	h.json(&list, "slow")
 	want := inspect.Cost{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -22,7 +23,7 @@ func TestNothingDrivesTheTerminal(t *testing.T) {
 	in.run("child", "task", "scout"+hostileText, 11, 69)
 	messages := in.messages()
 	messages[0].Content = msg.Plain("ask" + hostileText)
-	h.export(export.Batch{Spans: in.spans, Messages: messages, DeadLetters: []msg.DeadLetter{{
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...), Messages: exporttest.Records(messages...), DeadLetters: []msg.DeadLetter{{
 		ID: msg.NewDeadLetterID("default", "s", "read", "o", "r"), Tenant: "default", Source: "s" + hostileText, Format: "legion", Stage: "decode",
 		Reason: "invalid_json", Detail: "detail" + hostileText, Origin: "/x/" + hostileText, Seen: began.UnixNano(), Ver: 1,
 		Payload: []byte("payload\u202e\u009b2J"),

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/ui"
 )
@@ -106,7 +107,7 @@ func TestLargeTrace(t *testing.T) {
 	n = len(x.spans)
 	x.spans[n/2].Outcome, x.spans[n/2].StatusMessage = msg.OutcomeError, "the hose came off"
 	for i := 0; i < n; i += 20_000 {
-		h.export(export.Batch{Spans: x.spans[i:min(i+20_000, n)]})
+		h.export(export.Batch{Spans: exporttest.Records(x.spans[i:min(i+20_000, n)]...)})
 	}
 	var asked, read atomic.Int64
 	store := counted{h.reader(), &asked, &read}
@@ -220,7 +221,7 @@ func TestHostileText(t *testing.T) {
 		m.Host.TraceID, m.Host.SpanID = x.spans[0].TraceID, x.id([]string{"root", "c", "t", "t"}[i])
 		list = append(list, m)
 	}
-	h.export(export.Batch{Messages: list, Spans: x.spans})
+	h.export(export.Batch{Messages: exporttest.Records(list...), Spans: exporttest.Records(x.spans...)})
 	s := h.site()
 	trace := "/trace/" + x.spans[0].TraceID.String()
 	session := "/session/" + url.PathEscape(x.session)
@@ -246,7 +247,7 @@ func TestHostileText(t *testing.T) {
 	more := list[1]
 	more.Key, more.Content = "m9", msg.Plain("more")
 	more.Host.ID = msg.NewID("default", "legion", x.session, more.Key)
-	h.export(export.Batch{Messages: []msg.Message{more}})
+	h.export(export.Batch{Messages: exporttest.Records(more)})
 	if after, _ := s.get("/live/" + url.PathEscape(x.session)); after == before {
 		t.Errorf("the conversation went on, and its token is still %q", after)
 	}
@@ -278,7 +279,7 @@ func TestSlowPage(t *testing.T) {
 		}
 		spans = append(spans, x.spans...)
 	}
-	h.export(export.Batch{Spans: spans})
+	h.export(export.Batch{Spans: exporttest.Records(spans...)})
 	s := h.site()
 	page := s.has("/slow", "pilot → diver", "times the median of 9.0s", "waiting for a person", "In the background", "pilot → cook", `role="img"`, "of 12", "run 7.0s")
 	if strings.Count(page, "<small>run ") != 1 {
@@ -314,7 +315,7 @@ func TestStepOfSeveralViews(t *testing.T) {
 	}
 	chat.Seen.Messages = []msg.SeenMessage{{ID: said.Host.ID, By: []string{"otlp", "legion"}}}
 	trace, step := chat.TraceID.String(), chat.ID.String()
-	h.export(export.Batch{Spans: in.spans, Messages: []msg.Message{said}})
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...), Messages: exporttest.Records(said)})
 	s := h.site()
 	want := []string{
 		"<dt>seen by</dt><dd>legion, otlp: times of legion, tokens and their cost of otlp, status of legion</dd>",

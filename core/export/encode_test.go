@@ -35,9 +35,9 @@ func TestEncoding(t *testing.T) {
 	for _, b := range exporttest.Batches(2, 20) {
 		check("whole", b)
 	}
-	check("bytes", &export.Batch{ID: "x", Messages: []msg.Message{{Key: "\xff", Content: msg.Raw([]byte("\xfe\x00")), Delegation: msg.Delegate{Task: msg.Quoted([]byte(`a\nb`))}}}})
-	msgtest.EachField(msg.Message{}, func(name string, m msg.Message) { check(name, &export.Batch{ID: "x", Messages: []msg.Message{m}}) })
-	msgtest.EachField(msg.Span{}, func(name string, s msg.Span) { check(name, &export.Batch{ID: "x", Spans: []msg.Span{s}}) })
+	check("bytes", &export.Batch{ID: "x", Messages: []*msg.Message{{Key: "\xff", Content: msg.Raw([]byte("\xfe\x00")), Delegation: msg.Delegate{Task: msg.Quoted([]byte(`a\nb`))}}}})
+	msgtest.EachField(msg.Message{}, func(name string, m msg.Message) { check(name, &export.Batch{ID: "x", Messages: exporttest.Records(m)}) })
+	msgtest.EachField(msg.Span{}, func(name string, s msg.Span) { check(name, &export.Batch{ID: "x", Spans: exporttest.Records(s)}) })
 	msgtest.EachField(msg.DeadLetter{}, func(name string, l msg.DeadLetter) {
 		check(name, &export.Batch{ID: "x", DeadLetters: []msg.DeadLetter{l}})
 	})

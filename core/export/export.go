@@ -19,8 +19,8 @@ import (
 // Any other outcome is an error. After a plain one the same batch is exported again;
 // RetryAfter delays that, and Permanent means that this batch will never be accepted as it
 // is: the pipeline then cuts it in halves to find the record that is refused. Export is
-// called from one goroutine. It must not keep the batch once it has returned: the lists are
-// used again when every exporter has accepted it.
+// called from one goroutine. It must not keep the batch or a record of it once it has
+// returned: their memory is used again when every exporter has accepted it.
 type Exporter interface {
 	Export(ctx context.Context, b *Batch) error
 	Close(ctx context.Context) error
@@ -109,13 +109,13 @@ type Rows struct {
 	Shown string // for people, if there is one row
 }
 
-// Batch has the records of one commit batch. It owns the texts of its messages.
+// Batch has the records of one commit batch. It owns them, and the texts of its messages.
 type Batch struct {
 	// ID is a hash of the records: 32 hex digits.
 	ID string
 
-	Messages    []msg.Message
-	Spans       []msg.Span
+	Messages    []*msg.Message
+	Spans       []*msg.Span
 	Verdicts    []msg.Verdict
 	DeadLetters []msg.DeadLetter
 	Ledger      []msg.Ledger

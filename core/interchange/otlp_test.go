@@ -35,7 +35,7 @@ import (
 // batch is an assembler's emitter that fills an export batch.
 type batch struct{ export.Batch }
 
-func (b *batch) Span(s msg.Span)                        { b.Spans = append(b.Spans, s) }
+func (b *batch) Span(s msg.Span)                        { b.Spans = append(b.Spans, new(s)) }
 func (b *batch) ReplayChildren(uint64, assemble.RunRef) {}
 func (b *batch) Verdict(msg.Verdict)                    {}
 func (b *batch) Replayable(uint64) bool                 { return false }
@@ -59,7 +59,7 @@ func assembled(t *testing.T, f decoder.Factory, s decoder.Stream, frames []frame
 		if _, err := a.Apply(m, 1, 1, time.Time{}, m.Time); err != nil {
 			t.Fatal(err)
 		}
-		b.Messages = append(b.Messages, *m)
+		b.Messages = append(b.Messages, m)
 	}
 	if err := a.Finish(); err != nil {
 		t.Fatal(err)
@@ -108,8 +108,8 @@ func received(t *testing.T, b *export.Batch) (frames []frame.Frame) {
 // spanFacts are the facts of a tree of spans: by kind, agent, tool and call, its parent's, its times and tokens.
 func spanFacts(b *export.Batch) map[string]int {
 	last := make(map[msg.SpanID]*msg.Span)
-	for i := range b.Spans {
-		if s := &b.Spans[i]; !s.Tombstone && !s.Amends && s.State != msg.SpanOpen {
+	for _, s := range b.Spans {
+		if !s.Tombstone && !s.Amends && s.State != msg.SpanOpen {
 			last[s.ID] = s
 		}
 	}
@@ -134,7 +134,11 @@ func tokens(u msg.Tokens) string {
 func texts(b *export.Batch) map[string][]string {
 	out := make(map[string][]string)
 	calls := make(map[string]bool)
-	for _, m := range msg.Fold(b.Messages) {
+	var list []msg.Message
+	for _, m := range b.Messages {
+		list = append(list, *m)
+	}
+	for _, m := range msg.Fold(list) {
 		key, text := m.Session+" "+m.Run, ""
 		switch m.Kind {
 		case msg.User, msg.Assistant, msg.Reasoning:

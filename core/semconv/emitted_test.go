@@ -151,7 +151,7 @@ func recorded(t *testing.T, f decoder.Factory) []*export.Batch {
 				if _, err := a.Apply(&m, uint64(form+1), 1, time.Time{}, m.Time); err != nil {
 					t.Fatal(err)
 				}
-				b.Messages = append(b.Messages, m)
+				b.Messages = append(b.Messages, new(m))
 			}
 			s.Close()
 		}
@@ -162,7 +162,7 @@ func recorded(t *testing.T, f decoder.Factory) []*export.Batch {
 			t.Fatal(err)
 		}
 		for i := range b.Spans { // each response that was asked for over HTTP came in two pieces
-			if s := &b.Spans[i]; s.Kind == msg.SpanChat {
+			if s := b.Spans[i]; s.Kind == msg.SpanChat {
 				b.Streams = append(b.Streams, msg.Stream{Chat: s.ID, Pace: msg.Pace{Chunks: 2, Gaps: "13:1"}})
 			}
 		}
@@ -173,7 +173,7 @@ func recorded(t *testing.T, f decoder.Factory) []*export.Batch {
 
 type spans struct{ batch *export.Batch }
 
-func (s *spans) Span(x msg.Span)                        { s.batch.Spans = append(s.batch.Spans, x) }
+func (s *spans) Span(x msg.Span)                        { s.batch.Spans = append(s.batch.Spans, new(x)) }
 func (s *spans) ReplayChildren(uint64, assemble.RunRef) {}
 func (s *spans) Verdict(msg.Verdict)                    {}
 

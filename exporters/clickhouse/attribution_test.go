@@ -16,6 +16,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -77,7 +78,7 @@ func (f *forest) begin(t *turn, at int64) {
 	m := f.message(t.session, at)
 	m.Kind, m.Client = msg.Status, msg.Client{Project: facts["project"], User: facts["user"]}
 	m.Attrs = []msg.Attr{{Key: "user.email", Value: facts["attributes.user.email"]}, {Key: "repository", Value: facts["attributes.repository"]}, {Key: "header.x-earshot-team", Value: facts["header.x-earshot-team"]}, {Key: "attempt", Value: "1"}}
-	f.batch.Messages = append(f.batch.Messages, m)
+	f.batch.Messages = append(f.batch.Messages, new(m))
 }
 
 func (f *forest) message(session string, at int64) msg.Message {
@@ -91,7 +92,7 @@ func (f *forest) usage(session string, trace msg.TraceID, at int64) {
 	m := f.message(session, at)
 	m.Kind, m.Model, m.Host.TraceID = msg.Usage, f.pick("claude-opus-4-5", "gpt-5", "tern-2"), trace
 	m.Usage = msg.Tokens{Input: f.Uint64N(9000), Output: f.Uint64N(900), CacheRead: f.Uint64N(90000), CacheWrite: f.Uint64N(900), Reasoning: f.Uint64N(90)}
-	f.batch.Messages = append(f.batch.Messages, m)
+	f.batch.Messages = append(f.batch.Messages, new(m))
 }
 
 func (f *forest) run(t *turn, at int64) {
@@ -112,7 +113,7 @@ func (f *forest) run(t *turn, at int64) {
 	}
 	child := s // of the turn, with facts that count for nothing
 	child.ID, child.Parent, child.Client = msg.NewSpanID("", "", t.session, msg.SpanRun, t.trace.String()+"/child"), s.ID, msg.Client{User: "child", Project: "/child"}
-	f.batch.Spans = append(f.batch.Spans, s, child)
+	f.batch.Spans = append(f.batch.Spans, new(s), new(child))
 }
 
 // want is the attribution of all work, as the rules derive it in Go.
@@ -238,7 +239,7 @@ func TestRulesOfAShortRun(t *testing.T) {
 	m := f.message("s", time.Now().UnixNano())
 	m.Host.TraceID = msg.TraceID{1}
 	run := msg.Span{Tenant: "default", TraceID: m.Host.TraceID, ID: msg.SpanID{1}, Kind: msg.SpanRun, Start: m.Time, End: m.Time + 1, State: msg.SpanClosed, Ver: 1, Session: "s", Client: msg.Client{User: "ada"}}
-	export1(t, x, &export.Batch{Messages: []msg.Message{m}, Spans: []msg.Span{run}})
+	export1(t, x, &export.Batch{Messages: exporttest.Records(m), Spans: exporttest.Records(run)})
 	if err := x.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -275,13 +276,13 @@ func TestAttributionFollowsNewFacts(t *testing.T) {
 	}
 	called := run(2, "s2", msg.Client{User: "grace", Project: "/srv/mill"})
 	called.Links = []msg.SpanLink{{TraceID: msg.TraceID{1}, SpanID: msg.SpanID{2}, Attrs: []msg.Attr{{Key: "earshot.link", Value: "delegation"}}}}
-	export1(t, x, &export.Batch{Messages: []msg.Message{usage}, Spans: []msg.Span{called}})
+	export1(t, x, &export.Batch{Messages: exporttest.Records(usage), Spans: exporttest.Records(called)})
 	want("its caller is not known", "s2|mill|grace|/srv/mill|")
-	export1(t, x, &export.Batch{Spans: []msg.Span{run(1, "s1", msg.Client{Branch: "main"})}})
+	export1(t, x, &export.Batch{Spans: exporttest.Records(run(1, "s1", msg.Client{Branch: "main"}))})
 	want("its caller is known", "s1|odd sessions|||", "s1|odd sessions|||")
 	known := f.message("s1", begin)
 	known.Kind, known.Client = msg.Status, msg.Client{User: "ada", Project: "/srv/quay"}
-	export1(t, x, &export.Batch{Messages: []msg.Message{known}})
+	export1(t, x, &export.Batch{Messages: exporttest.Records(known)})
 	want("the session of its caller states more", "s1|quay|ada|/srv/quay|", "s1|quay|ada|/srv/quay|")
 	if got := count(t, c, "SELECT concat(session_id, ' ', team, ' ', user, ' ', toString(tokens)) FROM v_attributed_usage"); got != "s2 quay ada 10" {
 		t.Errorf("the usage is %q", got)
@@ -296,7 +297,7 @@ func TestUserIsTheAccount(t *testing.T) {
 	for i, attrs := range [][]msg.Attr{{{Key: "user_id", Value: "tove"}}, {{Key: "user.id", Value: "17"}, {Key: "user.email", Value: "ada@example.org"}}, {{Key: "other", Value: "x"}}} {
 		m := f.message(fmt.Sprint("s", i), begin)
 		m.Kind, m.Attrs = msg.User, attrs
-		f.batch.Messages = append(f.batch.Messages, m)
+		f.batch.Messages = append(f.batch.Messages, new(m))
 	}
 	export1(t, x, &f.batch)
 	if got := count(t, c, "SELECT groupArray((session_id, user)) FROM (SELECT * FROM v_session_facts ORDER BY session_id)"); got != "[('s0','tove'),('s1','ada@example.org')]" {
@@ -388,7 +389,7 @@ func TestFreshStoreHasNoPasses(t *testing.T) {
 	}
 	f := &forest{}
 	began := time.Now()
-	f.batch.Messages = append(f.batch.Messages, f.message("s", began.UnixNano()))
+	f.batch.Messages = append(f.batch.Messages, new(f.message("s", began.UnixNano())))
 	export1(t, x, &f.batch)
 	k.note(began)
 	<-rests

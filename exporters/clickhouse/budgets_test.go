@@ -8,6 +8,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -30,7 +31,7 @@ func TestBudgets(t *testing.T) {
 		m.Kind, m.Model, m.Usage = msg.Usage, "claude-opus-4-5", msg.Tokens{Input: tokens}
 		m.Host.ID, m.Host.TraceID = msg.NewID("", "", "s", fmt.Sprint(n)), msg.TraceID{n}
 		s := msg.Span{Tenant: "default", TraceID: m.Host.TraceID, ID: msg.SpanID{n}, Kind: msg.SpanRun, Start: m.Time, End: m.Time + 1, State: msg.SpanClosed, Ver: 1, Session: "s", Client: msg.Client{User: "ada"}}
-		export1(t, x, &export.Batch{Messages: []msg.Message{m}, Spans: []msg.Span{s}})
+		export1(t, x, &export.Batch{Messages: exporttest.Records(m), Spans: exporttest.Records(s)})
 		if _, err := ApplyRules(t.Context(), c, x.schema, x.settings.Dimensions); err != nil {
 			t.Fatal(err)
 		}

@@ -38,11 +38,11 @@ func TestAnAnswerOfAClusterMeansStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.ready = true
-		if !x.Gather(&export.Batch{ID: "a", Messages: sampleMessages(10)}) {
+		if !x.Gather(&export.Batch{ID: "a", Messages: exporttest.Records(sampleMessages(10)...)}) {
 			t.Error("nothing is gathered")
 		}
 		export1(t, x, &export.Batch{})
-		export1(t, x, &export.Batch{ID: "b", Messages: sampleMessages(10)})
+		export1(t, x, &export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(10)...)})
 		if len(inserts) != 2 {
 			t.Errorf("%d inserts", len(inserts))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 )
 
 // sameFacts holds the facts of turns and the attributes of conversations to the rows.
@@ -59,8 +60,9 @@ func (f *forest) pieces(n int) []*export.Batch {
 		b := out[f.IntN(n)]
 		b.Spans = append(b.Spans, s)
 		if i%5 == 0 { // a later version, with other facts
-			s.Ver, s.Client.Branch = s.Ver+1, "later"
-			out[n-1].Spans = append(out[n-1].Spans, s)
+			later := *s
+			later.Ver, later.Client.Branch = s.Ver+1, "later"
+			out[n-1].Spans = append(out[n-1].Spans, &later)
 		}
 	}
 	return out
@@ -132,7 +134,7 @@ func TestLostAnswerIsCollected(t *testing.T) {
 	if at := x.keeper.stored.take(); at.Before(first) || at.After(second) {
 		t.Errorf("collected from %s, and the first attempt was between %s and %s", at, first, second)
 	}
-	export1(t, x, &export.Batch{ID: "next", Messages: sampleMessages(1)})
+	export1(t, x, &export.Batch{ID: "next", Messages: exporttest.Records(sampleMessages(1)...)})
 	if at := x.keeper.stored.take(); !at.After(second) {
 		t.Errorf("collected from %s, and all before %s was", at, second)
 	}

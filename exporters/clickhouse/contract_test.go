@@ -191,7 +191,7 @@ func TestATimeoutMayPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.ready = true
-	err = x.Export(t.Context(), &export.Batch{ID: "x", Messages: sampleMessages(10)})
+	err = x.Export(t.Context(), &export.Batch{ID: "x", Messages: exporttest.Records(sampleMessages(10)...)})
 	if err == nil || export.IsPermanent(err) || !strings.Contains(err.Error(), "no answer in 200ms") {
 		t.Errorf("error %v", err)
 	}

@@ -49,7 +49,7 @@ func (c *underived) see(b *export.Batch) {
 		if c.next.fact && c.next.setup {
 			return
 		}
-		m := &b.Messages[i]
+		m := b.Messages[i]
 		c.next.setup = c.next.setup || m.Kind == msg.System || m.Kind == msg.Status
 		c.next.fact = c.next.fact || m.Title != "" || m.Client != (msg.Client{}) || slices.ContainsFunc(m.Attrs, func(a msg.Attr) bool { return isFact(a.Key) })
 	}

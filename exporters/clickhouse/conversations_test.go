@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -59,7 +60,7 @@ func talks(batches int) []*export.Batch {
 			if n == 3 {
 				m.Kind, m.Role = msg.System, msg.RoleSystem
 			}
-			b.Messages = append(b.Messages, m)
+			b.Messages = append(b.Messages, new(m))
 		}
 	}
 	return out
@@ -208,13 +209,13 @@ func TestWhatMessagesMayHave(t *testing.T) {
 		want  derivable
 	}{
 		{"nothing", export.Batch{}, none},
-		{"a message", export.Batch{Messages: []msg.Message{{Kind: msg.User}, attr("more")}}, none},
-		{"a title", export.Batch{Messages: []msg.Message{{Kind: msg.User}, {Title: "t"}}}, fact},
-		{"a client", export.Batch{Messages: []msg.Message{{Client: msg.Client{Branch: "b"}}}}, fact},
-		{"an account", export.Batch{Messages: []msg.Message{attr("user.email")}}, fact},
-		{"a prompt", export.Batch{Messages: []msg.Message{{Kind: msg.System}, {Kind: msg.User}}}, setup},
-		{"tools", export.Batch{Messages: []msg.Message{{Kind: msg.Status}}}, setup},
-		{"both", export.Batch{Messages: []msg.Message{{Kind: msg.Status}, {Title: "t"}, {}}}, derivable{true, true}},
+		{"a message", export.Batch{Messages: exporttest.Records([]msg.Message{{Kind: msg.User}, attr("more")}...)}, none},
+		{"a title", export.Batch{Messages: []*msg.Message{{Kind: msg.User}, {Title: "t"}}}, fact},
+		{"a client", export.Batch{Messages: []*msg.Message{{Client: msg.Client{Branch: "b"}}}}, fact},
+		{"an account", export.Batch{Messages: exporttest.Records(attr("user.email"))}, fact},
+		{"a prompt", export.Batch{Messages: []*msg.Message{{Kind: msg.System}, {Kind: msg.User}}}, setup},
+		{"tools", export.Batch{Messages: []*msg.Message{{Kind: msg.Status}}}, setup},
+		{"both", export.Batch{Messages: []*msg.Message{{Kind: msg.Status}, {Title: "t"}, {}}}, derivable{true, true}},
 		{"encoded rows", export.Batch{Rows: make([]export.Rows, 1)}, derivable{true, true}},
 	} {
 		u := underived{some: make(chan struct{}, 1)}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -225,12 +226,12 @@ func TestRowsAreCopied(t *testing.T) {
 		}
 		return s
 	}
-	export1(t, x, &export.Batch{ID: "next", Messages: sampleMessages(3), Spans: []msg.Span{
+	export1(t, x, &export.Batch{ID: "next", Messages: exporttest.Records(sampleMessages(3)...), Spans: exporttest.Records(
 		span(1, msg.SpanRun, "s-open", at("09:00:00")+5e8, at("09:30:00"), msg.SpanOpen),
 		span(2, msg.SpanTool, "s-open", at("09:00:05"), at("09:31:00"), msg.SpanClosed),
 		span(3, msg.SpanDelegation, "s-open", at("09:00:07"), at("09:31:00"), msg.SpanIdle),
 		span(4, msg.SpanRun, "s-again", at("10:00:00"), at("10:40:00"), msg.SpanClosed),
-	}})
+	)})
 	if got := count(t, conn, "SELECT count() FROM v_messages"); got != "3" {
 		t.Errorf("%s messages in an upgraded database", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -38,8 +39,8 @@ func TestErase(t *testing.T) {
 		return msg.DeadLetter{ID: msg.ID{n}, Tenant: "default", Session: session, Payload: []byte(payload), Bytes: int64(len(payload)), Seen: sampleSpan().Start, Ver: 1}
 	}
 	export1(t, x, &export.Batch{
-		Messages: []msg.Message{say(ada, "ada", shared, 1), say(ada, "ada", own, 2), say(ada, "ada", "short", 3), say(grace, "grace", shared, 1)},
-		Spans:    []msg.Span{call(ada), call(grace)},
+		Messages: exporttest.Records(say(ada, "ada", shared, 1), say(ada, "ada", own, 2), say(ada, "ada", "short", 3), say(grace, "grace", shared, 1)),
+		Spans:    exporttest.Records(call(ada), call(grace)),
 		DeadLetters: []msg.DeadLetter{
 			letter(1, ada, "of her"), letter(2, "", "{"+ada), letter(3, "", "quicksand"), letter(4, "", "s1 is too short to look for"), letter(5, grace, "quicksand, of another session"),
 		},

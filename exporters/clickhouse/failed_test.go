@@ -16,7 +16,7 @@ func TestAPersonsDecisionIsNoFailure(t *testing.T) {
 		m := sampleMessages(1)[0]
 		m.Session, m.Key, m.Kind, m.IsError, m.Tool.ErrorType, m.Host.Tombstone = "s", errorType, msg.ToolResult, true, errorType, false
 		m.Host.ID = msg.ID{byte(i + 1)}
-		b.Messages = append(b.Messages, m)
+		b.Messages = append(b.Messages, new(m))
 	}
 	export1(t, x, b)
 	if got := count(t, c, "SELECT concat(toString(errors), ' of ', toString(messages)) FROM v_sessions WHERE session_id = 's'"); got != "1 of 4" {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -22,7 +23,7 @@ func TestFindingsAreStored(t *testing.T) {
 		}}
 	}
 	run.Events = []msg.SpanEvent{{Time: run.Start, Name: "retry"}, found(1, "repeat", "5"), found(2, "repeat", "10")}
-	export1(t, x, &export.Batch{ID: "1", Spans: []msg.Span{run}})
+	export1(t, x, &export.Batch{ID: "1", Spans: exporttest.Records(run)})
 	if got := count(t, c, "SELECT count() FROM v_findings"); got != "2" {
 		t.Errorf("%s findings while it runs", got)
 	}
@@ -30,8 +31,8 @@ func TestFindingsAreStored(t *testing.T) {
 	ended.State, ended.Ver, ended.TraceID = msg.SpanClosed, run.Ver+1, msg.TraceID{7}
 	gone := ended
 	gone.TraceID, gone.Tombstone = run.TraceID, true
-	export1(t, x, &export.Batch{ID: "2", Spans: []msg.Span{ended, gone}})
-	export1(t, x, &export.Batch{ID: "3", Spans: []msg.Span{run, ended, gone}})
+	export1(t, x, &export.Batch{ID: "2", Spans: exporttest.Records(ended, gone)})
+	export1(t, x, &export.Batch{ID: "3", Spans: exporttest.Records(run, ended, gone)})
 
 	row := func(ts, count string) map[string]any {
 		return map[string]any{

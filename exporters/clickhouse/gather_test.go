@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -93,7 +94,7 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 // is not permanent, and the row is found among those that are taken back.
 func TestGatheredRowIsRefused(t *testing.T) {
 	x, c := exporter(t, func(s *Settings) { s.TempDir = t.TempDir() })
-	b := &export.Batch{ID: "b", Messages: sampleMessages(3000)}
+	b := &export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(3000)...)}
 	bad := b.Messages[1234].Host.ID.String()
 	if err := x.conn.Exec(t.Context(), "ALTER TABLE "+x.schema.name("messages")+" ADD CONSTRAINT good CHECK message_id != unhex('"+bad+"') AND message_id != '"+bad+"'"); err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestGatheredRowIsRefused(t *testing.T) {
 	if !x.Gather(b) {
 		t.Fatal("a batch is not gathered")
 	}
-	err := x.Export(t.Context(), &export.Batch{ID: "c", Messages: sampleMessages(1)})
+	err := x.Export(t.Context(), &export.Batch{ID: "c", Messages: exporttest.Records(sampleMessages(1)...)})
 	if err == nil || export.IsPermanent(err) {
 		t.Fatalf("error %v", err)
 	}
@@ -151,7 +152,7 @@ func TestGatherHasLimits(t *testing.T) {
 			s.Start += int64(from+i) * 86_400e9
 			s.End = s.Start + 1
 			s.ID[0], s.ID[1] = byte(from+i), byte((from+i)>>8)
-			b.Spans = append(b.Spans, s)
+			b.Spans = append(b.Spans, new(s))
 		}
 		return b
 	}
@@ -163,7 +164,7 @@ func TestGatherHasLimits(t *testing.T) {
 		t.Errorf("%s spans", got)
 	}
 	n := 0
-	for ; n < 100 && x.Gather(&export.Batch{ID: fmt.Sprint(n), Messages: sampleMessages(2000)}); n++ {
+	for ; n < 100 && x.Gather(&export.Batch{ID: fmt.Sprint(n), Messages: exporttest.Records(sampleMessages(2000)...)}); n++ {
 	}
 	if n == 0 || n == 100 {
 		t.Errorf("%d batches are gathered", n)
@@ -202,7 +203,7 @@ func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
 	defer x.conn.Close()
 	defer x.gathered.close()
 	batch := func(id string, messages int) *export.Batch {
-		return &export.Batch{ID: id, Messages: sampleMessages(messages), DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}, Tenant: "default", Ver: 1}}}
+		return &export.Batch{ID: id, Messages: exporttest.Records(sampleMessages(messages)...), DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}, Tenant: "default", Ver: 1}}}
 	}
 	if x.Gather(batch("early", 1)) {
 		t.Error("a batch is gathered before the tables are known")
@@ -258,7 +259,7 @@ func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
 	}
 	exports("that was taken back", taken[0], "dead_letters", "messages 20")
 	exports("the same again", taken[0], "", "dead_letters 1")
-	exports("behind it", &export.Batch{ID: "g", Messages: sampleMessages(1)}, "", "messages 1")
+	exports("behind it", &export.Batch{ID: "g", Messages: exporttest.Records(sampleMessages(1)...)}, "", "messages 1")
 	if err := x.Export(t.Context(), &export.Batch{ID: "h", Rows: []export.Rows{{Table: "of_before", Count: 1}}}); !export.IsPermanent(err) {
 		t.Errorf("rows of a table that is not written any more: %v", err)
 	}

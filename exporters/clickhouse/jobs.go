@@ -88,14 +88,14 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 	return []func() *job{
 		func() *job {
 			j := w.job(&w.messages.table, len(b.Messages))
-			j.add = func(i int32) { w.messages.add(&b.Messages[i]) }
-			j.size = func(i int32) int { return messageSize(&b.Messages[i]) }
+			j.add = func(i int32) { w.messages.add(b.Messages[i]) }
+			j.size = func(i int32) int { return messageSize(b.Messages[i]) }
 			j.period = func(i int32) int32 { return day(b.Messages[i].Time) }
 			return j
 		},
 		func() *job {
 			j := w.job(&w.spans.table, len(b.Spans))
-			j.add = func(i int32) { w.spans.add(&b.Spans[i]) }
+			j.add = func(i int32) { w.spans.add(b.Spans[i]) }
 			j.period = func(i int32) int32 { return day(b.Spans[i].Start) }
 			return j
 		},

@@ -32,7 +32,7 @@ func (l *liveRows) flush(rows int) *export.Batch {
 		m.Content = msg.Plain(fmt.Sprintf("%d and word %d of it", l.n, i))
 		m.Host.Seq, m.Host.Source, m.Host.Format = l.n, "provider", "anthropic-sse"
 		binary.LittleEndian.PutUint64(m.Host.ID[:], l.n)
-		b.Messages = append(b.Messages, m)
+		b.Messages = append(b.Messages, new(m))
 		s := sampleSpan()
 		s.Kind, s.Events, s.Links, s.Start, s.End, s.Session, s.Run, s.Tool = msg.SpanChat, nil, nil, now+int64(i)*1e6, now+1e9, session, session+"/run", msg.Tool{}
 		s.Delegate = msg.Delegate{}
@@ -41,7 +41,7 @@ func (l *liveRows) flush(rows int) *export.Batch {
 		}
 		binary.LittleEndian.PutUint64(s.ID[:], l.n)
 		binary.LittleEndian.PutUint64(s.TraceID[:], l.n/2)
-		b.Spans = append(b.Spans, s)
+		b.Spans = append(b.Spans, new(s))
 		if l.n%2 == 0 {
 			b.Streams = append(b.Streams, msg.Stream{
 				Tenant: "default", Source: "provider", Format: "anthropic-sse", Stream: session, Origin: "http://h/v1/messages", Method: "POST", Status: 200,

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -20,7 +21,7 @@ func TestSessionsAndModelsOfSpans(t *testing.T) {
 			TraceID: msg.TraceID{1}, ID: msg.SpanID{id}, Start: int64(id) * 1e9, End: int64(id)*1e9 + 1, AskedModel: asked, Model: answered,
 		}
 	}
-	export1(t, x, &export.Batch{Spans: []msg.Span{chat(1, "tern", "tern-2026"), chat(2, "tern", "tern"), chat(3, "", "tern-2026")}})
+	export1(t, x, &export.Batch{Spans: exporttest.Records(chat(1, "tern", "tern-2026"), chat(2, "tern", "tern"), chat(3, "", "tern-2026"))})
 	want := []map[string]any{
 		{"session_id": "plan", "model": "tern-2026", "named": json.Number("0")},
 		{"session_id": "plan", "model": "tern", "named": json.Number("0")},

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/export"
-	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 )
 
 // TestNativeStoresTheSame stores a batch over HTTP and over the native protocol
@@ -47,14 +47,14 @@ func TestNativeRefusesAnotherSchema(t *testing.T) {
 	if err := reader.Exec(t.Context(), "ALTER TABLE messages MODIFY COLUMN seq UInt32"); err != nil {
 		t.Fatal(err)
 	}
-	err := x.Export(t.Context(), &export.Batch{ID: "b", Messages: sampleMessages(3)})
+	err := x.Export(t.Context(), &export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(3)...)})
 	if !errors.Is(err, ErrSchema) || export.IsPermanent(err) || !strings.Contains(err.Error(), "column seq is UInt32") {
 		t.Errorf("error %v", err)
 	}
 	if err := reader.Exec(t.Context(), "ALTER TABLE messages MODIFY COLUMN seq UInt64"); err != nil {
 		t.Fatal(err)
 	}
-	export1(t, x, &export.Batch{ID: "b", Messages: sampleMessages(3)})
+	export1(t, x, &export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(3)...)})
 	if got := count(t, reader, "SELECT count() FROM messages"); got != "3" {
 		t.Errorf("%s rows once the column is right again", got)
 	}
@@ -74,14 +74,14 @@ func TestServerErrorsAreClassified(t *testing.T) {
 			}
 			messages := sampleMessages(3)
 			messages[1].Session = "forbidden"
-			if err := x.Export(t.Context(), &export.Batch{ID: "a", Messages: messages}); !export.IsPermanent(err) {
+			if err := x.Export(t.Context(), &export.Batch{ID: "a", Messages: exporttest.Records(messages...)}); !export.IsPermanent(err) {
 				t.Errorf("a row that a constraint forbids: %v", err)
 			}
-			export1(t, x, &export.Batch{ID: "b", Messages: []msg.Message{messages[0], messages[2]}})
+			export1(t, x, &export.Batch{ID: "b", Messages: exporttest.Records(messages[0], messages[2])})
 			if err := reader.Exec(t.Context(), "DROP TABLE messages SYNC"); err != nil {
 				t.Fatal(err)
 			}
-			if err := x.Export(t.Context(), &export.Batch{ID: "c", Messages: messages[:1]}); err == nil || export.IsPermanent(err) {
+			if err := x.Export(t.Context(), &export.Batch{ID: "c", Messages: exporttest.Records(messages[:1]...)}); err == nil || export.IsPermanent(err) {
 				t.Errorf("no table: %v", err)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -54,7 +55,7 @@ func TestWhatGoesOnNow(t *testing.T) {
 			verdicts = append(verdicts, v)
 		}
 	}
-	export1(t, x, &export.Batch{ID: "now", Spans: spans, Verdicts: verdicts})
+	export1(t, x, &export.Batch{ID: "now", Spans: exporttest.Records(spans...), Verdicts: verdicts})
 	const states = "SELECT concat(session_id, ': ', state, if(leaf, '', ' below')) FROM v_open_spans ORDER BY session_id"
 	want := []string{
 		"1 works: running below", "1 works/call: running", "1 works/other call: stuck",
@@ -109,8 +110,8 @@ func TestInferredTimesAreNoTimes(t *testing.T) {
 	say("dated", copied, msg.Inferred, false)
 	say("dated", start.Add(-time.Hour), msg.Millis, true)
 	say("undated", copied, msg.Inferred, false)
-	export1(t, x, &export.Batch{ID: "first", Messages: list[:2]})
-	export1(t, x, &export.Batch{ID: "then", Messages: list[2:]})
+	export1(t, x, &export.Batch{ID: "first", Messages: exporttest.Records(list[:2]...)})
+	export1(t, x, &export.Batch{ID: "then", Messages: exporttest.Records(list[2:]...)})
 	want := "dated 2025-06-01 09:00:00 2025-06-01 10:00:00\nundated 2026-06-01 09:00:00 2026-06-01 09:00:00"
 	for _, sql := range []string{
 		"SELECT concat(session_id, ' ', toString(toDateTime(started)), ' ', toString(toDateTime(last_message))) FROM v_sessions ORDER BY session_id",

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/msg/msgtest"
 	"github.com/earshot-dev/earshot/core/semconv"
@@ -30,7 +31,7 @@ func TestDocumentedQueries(t *testing.T) {
 	s.End, s.LastSeen = s.Start+int64(1500*time.Millisecond), s.Start+int64(1500*time.Millisecond)
 	fast := s
 	fast.ID, fast.TraceID, fast.Parent, fast.Source, fast.End, fast.Outcome = msg.SpanID{7}, msg.TraceID{7}, msg.SpanID{}, "harbour", s.Start+5, msg.OutcomeOK
-	export1(t, x, &export.Batch{Spans: []msg.Span{s, fast}})
+	export1(t, x, &export.Batch{Spans: exporttest.Records(s, fast)})
 	trace := s.TraceID.String()
 	for name, sql := range map[string]string{
 		"collector: attribute": `SELECT ` + spanColumns + ` FROM otel_traces WHERE ServiceName = 'legion' AND SpanAttributes['gen_ai.tool.name'] = 'Task' AND Timestamp >= NOW() - INTERVAL 1 HOUR LIMIT 100`,
@@ -95,7 +96,7 @@ func TestAttributesAreThoseOfTheConventions(t *testing.T) {
 				list = append(list, s)
 			})
 		}
-		export1(t, x, &export.Batch{Spans: list})
+		export1(t, x, &export.Batch{Spans: exporttest.Records(list...)})
 		got := rows(t, c, "SELECT SpanId, SpanAttributes FROM otel_traces")
 		if len(got) != len(want) {
 			t.Errorf("%s: %d spans of %d", version, len(got), len(want))

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
-	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 )
 
 // TestTheAgentsOwnSpans: an agent sends spans of its own to agent_spans, by the
@@ -17,7 +17,7 @@ import (
 func TestTheAgentsOwnSpans(t *testing.T) {
 	x, c := exporter(t, nil)
 	call := sampleSpan()
-	export1(t, x, &export.Batch{Spans: []msg.Span{call}})
+	export1(t, x, &export.Batch{Spans: exporttest.Records(call)})
 	own := func(scope, name, attributes string) {
 		t.Helper()
 		// The columns that the collector's exporter names.

@@ -70,7 +70,7 @@ func TestViewCostsWhatTheProgramSays(t *testing.T) {
 			m.Time += int64(i) * 1e9
 			m.Usage = msg.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50, CacheWrite1h: uint64(i) * 300}
 			m.Host.ID = msg.NewID("", "", "s", m.Key)
-			b.Messages = append(b.Messages, m)
+			b.Messages = append(b.Messages, new(m))
 			p, ok := price.Default().Of(model, time.Unix(0, m.Time))
 			cost := "unknown"
 			if ok {

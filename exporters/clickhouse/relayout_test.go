@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 )
 
 // byMonth returns an exporter into tables as the schema of the first release makes them.
@@ -98,7 +99,7 @@ func TestMessagesMoveToDays(t *testing.T) {
 	// A row of an insert that began before the exchange.
 	late := sampleMessages(1)
 	late[0].Host.ID[0]++
-	export1(t, x, &export.Batch{ID: "late", Messages: late})
+	export1(t, x, &export.Batch{ID: "late", Messages: exporttest.Records(late...)})
 	want := count(t, c, eachMessage)
 	if err := x.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE message_id = '%s'", x.schema.name(byDay), x.schema.name("messages"), late[0].Host.ID)); err != nil {
 		t.Fatal(err)
@@ -186,7 +187,7 @@ func TestDaysThatAreOverAreMerged(t *testing.T) {
 		b := fullBatch(fmt.Sprint(i), 20)
 		for k, m := range sampleMessages(10) {
 			m.Time, m.Host.ID[0] = time.Now().UnixNano(), byte(16*i+k)
-			b.Messages = append(b.Messages, m)
+			b.Messages = append(b.Messages, new(m))
 		}
 		export1(t, x, b)
 	}
@@ -213,7 +214,7 @@ func TestDaysThatAreOverAreMerged(t *testing.T) {
 	}
 	late := sampleMessages(1)
 	late[0].Host.ID[0]++
-	export1(t, x, &export.Batch{ID: "late", Messages: late})
+	export1(t, x, &export.Batch{ID: "late", Messages: exporttest.Records(late...)})
 	if n := merge(0); n != 1 {
 		t.Errorf("%d days were merged after a late row", n)
 	}

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // fullBatch has rows for every table: more messages than one block holds, and
 // calls of which each third fails.
 func fullBatch(id string, calls int) *export.Batch {
-	b := &export.Batch{ID: id, Messages: sampleMessages(2000)}
+	b := &export.Batch{ID: id, Messages: exporttest.Records(sampleMessages(2000)...)}
 	for i := range calls {
 		s := sampleSpan()
 		s.ID, s.TraceID = msg.NewSpanID("", "", "", s.Kind, fmt.Sprint(i)), msg.NewTraceID("", "", "", fmt.Sprint(i/10))
@@ -24,7 +25,7 @@ func fullBatch(id string, calls int) *export.Batch {
 		if i%10 == 0 {
 			s.State = msg.SpanOpen
 		}
-		b.Spans = append(b.Spans, s)
+		b.Spans = append(b.Spans, new(s))
 		b.DeadLetters = append(b.DeadLetters, msg.DeadLetter{ID: msg.NewDeadLetterID("", "", "", "", fmt.Sprint(i)), Tenant: "default", Ver: 1, Seen: s.Start})
 		b.Ledger = append(b.Ledger, msg.Ledger{Tenant: "default", Source: "x", Stream: fmt.Sprint(i), Ver: 1, Seen: s.Start})
 		b.Streams = append(b.Streams, msg.Stream{Tenant: "default", Source: "x", Stream: fmt.Sprint(i), Pace: msg.Pace{Start: s.Start, Total: int64(i)}, Ver: 1})
@@ -124,7 +125,7 @@ func TestTheNewestVersionStands(t *testing.T) {
 		return m
 	}
 	for _, m := range []msg.Message{version(5, 0, "five"), version(7, 0, "seven"), version(6, 0, "six")} {
-		export1(t, x, &export.Batch{ID: m.Content.String(), Messages: []msg.Message{m}})
+		export1(t, x, &export.Batch{ID: m.Content.String(), Messages: exporttest.Records(m)})
 	}
 	stand := func() string {
 		return count(t, c, "SELECT arrayStringConcat(arraySort(groupArray(content)), ' ') FROM messages FINAL")
@@ -139,7 +140,7 @@ func TestTheNewestVersionStands(t *testing.T) {
 		back := version(final.Host.Ver, 0, "")
 		back.Host.Tombstone = true
 		for i, order := range [][]msg.Message{{final, back}, {back, final}} {
-			export1(t, x, &export.Batch{ID: fmt.Sprint(move, i), Messages: order})
+			export1(t, x, &export.Batch{ID: fmt.Sprint(move, i), Messages: exporttest.Records(order...)})
 			if got := stand(); got != "moved" {
 				t.Errorf("moved by %s: %q stands", move, got)
 			}
@@ -153,13 +154,13 @@ func TestTheNewestVersionStands(t *testing.T) {
 func TestASpanThatMovesStandsOnce(t *testing.T) {
 	x, c := exporter(t, nil)
 	alone := sampleSpan()
-	export1(t, x, &export.Batch{ID: "alone", Spans: []msg.Span{alone}})
+	export1(t, x, &export.Batch{ID: "alone", Spans: exporttest.Records(alone)})
 	linked := alone
 	linked.TraceID, linked.Ver = msg.TraceID{42}, alone.Ver+1<<53
 	back := linked
 	back.TraceID, back.Tombstone = alone.TraceID, true
 	for i, order := range [][]msg.Span{{linked, back}, {back, linked}} {
-		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: order})
+		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: exporttest.Records(order...)})
 		for _, table := range []string{"otel_traces FINAL", "tool_calls FINAL", "delegations FINAL"} {
 			name := map[bool]string{true: "TraceId", false: "trace_id"}[strings.HasPrefix(table, "otel")]
 			if got := count(t, c, "SELECT groupArray("+name+") FROM "+table); got != "['"+linked.TraceID.String()+"']" {
@@ -169,7 +170,7 @@ func TestASpanThatMovesStandsOnce(t *testing.T) {
 	}
 	renamed := linked
 	renamed.Agent.Name, renamed.Source, renamed.Tool.Name, renamed.Ver = "lead", "another", "Agent", linked.Ver+1
-	export1(t, x, &export.Batch{ID: "renamed", Spans: []msg.Span{renamed}})
+	export1(t, x, &export.Batch{ID: "renamed", Spans: exporttest.Records(renamed)})
 	if got := count(t, c, "SELECT groupArray(ServiceName || ' ' || SpanName || ' ' || AgentName) FROM otel_traces FINAL"); got != "['another execute_tool Agent lead']" {
 		t.Errorf("a later version under other names: %s", got)
 	}
@@ -181,12 +182,12 @@ func TestASpanThatBeginsElsewhereStandsOnce(t *testing.T) {
 		t.Run(move.String(), func(t *testing.T) {
 			x, c := exporter(t, nil)
 			early := sampleSpan()
-			export1(t, x, &export.Batch{ID: "early", Spans: []msg.Span{early}})
+			export1(t, x, &export.Batch{ID: "early", Spans: exporttest.Records(early)})
 			late := early
 			late.Start, late.Ver = early.Start+int64(move), early.Ver+1
 			back := late
 			back.Start, back.Tombstone = early.Start, true
-			export1(t, x, &export.Batch{ID: "late", Spans: []msg.Span{back, late}})
+			export1(t, x, &export.Batch{ID: "late", Spans: exporttest.Records(back, late)})
 			begins(t, c, late.Start)
 		})
 	}
@@ -214,7 +215,7 @@ func TestTheNewestOfTwoTimesStands(t *testing.T) {
 		}
 		other := s
 		other.ID, other.Start = msg.SpanID{99}, sampleSpan().Start
-		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: []msg.Span{s, other}, Messages: []msg.Message{m}})
+		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: exporttest.Records(s, other), Messages: exporttest.Records(m)})
 		for range 2 {
 			if err := x.Supersede(t.Context(), []string{s.Format}); err != nil {
 				t.Fatal(err)
@@ -260,21 +261,21 @@ func TestOpenSpansAppearAndVanish(t *testing.T) {
 		{"it ends, by a clock that ran backwards", at(msg.SpanClosed, time.Second, true), "0"},
 		{"an old word comes again", at(msg.SpanOpen, 3*time.Second, false), "0"},
 	} {
-		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: []msg.Span{step.span}})
+		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: exporttest.Records(step.span)})
 		if got := count(t, c, "SELECT count() FROM v_open_spans"); got != step.open {
 			t.Errorf("%s: %s open", step.what, got)
 		}
 	}
 	other := at(msg.SpanClosed, time.Second, false)
 	other.ID = msg.SpanID{99}
-	export1(t, x, &export.Batch{ID: "other", Spans: []msg.Span{other}})
+	export1(t, x, &export.Batch{ID: "other", Spans: exporttest.Records(other)})
 	if got := count(t, c, "SELECT count() FROM open_spans WHERE span_id = '"+other.ID.String()+"'"); got != "0" {
 		t.Error("a span that was never shown leaves a row")
 	}
 	running := at(msg.SpanOpen, time.Second, false)
 	running.ID, running.Start = msg.SpanID{98}, time.Now().Add(-time.Minute).UnixNano()
 	running.LastSeen = running.Start + int64(20*time.Second)
-	export1(t, x, &export.Batch{ID: "running", Spans: []msg.Span{running}})
+	export1(t, x, &export.Batch{ID: "running", Spans: exporttest.Records(running)})
 	if got := count(t, c, "SELECT age_ms BETWEEN 60000 AND 600000, silent_ms BETWEEN 40000 AND 580000, name FROM v_open_spans"); got != "true\ttrue\texecute_tool Task" && got != "1\t1\texecute_tool Task" {
 		t.Errorf("age: %s", got)
 	}
@@ -290,11 +291,11 @@ func TestABackfillOfYears(t *testing.T) {
 			m := sampleMessages(1)[0]
 			m.Time = start.AddDate(0, i, turn).UnixNano()
 			m.Host.ID = msg.NewID("", "", "", fmt.Sprint(i, turn))
-			b.Messages = append(b.Messages, m)
+			b.Messages = append(b.Messages, new(m))
 			s := sampleSpan()
 			s.Start = start.AddDate(0, 0, i).UnixNano()
 			s.ID = msg.NewSpanID("", "", "", s.Kind, fmt.Sprint(i, turn))
-			b.Spans = append(b.Spans, s)
+			b.Spans = append(b.Spans, new(s))
 		}
 	}
 	for range 2 {
@@ -316,7 +317,7 @@ func TestABackfillOfYears(t *testing.T) {
 func TestInsertsAreBounded(t *testing.T) {
 	x, c := exporter(t, func(s *Settings) { s.MaxInsertBytes = 1 << 20 })
 	before := lastPart(t, c)
-	b := &export.Batch{ID: "large", Messages: sampleMessages(3000)}
+	b := &export.Batch{ID: "large", Messages: exporttest.Records(sampleMessages(3000)...)}
 	b.Messages[1500].Content = msg.Quoted([]byte(strings.Repeat(`wave\n`, 4<<20)))
 	for range 2 {
 		export1(t, x, b)

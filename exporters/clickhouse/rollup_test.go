@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -113,7 +114,7 @@ func (h *history) message(b *export.Batch) {
 		m.Usage.Input, m.Usage.Output, m.IsError, m.Hidden = uint64(h.IntN(100)), uint64(h.IntN(9)), h.IntN(4) == 0, h.IntN(4) == 0
 		m.Host.ID, m.Host.Ver = msg.NewID("", "", "", m.Key), h.ver
 		h.messages = append(h.messages, m)
-		b.Messages = append(b.Messages, m)
+		b.Messages = append(b.Messages, new(m))
 		return
 	}
 	i := h.IntN(len(h.messages))
@@ -134,15 +135,15 @@ func (h *history) message(b *export.Batch) {
 		}
 	case 4: // taken back
 		before.Host.Ver, before.Host.Tombstone = h.ver+1, true
-		b.Messages = append(b.Messages, before)
+		b.Messages = append(b.Messages, new(before))
 		h.messages = append(h.messages[:i], h.messages[i+1:]...)
 		return
 	}
 	if m.Time != before.Time || m.Session != before.Session {
 		before.Host.Ver, before.Host.Tombstone = h.ver, true
-		b.Messages = append(b.Messages, before)
+		b.Messages = append(b.Messages, new(before))
 	}
-	b.Messages = append(b.Messages, *m)
+	b.Messages = append(b.Messages, new(*m))
 }
 
 func (h *history) span(b *export.Batch) {
@@ -154,7 +155,7 @@ func (h *history) span(b *export.Batch) {
 		s.Parent, s.FirstToken = pick(h, s.Parent, msg.SpanID{}), pick(h, 0, s.Start+5)
 		s.Ver = 1<<55 | h.ver
 		h.spans = append(h.spans, s)
-		b.Spans = append(b.Spans, s)
+		b.Spans = append(b.Spans, new(s))
 		return
 	}
 	i := h.IntN(len(h.spans))
@@ -175,15 +176,15 @@ func (h *history) span(b *export.Batch) {
 		s.Tool.Name, s.ResultBytes = pick(h, "Read", "Write"), h.Uint32N(1000)
 	case 4:
 		before.Ver, before.Tombstone = 1<<55|(h.ver+1), true
-		b.Spans = append(b.Spans, before)
+		b.Spans = append(b.Spans, new(before))
 		h.spans = append(h.spans[:i], h.spans[i+1:]...)
 		return
 	}
 	if s.Start != before.Start {
 		before.Ver, before.Tombstone = s.Ver, true
-		b.Spans = append(b.Spans, before)
+		b.Spans = append(b.Spans, new(before))
 	}
-	b.Spans = append(b.Spans, *s)
+	b.Spans = append(b.Spans, new(*s))
 }
 
 // TestRollupsAreWhatTheRowsAre compares every rollup with the rows, after random histories of late,
@@ -280,7 +281,7 @@ func TestRollupsOutliveTheRows(t *testing.T) {
 	}
 	late := sampleSpan()
 	late.ID = msg.SpanID{99}
-	export1(t, x, &export.Batch{ID: "late", Spans: []msg.Span{late}})
+	export1(t, x, &export.Batch{ID: "late", Spans: exporttest.Records(late)})
 	time.Sleep(2 * time.Millisecond)
 	roll(t, rollerOf(x, 0))
 	if got := count(t, c, calls); got != want {

@@ -182,9 +182,8 @@ type finding struct {
 
 // findings returns those of the spans, of running ones as well: a loop is shown while it
 // goes on. A tombstone is left out: another row with the same key follows.
-func findings(spans []msg.Span) (list []finding) {
-	for i := range spans {
-		s := &spans[i]
+func findings(spans []*msg.Span) (list []finding) {
+	for _, s := range spans {
 		for k := range s.Events {
 			e := &s.Events[k]
 			if e.Name != msg.EventFinding || s.Tombstone {

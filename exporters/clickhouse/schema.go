@@ -364,10 +364,12 @@ func distributed(s Schema, create, table, shardBy string) string {
 
 // quoteName quotes an identifier.
 func quoteName(s string) string {
-	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(s) + "`"
+	return "`" + strings.ReplaceAll(escapeBackslash(s), "`", "\\`") + "`"
 }
 
 // quoteText quotes a string literal.
 func quoteText(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'"
+	return "'" + strings.ReplaceAll(escapeBackslash(s), "'", `\'`) + "'"
 }
+
+func escapeBackslash(s string) string { return strings.ReplaceAll(s, `\`, `\\`) }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -448,7 +449,7 @@ func TestRefusedStatements(t *testing.T) {
 				t.Errorf("%s: no %q in: %v", name, want, err)
 			}
 		}
-		if err := x.Export(t.Context(), &export.Batch{ID: "b", Messages: make([]msg.Message, 1)}); err == nil || export.IsPermanent(err) {
+		if err := x.Export(t.Context(), &export.Batch{ID: "b", Messages: exporttest.Records(make([]msg.Message, 1)...)}); err == nil || export.IsPermanent(err) {
 			t.Errorf("%s: the rows are blamed: %v", name, err)
 		}
 		if err := x.Close(context.Background()); err != nil {

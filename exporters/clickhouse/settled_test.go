@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -25,9 +26,9 @@ func TestTextIndexIsBuiltOncePerDay(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := range inserts {
-				b := &export.Batch{ID: fmt.Sprint("large", n), Messages: sampleMessages(40)}
+				b := &export.Batch{ID: fmt.Sprint("large", n), Messages: exporttest.Records(sampleMessages(40)...)}
 				for i := range b.Messages {
-					m := &b.Messages[i]
+					m := b.Messages[i]
 					m.Content, m.Host.ID[0], m.Host.ID[1] = msg.Plain(strings.Repeat(fmt.Sprintf("lock%d of canal ", i), largeInsert/40/13)), byte(n), byte(i)
 				}
 				if !x.Gather(b) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/msg/msgtest"
 	"github.com/earshot-dev/earshot/core/semconv"
@@ -84,7 +85,7 @@ func TestMessagesAreStoredAsTheyAre(t *testing.T) {
 		m.Host.Seq = uint64(len(list))
 		list = append(list, m)
 	})
-	export1(t, x, &export.Batch{Messages: list})
+	export1(t, x, &export.Batch{Messages: exporttest.Records(list...)})
 
 	got := rows(t, c, "SELECT * EXCEPT (ingest_ts, is_deleted, part_index, content_ref), tool_result FROM messages ORDER BY seq")
 	if len(got) != len(list) {
@@ -160,7 +161,7 @@ func TestSpansAreStoredAsTheCollectorDoes(t *testing.T) {
 	s := sampleSpan()
 	open := s
 	open.ID, open.State = msg.SpanID{77}, msg.SpanOpen
-	export1(t, x, &export.Batch{Spans: []msg.Span{s, open}})
+	export1(t, x, &export.Batch{Spans: exporttest.Records(s, open)})
 
 	profile, err := semconv.New("")
 	if err != nil {
@@ -204,10 +205,10 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	fine.ID, fine.State, fine.Outcome, fine.ErrorType, fine.End = msg.SpanID{8}, msg.SpanClosed, msg.OutcomeOK, "", fine.Start-5
 	chat := delegation
 	chat.ID, chat.Kind = msg.SpanID{9}, msg.SpanChat
-	export1(t, x, &export.Batch{Spans: []msg.Span{delegation, running, lost, fine, chat}})
+	export1(t, x, &export.Batch{Spans: exporttest.Records(delegation, running, lost, fine, chat)})
 	amended := delegation
 	amended.Ver, amended.Amends, amended.ResultTokens, amended.ResultTokensFrom = delegation.Ver+8, true, 70, msg.Provider
-	export1(t, x, &export.Batch{ID: "amended", Spans: []msg.Span{amended}})
+	export1(t, x, &export.Batch{ID: "amended", Spans: exporttest.Records(amended)})
 	want := map[string]any{
 		"tenant": "default", "ts": "2026-03-01 10:20:30.123456789", "source": "legion", "format": "legion",
 		"tool_name": "Task", "tool_type": "extension", "mcp_server": "dock", "agent_name": "pilot", "model": "tern-2",
@@ -264,13 +265,13 @@ func TestWaitsAreStored(t *testing.T) {
 	asked := sampleSpan()
 	asked.Kind, asked.State, asked.End, asked.Tool = msg.SpanTool, msg.SpanOpen, 0, msg.Tool{Name: "ask", CallID: "c9"}
 	asked.Events = []msg.SpanEvent{{Time: asked.Start + 1e6, Name: msg.WaitStart.String()}}
-	export1(t, x, &export.Batch{ID: "asks", Spans: []msg.Span{asked}})
+	export1(t, x, &export.Batch{ID: "asks", Spans: exporttest.Records(asked)})
 	if got := count(t, c, "SELECT concat(any(o.waits_for), ' ', any(c.waits_for), ' ', toString(any(c.waited_ms))) FROM v_open_spans AS o JOIN v_tool_calls AS c USING (span_id)"); got != "person person 0" {
 		t.Errorf("while it waits: %q", got)
 	}
 	asked.State, asked.End, asked.Shown, asked.Ver, asked.LastSeen = msg.SpanClosed, asked.Start+10e6, true, asked.Ver+1e9, asked.LastSeen+1e9
 	asked.Events = append(asked.Events, msg.SpanEvent{Time: asked.Start + 8e6, Name: msg.WaitEnd.String()})
-	export1(t, x, &export.Batch{ID: "answered", Spans: []msg.Span{asked}})
+	export1(t, x, &export.Batch{ID: "answered", Spans: exporttest.Records(asked)})
 	if got := count(t, c, "SELECT concat(any(waits_for), ' ', toString(any(waited_ms)), ' of ', toString(any(duration_ms))) FROM v_tool_calls"); got != "person 7 of 10" {
 		t.Errorf("once it is answered: %q", got)
 	}

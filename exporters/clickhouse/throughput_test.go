@@ -11,6 +11,7 @@ import (
 
 	"github.com/earshot-dev/earshot/bench/proc"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -24,7 +25,7 @@ func TestInsertCostsLessThanTheDriver(t *testing.T) {
 	x, c := exporter(t, nil)
 	ours := measure(func() {
 		for at := 0; at < total; at += batch {
-			export1(t, x, &export.Batch{ID: msg.HashKey(time.Unix(0, int64(at)).String()), Messages: messages[at : at+batch]})
+			export1(t, x, &export.Batch{ID: msg.HashKey(time.Unix(0, int64(at)).String()), Messages: exporttest.Records(messages[at : at+batch]...)})
 		}
 	})
 	stored := "SELECT count(), uniqExact(message_id), sum(length(content)) FROM messages"
@@ -68,7 +69,7 @@ func TestInsertCostsLessThanTheDriver(t *testing.T) {
 // Allocations and processor time are this process's, the engine's are its own.
 func BenchmarkInsert(b *testing.B) {
 	const rows = 10_000
-	messages := sampleMessages(rows)
+	messages := exporttest.Records(sampleMessages(rows)...)
 	size := 0
 	for i := range messages {
 		size += messages[i].Content.Len()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 )
 
 // TestBodiesGo looks for the contents of messages that are past their retention, in a part that is
@@ -18,7 +19,7 @@ func TestBodiesGo(t *testing.T) {
 	if err := x.conn.Exec(t.Context(), "ALTER TABLE "+x.schema.name("messages")+" MODIFY SETTING merge_with_ttl_timeout = 1"); err != nil {
 		t.Fatal(err)
 	}
-	export1(t, x, &export.Batch{ID: "a", Messages: sampleMessages(500)})
+	export1(t, x, &export.Batch{ID: "a", Messages: exporttest.Records(sampleMessages(500)...)})
 	if got := count(t, c, "SELECT countIf(content != '') > 0 FROM messages"); got != "1" {
 		t.Fatal("there are no contents")
 	}

@@ -30,7 +30,7 @@ func conversations(t *testing.T, x *Exporter, id string) time.Time {
 				m.IsError = hour%6 == 0
 				m.Usage = msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}
 			}
-			b.Messages = append(b.Messages, m)
+			b.Messages = append(b.Messages, new(m))
 		}
 	}
 	export1(t, x, b)

@@ -13,18 +13,19 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
 // responses are chats of two sources with an answer of a random length each, and the messages.
-func responses(r *rand.Rand, n, most int) (spans []msg.Span, messages []msg.Message) {
+func responses(r *rand.Rand, n, most int) (spans []*msg.Span, messages []*msg.Message) {
 	for i := range n {
-		s := msg.Span{
+		s := &msg.Span{
 			Tenant: "default", Source: []string{"quay", "harbour"}[r.IntN(2)], Format: "legion", Session: "s", Run: string(rune('a' + i)), Kind: msg.SpanChat, State: msg.SpanClosed,
 			TraceID: msg.TraceID{1}, ID: msg.SpanID{byte(i + 1)}, Start: 1, End: 2,
 		}
-		m := msg.Message{Session: s.Session, Run: s.Run, Kind: msg.Assistant, Content: msg.Plain(strings.Repeat("x", r.IntN(most)))}
+		m := &msg.Message{Session: s.Session, Run: s.Run, Kind: msg.Assistant, Content: msg.Plain(strings.Repeat("x", r.IntN(most)))}
 		if r.IntN(2) == 0 { // the values of it take more than its text
 			m.Kind, m.Content, m.Tool.Arguments = msg.ToolCall, msg.Text{}, msg.Plain("["+strings.Repeat("1,", r.IntN(most/4))+"1]")
 		}
@@ -132,7 +133,7 @@ func TestOnlyWhatIsTooLargeIsTrimmed(t *testing.T) {
 	}
 	x.settings.MaxBytes = 1
 	tiny, sent := many(3, 1), 0
-	for q := range x.requests(tiny) {
+	for q := range x.requests(exporttest.Records(tiny...)) {
 		if sent += q.spans; q.spans != 1 {
 			t.Errorf("a request of %d spans", q.spans)
 		}

@@ -56,7 +56,7 @@ func TestContractOfASampler(t *testing.T) {
 
 func takes(b *export.Batch) (out [][]string) {
 	for i := range b.Spans {
-		if exportable(&b.Spans[i]) {
+		if exportable(b.Spans[i]) {
 			out = append(out, []string{b.Spans[i].ID.String()})
 		}
 	}

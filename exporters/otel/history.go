@@ -50,9 +50,8 @@ func (t *contentCache) history(s *msg.Span) *history {
 }
 
 // record adds the messages of a batch.
-func (t *contentCache) record(messages []msg.Message) {
-	for i := range messages {
-		m := &messages[i]
+func (t *contentCache) record(messages []*msg.Message) {
+	for _, m := range messages {
 		if m.Host.Tombstone || m.Run == "" {
 			continue
 		}

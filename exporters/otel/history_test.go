@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
@@ -66,7 +67,7 @@ func TestHistoriesAreOfTheLastMessages(t *testing.T) {
 				all[run][at] = s
 			}
 			used = append(slices.DeleteFunc(used, func(other string) bool { return other == run }), run)
-			b.Messages = append(b.Messages, msg.Message{Session: "s", Run: run, Kind: msg.User, Content: msg.Plain(s.text), Host: msg.Host{ID: s.id}})
+			b.Messages = append(b.Messages, &msg.Message{Session: "s", Run: run, Kind: msg.User, Content: msg.Plain(s.text), Host: msg.Host{ID: s.id}})
 		}
 		for range 2 { // a batch that is offered again
 			if err := x.Export(t.Context(), b); err != nil {
@@ -125,7 +126,7 @@ func TestTextsOfARun(t *testing.T) {
 		"an answer before every prompt": {[]msg.Message{say(1, msg.Assistant, "4 m", chat, chat), say(2, msg.User, "how deep?", none, run)}, []string{"how deep?"}, nil},
 	} {
 		x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
-		x.cache.record(c.messages)
+		x.cache.record(exporttest.Records(c.messages...))
 		s := &msg.Span{Kind: msg.SpanRun, Session: "s", Run: "r", ID: run, FinishReasons: []string{"end_turn"}}
 		for key, want := range map[string][]string{semconv.KeyInputMessages: c.in, semconv.KeyOutputMessages: c.out} {
 			var got []string
@@ -181,7 +182,7 @@ func TestTextsOfARun(t *testing.T) {
 		t.Errorf("a response that is first: %d messages in, %d out", len(in), len(out))
 	}
 	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
-	x.cache.record([]msg.Message{say(1, msg.User, "one", none, run), say(2, msg.User, "two", none, run), say(3, msg.User, "three", none, run)})
+	x.cache.record(exporttest.Records(say(1, msg.User, "one", none, run), say(2, msg.User, "two", none, run), say(3, msg.User, "three", none, run)))
 	for asked, want := range map[int64]int{0: 0, 1: 1, 2: 2, 9: 3} {
 		in, out, dropped := x.cache.history(&msg.Span{Session: "s", Run: "r"}).chat(chat, asked)
 		if len(in) != want || len(out) != 0 || dropped != 0 {
@@ -207,7 +208,7 @@ func TestHistoriesOutliveTheirBatch(t *testing.T) {
 		if n == 1 {
 			list = []msg.Message{other, m, call}
 		}
-		if err := x.Export(t.Context(), &export.Batch{ID: string(rune('a' + n)), Messages: list}); err != nil {
+		if err := x.Export(t.Context(), &export.Batch{ID: string(rune('a' + n)), Messages: exporttest.Records(list...)}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range lent {
@@ -230,7 +231,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	add := func(kind msg.Kind, content string, change func(*msg.Message)) {
 		m := msg.Message{Session: "s", Run: "r", Kind: kind, Content: msg.Plain(content)}
 		change(&m)
-		x.cache.record([]msg.Message{m})
+		x.cache.record(exporttest.Records(m))
 	}
 	add(msg.User, "taken back", func(m *msg.Message) { m.Host.Tombstone = true })
 	add(msg.User, "of no run", func(m *msg.Message) { m.Run = "" })

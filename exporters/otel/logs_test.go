@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
@@ -114,7 +115,7 @@ func TestDetailsAreLogged(t *testing.T) {
 		if len(r.logs.records) != 1 || !slices.Equal(r.logs.tokens, []string{"t0"}) {
 			t.Fatalf("%d records, tokens %q", len(r.logs.records), r.logs.tokens)
 		}
-		got, chat := r.logs.records[0], &b.Spans[1]
+		got, chat := r.logs.records[0], b.Spans[1]
 		if got.EventName != "gen_ai.client.inference.operation.details" || !bytes.Equal(got.SpanId, chat.ID[:]) || !bytes.Equal(got.TraceId, chat.TraceID[:]) || got.TimeUnixNano != uint64(chat.End) {
 			t.Errorf("record %v", got)
 		}
@@ -220,14 +221,14 @@ func TestContentOfAChat(t *testing.T) {
 			m.Host.SpanID = call
 		}
 		x.cache.evict()
-		x.cache.record([]msg.Message{m})
+		x.cache.record(exporttest.Records(m))
 	}
 	say(msg.User, "how deep?", msg.SpanID{}, msg.Tool{})
 	say(msg.ToolCall, "", first, msg.Tool{CallID: "c1", Name: "sound", Arguments: msg.Plain(`{"at": "pier"}`)})
 	say(msg.ToolResult, "4 m", msg.SpanID{}, msg.Tool{CallID: "c1"})
 	written := msg.SpanID{4}
 	n++
-	x.cache.record([]msg.Message{{Session: "s", Run: "r", Kind: msg.ToolCall, Tool: msg.Tool{CallID: "c2", Arguments: msg.Plain("port 7")}, Host: msg.Host{ID: msg.ID{n}, SpanID: written, Chat: msg.SpanID{5}}}})
+	x.cache.record([]*msg.Message{{Session: "s", Run: "r", Kind: msg.ToolCall, Tool: msg.Tool{CallID: "c2", Arguments: msg.Plain("port 7")}, Host: msg.Host{ID: msg.ID{n}, SpanID: written, Chat: msg.SpanID{5}}}})
 	say(msg.Assistant, "Four <metres> & more.", second, msg.Tool{})
 	chat := func(id msg.SpanID, reasons ...string) *msg.Span {
 		return &msg.Span{Kind: msg.SpanChat, Session: "s", Run: "r", ID: id, FinishReasons: reasons}
@@ -270,7 +271,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		m := msg.Message{Session: "s", Run: run, Kind: kind, Content: msg.Plain(strings.Repeat("x", size)), Time: int64(n)}
 		m.Host = msg.Host{ID: msg.ID{byte(n), 1}, Chat: chat}
 		x.cache.evict()
-		x.cache.record([]msg.Message{m})
+		x.cache.record(exporttest.Records(m))
 	}
 	for n := range 10 {
 		say("r", n, msg.User, msg.SpanID{}, 20<<10)

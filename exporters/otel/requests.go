@@ -29,14 +29,14 @@ const shortName = 256
 // requests splits the batch's spans into requests of at most MaxBytes, in order. The
 // same batch is always split into the same requests, so that a retry can continue behind the
 // accepted ones. Each request is built when the caller pulls it.
-func (x *Exporter) requests(spans []msg.Span) iter.Seq[request] {
+func (x *Exporter) requests(spans []*msg.Span) iter.Seq[request] {
 	return func(yield func(request) bool) {
 		var r request
 		size := 0
 		bySource := make(map[string]*tracepb.ScopeSpans)
 		stands := latest(spans)
 		for i := range spans {
-			s := &spans[i]
+			s := spans[i]
 			if !exportable(s) || stands[spanKey{s.TraceID, s.ID}] != i {
 				continue
 			}
@@ -76,10 +76,10 @@ type spanKey struct {
 
 // latest returns the index of the last version of each span in the batch, a tombstone
 // included: only that version is sent.
-func latest(spans []msg.Span) map[spanKey]int {
+func latest(spans []*msg.Span) map[spanKey]int {
 	at := make(map[spanKey]int, len(spans))
 	for i := range spans {
-		if s := &spans[i]; exportable(s) || s.Tombstone {
+		if s := spans[i]; exportable(s) || s.Tombstone {
 			at[spanKey{s.TraceID, s.ID}] = i
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
@@ -34,7 +35,7 @@ func TestRequestsFitTheReceiver(t *testing.T) {
 			r := &receiver{}
 			x := exporter(t, r, protocol, func(s *Settings) { s.Compression = CompressionNone })
 			spans := many(c.n, c.size)
-			if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: spans}); err != nil {
+			if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: exporttest.Records(spans...)}); err != nil {
 				t.Fatalf("%d spans of %d bytes: %v", c.n, c.size, err)
 			}
 			var want, got []string
@@ -85,7 +86,7 @@ func TestAGiantSpanIsTrimmed(t *testing.T) {
 				x := exporter(t, r, protocol, nil)
 				s := many(1, 10)[0]
 				c.set(&s)
-				if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: []msg.Span{s}}); err != nil {
+				if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: exporttest.Records(s)}); err != nil {
 					t.Fatal(err)
 				}
 				got := make(map[string]string)
@@ -116,7 +117,7 @@ func TestABatchGoesOnWhereItStopped(t *testing.T) {
 		}
 	}}
 	x := exporter(t, r, ProtocolHTTP, func(s *Settings) { s.MaxBytes = 10 << 10 })
-	b := &export.Batch{ID: "b", Spans: many(50, 1000)}
+	b := &export.Batch{ID: "b", Spans: exporttest.Records(many(50, 1000)...)}
 	for try := 0; ; try++ {
 		if err := x.Export(t.Context(), b); err == nil {
 			break
@@ -158,7 +159,7 @@ func TestABatchSendsASpanOnce(t *testing.T) {
 		moved.TraceID = msg.TraceID{2}
 		back.Tombstone = true
 		amended.Amends, amended.End = true, 7
-		if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: append(spans, longer, moved, back, amended)}); err != nil {
+		if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: exporttest.Records(append(spans, longer, moved, back, amended)...)}); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

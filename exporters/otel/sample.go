@@ -166,7 +166,7 @@ func (s *sampler) decide(b *export.Batch) error {
 		}
 	}
 	for i := range b.Spans {
-		p := &b.Spans[i]
+		p := b.Spans[i]
 		failed := s.policy.Errors && p.Outcome == msg.OutcomeError
 		slow := s.policy.Slow > 0 && exportable(p) && p.End-p.Start > int64(s.policy.Slow)
 		note(failed || slow, p.Tenant, p.Session, p.TraceID)
@@ -176,7 +176,7 @@ func (s *sampler) decide(b *export.Batch) error {
 		note(s.policy.Stuck && v.Name != "healthy" && v.Session != "" && !strings.HasPrefix(v.Name, "waiting_"), v.Tenant, v.Session, v.TraceID)
 	}
 	for i := 0; s.content && i < len(b.Messages); i++ {
-		m := &b.Messages[i]
+		m := b.Messages[i]
 		note(false, m.Host.Tenant, m.Session, m.Host.TraceID)
 	}
 	done := make(map[*conversation]bool)
@@ -228,7 +228,7 @@ func (s *sampler) divide(b *export.Batch) error {
 		return parts[c]
 	}
 	for i := range b.Spans {
-		p := &b.Spans[i]
+		p := b.Spans[i]
 		if !exportable(p) && !p.Tombstone {
 			continue
 		}
@@ -240,12 +240,12 @@ func (s *sampler) divide(b *export.Batch) error {
 		case to == s.plan.pass:
 			s.stats.kept.Add(1)
 		}
-		to.Spans = append(to.Spans, *p)
+		to.Spans = append(to.Spans, p)
 	}
 	for i := range b.Messages {
-		m := &b.Messages[i]
+		m := b.Messages[i]
 		if to := part(m.Host.Tenant, m.Session, m.Host.TraceID); s.content && to != nil {
-			to.Messages = append(to.Messages, *m)
+			to.Messages = append(to.Messages, m)
 		}
 	}
 	for _, c := range order {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -89,7 +90,7 @@ func (t *trial) start() {
 func (t *trial) export(spans ...msg.Span) {
 	t.Helper()
 	t.n++
-	if err := t.s.Export(t.Context(), &export.Batch{ID: fmt.Sprintf("%032d", t.n), Spans: spans}); err != nil {
+	if err := t.s.Export(t.Context(), &export.Batch{ID: fmt.Sprintf("%032d", t.n), Spans: exporttest.Records(spans...)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -197,7 +198,9 @@ func TestOutcomesAreKept(t *testing.T) {
 	stuck := func(name string) *export.Batch {
 		return &export.Batch{ID: "v", Verdicts: []msg.Verdict{{Tenant: "default", Session: "s", TraceID: first.TraceID, Name: name}}}
 	}
-	spans := func(list ...msg.Span) *export.Batch { return &export.Batch{ID: "v", Spans: list} }
+	spans := func(list ...msg.Span) *export.Batch {
+		return &export.Batch{ID: "v", Spans: exporttest.Records(list...)}
+	}
 	below, link, linked := span("other", "1", "b"), span("s", "1", "c"), span("other", "2", "c") // of another session, in its trace, and in that of the first one
 	link.TraceID, linked.TraceID = below.TraceID, first.TraceID
 	quick, open, ofNone := slow, slow, stuck("budget_spent")
@@ -230,7 +233,10 @@ func TestOutcomesAreKept(t *testing.T) {
 			}
 			tr.pause()
 			tr.export(late)
-			all := append([]msg.Span{first, late}, c.then.Spans...)
+			all := []msg.Span{first, late}
+			for _, s := range c.then.Spans {
+				all = append(all, *s)
+			}
 			if !c.kept {
 				tr.export(failed(span("s", "4", "d"))) // it was decided
 				all = nil
@@ -241,7 +247,7 @@ func TestOutcomesAreKept(t *testing.T) {
 			if !c.kept {
 				lost = 3 // the first one, and two late ones
 				for i := range c.then.Spans {
-					if exportable(&c.then.Spans[i]) {
+					if exportable(c.then.Spans[i]) {
 						lost++
 					}
 				}
@@ -269,13 +275,13 @@ func TestContentsAreHeld(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		offer("1", export.Batch{Messages: []msg.Message{say("kept", "1", "first"), say("dropped", "1", "first of it")}, Spans: []msg.Span{span("kept", "1", "a"), span("dropped", "1", "a")}})
+		offer("1", export.Batch{Messages: exporttest.Records(say("kept", "1", "first"), say("dropped", "1", "first of it")), Spans: exporttest.Records(span("kept", "1", "a"), span("dropped", "1", "a"))})
 		if len(tr.far.texts) != 0 {
 			t.Errorf("sent %q before it is decided", tr.far.texts)
 		}
-		offer("2", export.Batch{Messages: []msg.Message{say("kept", "2", "the second")}, Spans: []msg.Span{failed(span("kept", "2", "b"))}})
+		offer("2", export.Batch{Messages: exporttest.Records(say("kept", "2", "the second")), Spans: exporttest.Records(failed(span("kept", "2", "b")))})
 		tr.pause()
-		offer("3", export.Batch{Messages: []msg.Message{say("kept", "3", "after that"), say("dropped", "2", "too late")}, Spans: []msg.Span{span("kept", "3", "c"), span("dropped", "2", "c")}})
+		offer("3", export.Batch{Messages: exporttest.Records(say("kept", "3", "after that"), say("dropped", "2", "too late")), Spans: exporttest.Records(span("kept", "3", "c"), span("dropped", "2", "c"))})
 		tr.want(span("kept", "1", "a"), span("kept", "2", "b"), span("kept", "3", "c"))
 		want := []string{"kept: first", "kept: the second", "kept: after that"}
 		if !content {
@@ -328,7 +334,7 @@ func TestConversationsAreWholeOrAbsent(t *testing.T) {
 						break
 					}
 					i := r.IntN(len(queues))
-					if b.Spans, queues[i] = append(b.Spans, queues[i][0]), queues[i][1:]; len(queues[i]) == 0 {
+					if b.Spans, queues[i] = append(b.Spans, new(queues[i][0])), queues[i][1:]; len(queues[i]) == 0 {
 						queues = slices.Delete(queues, i, i+1)
 					}
 				}
@@ -400,7 +406,7 @@ func TestUndecidedSurvive(t *testing.T) {
 	tr.start()
 	if err := tr.s.Rewrite(func(b *export.Batch) bool {
 		n := len(b.Spans)
-		b.Spans = slices.DeleteFunc(b.Spans, func(s msg.Span) bool { return s.Session == "erased" })
+		b.Spans = slices.DeleteFunc(b.Spans, func(s *msg.Span) bool { return s.Session == "erased" })
 		return len(b.Spans) != n
 	}); err != nil {
 		t.Fatal(err)
@@ -485,7 +491,7 @@ func TestNamesAreBounded(t *testing.T) {
 	offer := func(spans ...msg.Span) {
 		t.Helper()
 		n++
-		if err := s.Export(t.Context(), &export.Batch{ID: fmt.Sprintf("%032d", n), Spans: spans}); err != nil {
+		if err := s.Export(t.Context(), &export.Batch{ID: fmt.Sprintf("%032d", n), Spans: exporttest.Records(spans...)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -527,7 +533,7 @@ func TestARefusedRecordIsFound(t *testing.T) {
 	refused := span("bad", "1", "refused").ID
 	tr := newTrial(t, nil)
 	tr.far.fail = func(b *export.Batch) error {
-		if slices.ContainsFunc(b.Spans, func(s msg.Span) bool { return s.ID == refused }) {
+		if slices.ContainsFunc(b.Spans, func(s *msg.Span) bool { return s.ID == refused }) {
 			return export.Permanent(errors.New("not that one"))
 		}
 		return nil
@@ -537,7 +543,7 @@ func TestARefusedRecordIsFound(t *testing.T) {
 	tr.want(span("bad", "1", "a"), span("bad", "1", "b"), span("bad", "1", "c"))
 
 	refused = span("bad", "2", "refused").ID
-	b := &export.Batch{ID: strings.Repeat("c", 32), Spans: []msg.Span{span("bad", "2", "refused"), span("other", "1", "a"), span("bad", "2", "b")}}
+	b := &export.Batch{ID: strings.Repeat("c", 32), Spans: exporttest.Records(span("bad", "2", "refused"), span("other", "1", "a"), span("bad", "2", "b"))}
 	var offer func(b *export.Batch) int
 	offer = func(b *export.Batch) (lost int) {
 		switch err := tr.s.Export(t.Context(), b); {
@@ -569,7 +575,7 @@ func TestTheFileFails(t *testing.T) {
 		}
 		defer broken.Close()
 		tr.s.file.f = broken
-		b := &export.Batch{ID: strings.Repeat("b", 32), Spans: []msg.Span{span("held", "1", "b"), failed(span("kept", "1", "c"))}}
+		b := &export.Batch{ID: strings.Repeat("b", 32), Spans: exporttest.Records(span("held", "1", "b"), failed(span("kept", "1", "c")))}
 		for range 2 {
 			if err := tr.s.Export(t.Context(), b); err == nil {
 				t.Error("spans were accepted")

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
@@ -55,7 +56,7 @@ func turn() *export.Batch {
 	child.Outcome, child.ErrorType = msg.OutcomeCancelled, "no_result"
 	child.Source = "legion-children"
 
-	b := &export.Batch{ID: "turn", Spans: []msg.Span{run, chat, tool, task, child}}
+	b := &export.Batch{ID: "turn", Spans: exporttest.Records(run, chat, tool, task, child)}
 	say := func(span msg.SpanID, kind msg.Kind, text string, tool msg.Tool) {
 		m := msg.Message{Session: "s1", Run: "r1", Kind: kind, Content: msg.Plain(text), Tool: tool, Time: at(1)}
 		m.Host = msg.Host{Tenant: "default", Format: "legion", ID: msg.ID{byte(len(b.Messages) + 1)}, SpanID: span}
@@ -69,7 +70,7 @@ func turn() *export.Batch {
 		case msg.Reasoning, msg.Assistant, msg.ToolCall, msg.Delegation:
 			m.Host.Chat = chat.ID
 		}
-		b.Messages = append(b.Messages, m)
+		b.Messages = append(b.Messages, new(m))
 	}
 	say(run.ID, msg.System, "You keep the harbour.", msg.Tool{})
 	say(run.ID, msg.Status, `[{"type":"function","name":"read_tide_table","parameters":{"type":"object","maxProperties":1}}]`, msg.Tool{})
@@ -187,9 +188,9 @@ func TestSpanOnTheWire(t *testing.T) {
 	}
 	r := &receiver{}
 	x := exporter(t, r, ProtocolHTTP, nil)
-	err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: []msg.Span{
+	err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: exporttest.Records(
 		span(1, msg.SpanOpen, false), span(2, msg.SpanIdle, false), span(3, msg.SpanClosed, false), span(4, msg.SpanClosed, true),
-	}})
+	)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func TestBrokenTextIsMended(t *testing.T) {
 		s.Links = []msg.SpanLink{{Attrs: []msg.Attr{{Key: bad, Value: bad}}}}
 		m := msg.Message{Kind: msg.ToolResult, Content: msg.Plain(bad)}
 		m.Host.SpanID = s.ID
-		if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: []msg.Span{s}, Messages: []msg.Message{m}}); err != nil {
+		if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: exporttest.Records(*s), Messages: exporttest.Records(m)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := onlySpan(t, r); got.Name != "execute_tool a\uFFFDb" || got.Status.Message != "a\uFFFDb" {

@@ -21,7 +21,7 @@ func Batches(n, records int) []*export.Batch {
 			key := fmt.Sprintf("%d/%d", i, k)
 			at := start + int64(i*records+k)*int64(time.Second)
 			trace := msg.NewTraceID("default", "legion", "s", fmt.Sprint(i))
-			span := msg.Span{
+			span := &msg.Span{
 				Tenant: "default", Source: fmt.Sprint("source-", k%2), Format: "legion", Session: "s", Run: "r",
 				TraceID: trace, ID: msg.NewSpanID("default", "legion", "s", msg.SpanTool, key), Kind: msg.SpanTool, State: msg.SpanClosed,
 				Start: at, End: at + int64(time.Second), LastSeen: at, Ver: uint64(k), Outcome: msg.OutcomeOK,
@@ -31,7 +31,7 @@ func Batches(n, records int) []*export.Batch {
 				span.State, span.End = msg.SpanOpen, 0
 			}
 			b.Spans = append(b.Spans, span)
-			m := msg.Message{
+			m := &msg.Message{
 				Key: key, Session: "s", Run: "r", Kind: msg.ToolCall, Role: msg.RoleAssistant, Time: at, Precision: msg.Millis,
 				Complete: msg.Complete, Tool: span.Tool, Content: msg.Quoted([]byte(`low water at\tnoon`)),
 			}
@@ -52,9 +52,26 @@ func Batches(n, records int) []*export.Batch {
 	return out
 }
 
+// Records returns copies of records as a batch has them.
+func Records[T any](list ...T) []*T {
+	out := make([]*T, 0, len(list))
+	for _, r := range list {
+		out = append(out, &r)
+	}
+	return out
+}
+
+func copies[T any](list []*T) []*T {
+	out := make([]*T, 0, len(list))
+	for _, r := range list {
+		out = append(out, new(*r))
+	}
+	return out
+}
+
 func clone(b *export.Batch) *export.Batch {
 	c := *b
-	c.Messages, c.Spans = slices.Clone(b.Messages), slices.Clone(b.Spans)
+	c.Messages, c.Spans = copies(b.Messages), copies(b.Spans)
 	c.DeadLetters, c.Ledger, c.Streams = slices.Clone(b.DeadLetters), slices.Clone(b.Ledger), slices.Clone(b.Streams)
 	return &c
 }

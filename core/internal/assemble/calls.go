@@ -113,7 +113,7 @@ func resultOf(m *msg.Message) callResult {
 
 // completed is a call with its result.
 type completed struct {
-	Call    call        `json:"call"`
+	Call    *call       `json:"call"`
 	End     int64       `json:"end"`
 	Result  uint32      `json:"result,omitempty"` // bytes
 	Outcome msg.Outcome `json:"outcome"`
@@ -122,6 +122,13 @@ type completed struct {
 
 	Tokens uint32         `json:"tokens,omitempty"` // see usage.attribute
 	From   msg.Provenance `json:"from,omitempty"`
+}
+
+// copy copies the result with its call.
+func (t *completed) copy() completed {
+	c := *t
+	c.Call = new(*t.Call)
+	return c
 }
 
 // record is the memory of a completed call that caused a run, or may have.
@@ -164,7 +171,7 @@ func (cs *calls) get(id string) *call {
 		return c
 	}
 	if d := cs.Done[id]; d.Call != nil {
-		return &d.Call.Call
+		return d.Call.Call
 	}
 	return nil
 }
@@ -297,7 +304,7 @@ func (g handler) identified(m *msg.Message) (msg.SpanID, bool) {
 	if !ok || d.Call == nil || d.Call.Call.ProtocolID == "" {
 		return msg.SpanID{}, false
 	}
-	c := &d.Call.Call
+	c := d.Call.Call
 	span := g.ids.call(c)
 	if c.ProtocolID == msg.UnknownID {
 		c.identify(id)
@@ -348,18 +355,17 @@ func (g handler) endCall(r *run, m *msg.Message) msg.SpanID {
 // complete completes a call. Its span is emitted when the message at hand has been applied.
 func (g handler) complete(c *call, e callResult) {
 	r := g.Runs[c.Run]
-	t := completed{Call: *c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
+	t := completed{Call: c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
 	if e.Took > 0 {
 		t.End = c.Start + e.Took // measured
 	}
 	if c.Delegation && !c.Async {
-		t.Call.Worked = g.workedBefore(c, t.End)
+		c.Worked = g.workedBefore(c, t.End)
 	}
 	delete(g.Open, c.ID)
 	if r != nil {
 		if c.Judged.Mark.Kind != 0 {
 			reporter(g).endVerdict(r, c)
-			t.Call.Events, t.Call.Judged.Mark = c.Events, c.Judged.Mark
 		}
 		g.learn(&t)
 		g.out.pending = append(g.out.pending, pending{kind: callCompleted, group: g.group, run: r, call: t})
@@ -378,8 +384,7 @@ func (g handler) complete(c *call, e callResult) {
 
 // remember keeps the record of a completed call and ends the run that it caused.
 func (g handler) remember(t *completed) {
-	c := &t.Call
-	kept := *t // on the heap, where other completed calls are not
+	c, kept := t.Call, t.copy()
 	d := record{Run: c.Run, Root: c.Run, To: c.To, Edge: c.Edge, Call: &kept}
 	d.compact()
 	if r := g.Runs[c.Run]; r != nil {
@@ -431,7 +436,7 @@ func (g *group) worked(id string, end int64) (changed bool) {
 func (g *group) setRecord(id string, d record) {
 	if r := g.Runs[d.Run]; d.Call != nil && r != nil {
 		d.Call.Call.Edge = d.Edge
-		g.out.pending = append(g.out.pending, pending{kind: callChanged, group: g, run: r, call: *d.Call})
+		g.out.pending = append(g.out.pending, pending{kind: callChanged, group: g, run: r, call: d.Call.copy()})
 		d.compact()
 	}
 	g.Done[id] = d

@@ -354,7 +354,7 @@ func (g handler) attribute(r *run, c *chat, used msg.Tokens) {
 		if d, ok := g.Done[t.Call.ID]; ok { // a delegation's child may be known by now
 			if d.Call != nil {
 				d.Call.Tokens, d.Call.From = t.Tokens, t.From
-				t.Call = d.Call.Call
+				t.Call = new(*d.Call.Call)
 			}
 			t.Call.Edge = d.Edge
 		}

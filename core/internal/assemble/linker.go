@@ -296,8 +296,8 @@ func (g linker) correlated(r *run) (list []*call) {
 		}
 	}
 	for _, d := range g.Done {
-		if d.Call != nil && in(&d.Call.Call) {
-			list = append(list, &d.Call.Call)
+		if d.Call != nil && in(d.Call.Call) {
+			list = append(list, d.Call.Call)
 		}
 	}
 	slices.SortFunc(list, func(x, y *call) int { return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.ID, y.ID)) })

@@ -377,7 +377,7 @@ func (g handler) answered(by *run) {
 
 // learn takes a call that has its result.
 func (g handler) learn(t *completed) {
-	c := &t.Call
+	c := t.Call
 	if g.flushing || t.Outcome != msg.OutcomeOK {
 		return
 	}

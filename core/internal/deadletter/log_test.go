@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
 func refused(t *testing.T, n int) Entry {
 	t.Helper()
 	m := msg.Message{Key: fmt.Sprint(n), Session: "s", Content: msg.Quoted([]byte(`bad \u00ff`)), Host: msg.Host{ID: msg.NewID("t", "f", "s", fmt.Sprint(n)), Tenant: "t"}}
-	e, err := Refused("clickhouse", &export.Batch{ID: "b", Messages: []msg.Message{m}}, errors.New("no"), 7)
+	e, err := Refused("clickhouse", &export.Batch{ID: "b", Messages: exporttest.Records(m)}, errors.New("no"), 7)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,11 @@ func Refused(exporter string, b *export.Batch, why error, now int64) (Entry, err
 	var shown any
 	switch {
 	case len(b.Messages) > 0:
-		m := &b.Messages[0]
+		m := b.Messages[0]
 		e.Kind, name, shown = "message", m.Host.ID.String(), m.Row()
 		l.Tenant, l.Source, l.Format, l.Session, l.Origin, l.Offset = m.Host.Tenant, m.Host.Source, m.Host.Format, m.Session, m.Host.Origin, m.Host.Offset
 	case len(b.Spans) > 0:
-		s := &b.Spans[0]
+		s := b.Spans[0]
 		e.Kind, name, shown = "span", s.TraceID.String()+s.ID.String(), s
 		l.Tenant, l.Source, l.Format, l.Session = s.Tenant, s.Source, s.Format, s.Session
 	case len(b.Verdicts) > 0:

@@ -226,7 +226,7 @@ func batch(i int) (*export.Batch, func()) {
 	for k := range 3 {
 		buf := fmt.Appendf(nil, "text %d of %d, and some more", k, i)
 		buffers = append(buffers, buf)
-		b.Messages = append(b.Messages, msg.Message{Key: fmt.Sprint(i, ".", k), Content: msg.Raw(buf)})
+		b.Messages = append(b.Messages, &msg.Message{Key: fmt.Sprint(i, ".", k), Content: msg.Raw(buf)})
 	}
 	return b, func() {
 		for _, buf := range buffers {

@@ -96,8 +96,8 @@ func TestStrip(t *testing.T) {
 	both := []string{session.ID, "other"}
 	var b export.Batch
 	for _, id := range both {
-		b.Messages = append(b.Messages, msg.Message{Session: id, Host: msg.Host{Tenant: session.Tenant}})
-		b.Spans = append(b.Spans, msg.Span{Tenant: session.Tenant, Session: id})
+		b.Messages = append(b.Messages, &msg.Message{Session: id, Host: msg.Host{Tenant: session.Tenant}})
+		b.Spans = append(b.Spans, &msg.Span{Tenant: session.Tenant, Session: id})
 		b.Verdicts = append(b.Verdicts, msg.Verdict{Tenant: session.Tenant, Session: id})
 		b.DeadLetters = append(b.DeadLetters, msg.DeadLetter{Tenant: session.Tenant, Session: id})
 		b.Streams = append(b.Streams, msg.Stream{Tenant: session.Tenant, Session: id})

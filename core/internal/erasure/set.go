@@ -94,8 +94,8 @@ func (s *Set) Has(tenant, session string) bool {
 // Strip removes the records of sessions from a batch, and reports whether there were any.
 func Strip(b *export.Batch, erased func(tenant, session string) bool) (changed bool) {
 	n := b.Len()
-	b.Messages = slices.DeleteFunc(b.Messages, func(m msg.Message) bool { return erased(m.Host.Tenant, m.Session) })
-	b.Spans = slices.DeleteFunc(b.Spans, func(s msg.Span) bool { return erased(s.Tenant, s.Session) })
+	b.Messages = slices.DeleteFunc(b.Messages, func(m *msg.Message) bool { return erased(m.Host.Tenant, m.Session) })
+	b.Spans = slices.DeleteFunc(b.Spans, func(s *msg.Span) bool { return erased(s.Tenant, s.Session) })
 	b.Verdicts = slices.DeleteFunc(b.Verdicts, func(v msg.Verdict) bool { return erased(v.Tenant, v.Session) })
 	b.DeadLetters = slices.DeleteFunc(b.DeadLetters, func(l msg.DeadLetter) bool { return erased(l.Tenant, l.Session) })
 	b.Streams = slices.DeleteFunc(b.Streams, func(s msg.Stream) bool { return erased(s.Tenant, s.Session) })

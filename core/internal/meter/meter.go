@@ -128,7 +128,7 @@ func (m *Meter) Record(b *export.Batch) {
 	m.batch++
 	// A span that is in the batch more than once counts as it is in its last row.
 	for i := len(b.Spans) - 1; i >= 0; i-- {
-		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Tombstone && !s.Amends {
+		if s := b.Spans[i]; s.State != msg.SpanOpen && !s.Tombstone && !s.Amends {
 			m.span(s)
 		}
 	}
@@ -136,7 +136,7 @@ func (m *Meter) Record(b *export.Batch) {
 		m.pauses(&b.Streams[i])
 	}
 	for i := range b.Messages {
-		if u := &b.Messages[i]; u.Kind == msg.Usage && !u.Host.Tombstone && !u.Usage.IsZero() {
+		if u := b.Messages[i]; u.Kind == msg.Usage && !u.Host.Tombstone && !u.Usage.IsZero() {
 			m.usage(u)
 		}
 	}

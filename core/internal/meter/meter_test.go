@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
@@ -107,7 +108,7 @@ func TestNamesAreThoseOfTheRelease(t *testing.T) {
 	m := newRig(t, semconv.GenAI141)
 	s := span(msg.SpanChat, "a", 1.5)
 	s.Usage, s.AskedModel, s.Server = msg.Tokens{Input: 1}, "tern", "models.harbour:443"
-	m.Record(&export.Batch{Spans: []msg.Span{s}})
+	m.Record(&export.Batch{Spans: exporttest.Records(s)})
 	got := m.read()
 	for name, unit := range map[string]string{
 		genaiconv.ClientOperationDuration{}.Name():         genaiconv.ClientOperationDuration{}.Unit(),
@@ -138,12 +139,12 @@ func TestDurationsByKind(t *testing.T) {
 		m := newRig(t, profile)
 		b := &export.Batch{}
 		for i, kind := range []msg.SpanKind{msg.SpanChat, msg.SpanTool, msg.SpanDelegation, msg.SpanRun} {
-			b.Spans = append(b.Spans, span(kind, "a", float64(i+1)))
+			b.Spans = append(b.Spans, new(span(kind, "a", float64(i+1))))
 			open := span(kind, "b", 1)
 			open.State = msg.SpanOpen
 			gone := span(kind, "c", 1)
 			gone.Tombstone = true
-			b.Spans = append(b.Spans, open, gone)
+			b.Spans = append(b.Spans, new(open), new(gone))
 		}
 		m.Record(b)
 		for i, name := range names {
@@ -160,7 +161,7 @@ func TestFailuresHaveAClass(t *testing.T) {
 	ok, failed, nameless := span(msg.SpanTool, "a", 1), span(msg.SpanTool, "b", 1), span(msg.SpanTool, "c", 1)
 	failed.Outcome, failed.ErrorType = msg.OutcomeError, "timeout"
 	nameless.Outcome = msg.OutcomeError
-	m.Record(&export.Batch{Spans: []msg.Span{ok, failed, nameless}})
+	m.Record(&export.Batch{Spans: exporttest.Records(ok, failed, nameless)})
 	got := make(map[string]uint64)
 	for _, p := range m.read()["earshot.execute_tool.duration"].Data.(metricdata.Histogram[float64]).DataPoints {
 		v, _ := p.Attributes.Value("error.type")
@@ -184,9 +185,9 @@ func TestTokensCountOnce(t *testing.T) {
 	whole.ResponseID = ""
 	for _, profile := range []string{semconv.GenAI141, semconv.GenAILatest} {
 		m := newRig(t, profile)
-		m.Record(&export.Batch{Messages: []msg.Message{partial}})
-		m.Record(&export.Batch{Messages: []msg.Message{gone, full}, Spans: []msg.Span{answer}})
-		m.Record(&export.Batch{Messages: []msg.Message{full, whole}, Spans: []msg.Span{answer}})
+		m.Record(&export.Batch{Messages: exporttest.Records(partial)})
+		m.Record(&export.Batch{Messages: exporttest.Records(gone, full), Spans: exporttest.Records(answer)})
+		m.Record(&export.Batch{Messages: exporttest.Records(full, whole), Spans: exporttest.Records(answer)})
 		got := m.counter("earshot.tokens", semconv.KeyTokenClass)
 		want := map[string]int64{"input": 17, "output": 27, "cache_read": 300, "cache_write": 4000, "reasoning": 5}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -210,7 +211,7 @@ func TestTokensCountOnce(t *testing.T) {
 // once, with the last row of the first batch.
 func TestEmittedAgainCountsOnce(t *testing.T) {
 	m := newRig(t, "")
-	b := &export.Batch{Spans: []msg.Span{span(msg.SpanTool, "a", 1), span(msg.SpanTool, "a", 3)}}
+	b := &export.Batch{Spans: exporttest.Records(span(msg.SpanTool, "a", 1), span(msg.SpanTool, "a", 3))}
 	m.Record(b)
 	m.Record(b)
 	if n, sum := m.count("earshot.execute_tool.duration"); n != 1 || sum != 3 {
@@ -226,7 +227,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for i := range n {
 		s := span(msg.SpanTool, fmt.Sprint(i), 1)
 		s.Tool.Name = fmt.Sprintf("\xff%d%s", i, strings.Repeat("x", 1000))
-		b.Spans = append(b.Spans, s)
+		b.Spans = append(b.Spans, new(s))
 	}
 	m.Record(b)
 	points := m.read()["earshot.execute_tool.duration"].Data.(metricdata.Histogram[float64]).DataPoints
@@ -268,7 +269,7 @@ func TestMemoryOfIdsIsBounded(t *testing.T) {
 func TestExemplarsPointToSpans(t *testing.T) {
 	m := newRig(t, "")
 	s, u := span(msg.SpanDelegation, "a", 100), usage("u", msg.Tokens{Input: 5})
-	m.Record(&export.Batch{Spans: []msg.Span{s}, Messages: []msg.Message{u}})
+	m.Record(&export.Batch{Spans: exporttest.Records(s), Messages: exporttest.Records(u)})
 	w, q := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)
 	q.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
 	m.metrics.Handler().ServeHTTP(w, q)
@@ -300,7 +301,7 @@ func BenchmarkRecord(b *testing.B) {
 	defer m.Close(b.Context())
 	batch := &export.Batch{}
 	for i := range 1000 {
-		batch.Spans = append(batch.Spans, span(msg.SpanKind(i%4), fmt.Sprint(i), 1))
+		batch.Spans = append(batch.Spans, new(span(msg.SpanKind(i%4), fmt.Sprint(i), 1)))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -320,7 +321,7 @@ func TestPausesOfAResponse(t *testing.T) {
 	stream := func(s *msg.Span) msg.Stream {
 		return msg.Stream{Chat: s.ID, Pace: msg.Pace{Chunks: 4, Gaps: "10:2 20:1"}}
 	}
-	m.Record(&export.Batch{Spans: []msg.Span{observed, other}})
+	m.Record(&export.Batch{Spans: exporttest.Records(observed, other)})
 	m.Record(&export.Batch{Streams: []msg.Stream{stream(&observed), stream(&other), {Pace: msg.Pace{Gaps: "3:1"}}}})
 	m.Record(&export.Batch{Streams: []msg.Stream{stream(&observed)}})
 	n, sum := m.count(name)

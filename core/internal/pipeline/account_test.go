@@ -41,8 +41,7 @@ func said(at int32, key string) msg.Message {
 // entered are the messages and the dead letters of the open batch, a line each.
 func entered(p *Pipeline) (out []string) {
 	rows := &p.core.commits.batch.rows
-	for i := range rows.Messages {
-		m := &rows.Messages[i]
+	for _, m := range rows.Messages {
 		h := &m.Host
 		line := fmt.Sprintf("%s %q %d of %s %s %s %s, at %d of %s, %dth, read %d", m.Key, m.Content, m.Time/1e9, h.Tenant, h.Source, h.Format, h.Server, h.Offset, h.Origin, h.Seq, h.Observed/1e9)
 		if h.Tombstone {

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +30,8 @@ type committer struct {
 	progress  *progress
 
 	batch     *commitBatch
-	pool      slicePool
+	messages  slabs[msg.Message]
+	spans     slabs[msg.Span]
 	changed   map[uint64]*account // since the last batch was closed, by the stream's name
 	ended     map[uint64]ended
 	ledgers   ledgers
@@ -59,17 +59,11 @@ type ended struct {
 	durable *atomic.Bool
 }
 
-// messageBytes is how many bytes of frames make a message, or more.
-const messageBytes = 1 << 10
-
 func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Checkpoint, sink Sink, inFlight *budget, progress *progress) {
 	k.settings, k.assembler, k.check, k.sink, k.inFlight, k.progress = s, assembler, check, sink, inFlight, progress
 	k.bytes = s.Metrics.InFlight
 	k.changed, k.ended = make(map[uint64]*account), make(map[uint64]ended)
 	k.ledgers.pending = make(map[uint64]*account)
-	// The part of the first slices that is not used is virtual memory only.
-	k.pool.messages = int(min(s.BatchBytes/messageBytes, int64(s.BatchRows)))
-	k.pool.spans = k.pool.messages / 2
 	k.batch, k.durable = new(commitBatch), new(atomic.Bool)
 	k.started = time.Now()
 	k.closed = k.started
@@ -78,11 +72,13 @@ func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Check
 
 // commitBatch is the rows of the frames between two checkpoints.
 type commitBatch struct {
-	rows   export.Batch
-	frames []*decode // whose buffers the rows refer to
-	bytes  int64     // of the frames' buffers
-	read   int64     // of the frames
-	began  time.Time // when the first row was added
+	rows     export.Batch
+	messages records[msg.Message] // of rows
+	spans    records[msg.Span]
+	frames   []*decode // whose buffers the rows refer to
+	bytes    int64     // of the frames' buffers
+	read     int64     // of the frames
+	began    time.Time // when the first row was added
 }
 
 func (k *committer) empty() bool { return k.batch.began.IsZero() }
@@ -92,19 +88,18 @@ func (k *committer) rows() *export.Batch {
 	b := k.batch
 	if b.began.IsZero() {
 		b.began = time.Now()
-		b.rows.Messages, b.rows.Spans = k.pool.take()
 	}
 	return &b.rows
 }
 
 func (k *committer) addMessage(m *msg.Message) {
 	r := k.rows()
-	r.Messages = append(r.Messages, *m)
+	r.Messages = append(r.Messages, k.batch.messages.add(&k.messages, m))
 }
 
 func (k *committer) addSpan(s *msg.Span) {
 	r := k.rows()
-	r.Spans = append(r.Spans, *s)
+	r.Spans = append(r.Spans, k.batch.spans.add(&k.spans, s))
 }
 
 func (k *committer) addVerdict(v msg.Verdict) {
@@ -300,7 +295,6 @@ func (k *committer) close(ctx context.Context, how closing) error {
 		return err
 	}
 	b, durable := k.batch, k.durable
-	k.pool.note(&b.rows)
 	k.batch = new(commitBatch)
 	maps.DeleteFunc(k.ended, func(_ uint64, e ended) bool { return e.durable.Load() })
 	k.closed, k.more = now, how.more
@@ -315,8 +309,9 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	k.submitted.Add(1)
 	k.bytes.Set(float64(k.inFlight.inUse()))
 	release := func() {
-		// Before the frames are released, so that the rows of the next find the slices.
-		k.pool.put(&b.rows)
+		// Before the frames are released, so that the rows of the next find the slabs.
+		k.messages.put(&b.messages)
+		k.spans.put(&b.spans)
 		for _, d := range b.frames {
 			d.release()
 		}
@@ -406,7 +401,7 @@ func batchID(b *export.Batch) string {
 		row(b.Messages[i].Host.ID[:], b.Messages[i].Host.Ver)
 	}
 	for i := range b.Spans {
-		s := &b.Spans[i]
+		s := b.Spans[i]
 		h.Write(s.TraceID[:])
 		row(s.ID[:], s.Ver)
 	}
@@ -429,65 +424,4 @@ func batchID(b *export.Batch) string {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// slicePool keeps the slices of committed batches for the next. A message takes 750 bytes
-// beside its text: slices that grew from nothing in every batch were more than half of all
-// allocations of a sidecar.
-type slicePool struct {
-	mu sync.Mutex
-	// The slices of one batch; nil when there are none. Batches share the bytes in flight:
-	// while a full one is with the exporters, little more than nothing is in the one behind
-	// it, and slices that wait for it are as large as full ones.
-	spareMessages []msg.Message
-	spareSpans    []msg.Span
-	// The size of recent batches, and an eighth: slices are made for as much, because
-	// growing to a size leaves four times of it behind.
-	messages, spans int
-}
-
-// take returns empty slices.
-func (p *slicePool) take() ([]msg.Message, []msg.Span) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.spareMessages == nil {
-		return make([]msg.Message, 0, p.messages), make([]msg.Span, 0, p.spans)
-	}
-	messages, spans := p.spareMessages, p.spareSpans
-	p.spareMessages, p.spareSpans = nil, nil
-	return messages, spans
-}
-
-// note notes how large a batch was.
-func (p *slicePool) note(b *export.Batch) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.messages = max(len(b.Messages)*9/8, p.messages*7/8)
-	p.spans = max(len(b.Spans)*9/8, p.spans*7/8)
-}
-
-// drop forgets the slices and the sizes of large batches, of which there was none for a while: those of a
-// backlog are tens of megabytes.
-func (p *slicePool) drop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spareMessages, p.spareSpans = nil, nil
-	p.messages, p.spans = min(p.messages, few), min(p.spans, few)
-}
-
-// few is a size of which slices are small beside the rest of a sidecar.
-const few = 1024
-
-// put takes the slices of a committed batch. Their elements are cleared: they keep frames
-// and responses alive. Those of a backlog are let go when a dozen small batches have followed: they are
-// tens of megabytes, which each collection of garbage looks through although next to nothing is in them.
-func (p *slicePool) put(b *export.Batch) {
-	clear(b.Messages)
-	clear(b.Spans)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	large := cap(b.Messages) > 4*max(p.messages, few) || cap(b.Spans) > 4*max(p.spans, few)
-	if p.spareMessages == nil && !large {
-		p.spareMessages, p.spareSpans = b.Messages[:0], b.Spans[:0]
-	}
 }

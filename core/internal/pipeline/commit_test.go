@@ -6,56 +6,12 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/msg"
 )
-
-// TestBatchesReuseSlices: a commit batch takes the slices of a committed one, and its
-// messages are not in them any more.
-func TestBatchesReuseSlices(t *testing.T) {
-	k := &committer{}
-	m := msg.Message{Key: "k", Session: "s", Content: msg.Raw([]byte("text"))}
-	fill := func() *export.Batch {
-		k.batch = &commitBatch{}
-		if n := k.batch.rows.Len(); n != 0 {
-			t.Fatalf("a new batch has %d rows", n)
-		}
-		for range 1000 {
-			k.addMessage(&m)
-		}
-		k.addSpan(&msg.Span{Run: "r"})
-		return &k.batch.rows
-	}
-	k.pool.put(fill())
-	if left := k.pool.spareSpans[:1]; left[0].Run != "" {
-		t.Error("a span of a committed batch is still there")
-	}
-	for _, left := range k.pool.spareMessages[:1000] {
-		if left.Key != "" || !left.Content.IsZero() {
-			t.Fatal("a message of a committed batch is still there")
-		}
-	}
-	if n := testing.AllocsPerRun(20, func() { k.pool.put(fill()) }); n > 3 {
-		t.Errorf("a batch of 1,000 messages allocates %v times", n)
-	}
-}
-
-// TestSlicePoolKeepsOne: of the slices that are put back the first are kept, and a batch
-// without rows, which has none, does not stand in for them.
-func TestSlicePoolKeepsOne(t *testing.T) {
-	var p slicePool
-	p.put(&export.Batch{Ledger: make([]msg.Ledger, 1)})
-	for n := range 3 {
-		p.put(&export.Batch{Messages: make([]msg.Message, 5+n)})
-	}
-	for _, want := range []int{5, 0} {
-		if messages, _ := p.take(); cap(messages) != want {
-			t.Errorf("room for %d messages, want %d", cap(messages), want)
-		}
-	}
-}
 
 // TestBatchWaitsForTheOneBefore: a commit batch is not closed by time while an exporter has the
 // memory of another.
@@ -133,61 +89,6 @@ func TestSilenceWaitsForAReader(t *testing.T) {
 		if waited != c.want {
 			t.Errorf("rows are sent each %s, something arrives after %s: due after %s, want %s", c.interval, c.arrives, waited, c.want)
 		}
-	}
-}
-
-// TestSlicesAreMadeAtOnce: the slices of a new batch have room for as much as the batch
-// before had.
-func TestSlicesAreMadeAtOnce(t *testing.T) {
-	var p slicePool
-	p.note(&export.Batch{Messages: make([]msg.Message, 800), Spans: make([]msg.Span, 400)})
-	room := func(wantMessages, wantSpans int) {
-		t.Helper()
-		if messages, spans := p.take(); cap(messages) != wantMessages || cap(spans) != wantSpans || len(messages)+len(spans) != 0 {
-			t.Errorf("room for %d messages and %d spans", cap(messages), cap(spans))
-		}
-	}
-	room(900, 450)
-	p.note(&export.Batch{})
-	room(787, 393)
-	p.messages, p.spans = 9000, 500
-	p.put(&export.Batch{Messages: make([]msg.Message, 5), Spans: make([]msg.Span, 5)})
-	p.drop() // there was no batch for a while
-	room(few, 500)
-	p.put(&export.Batch{Messages: make([]msg.Message, 5), Spans: make([]msg.Span, 4*few+1)})
-	room(few, 500)
-	p.put(&export.Batch{Messages: make([]msg.Message, 4*few), Spans: make([]msg.Span, 4*few)})
-	room(4*few, 4*few)
-	first := New(Settings{BatchRows: 700}, nothingKnown{}, discardSink{})
-	p = slicePool{messages: first.core.commits.pool.messages, spans: first.core.commits.pool.spans}
-	room(700, 350)
-	first = New(Settings{BatchBytes: 600 << 10}, nothingKnown{}, discardSink{})
-	p = slicePool{messages: first.core.commits.pool.messages, spans: first.core.commits.pool.spans}
-	room(600, 300)
-}
-
-// TestSlicesOfABacklogAreLetGo: small batches that follow a backlog one after the other, as live traffic
-// has them, do not keep its slices.
-func TestSlicesOfABacklogAreLetGo(t *testing.T) {
-	p := slicePool{messages: 16384, spans: 8192}
-	batches := 0
-	for ; batches < 100; batches++ {
-		b := export.Batch{}
-		b.Messages, b.Spans = p.take()
-		if cap(b.Messages) <= 4*few && cap(b.Spans) <= 4*few {
-			break
-		}
-		b.Messages, b.Spans = b.Messages[:100], b.Spans[:100]
-		p.note(&b)
-		p.put(&b)
-	}
-	if batches < 5 || batches > 30 {
-		t.Errorf("let go after %d batches", batches)
-	}
-	kept := export.Batch{Messages: make([]msg.Message, 0, 16384)}
-	p = slicePool{messages: 9000}
-	if p.put(&kept); p.spareMessages == nil {
-		t.Error("the slices of a batch that is not full are let go in a backlog")
 	}
 }
 
@@ -339,7 +240,7 @@ func TestBacklogChecksSeldom(t *testing.T) {
 // TestBatchIDs: a batch is named by the ids and versions of its rows: by each, and by nothing else. A store drops a second batch of that name.
 func TestBatchIDs(t *testing.T) {
 	name := func(change func(*export.Batch)) string {
-		b := export.Batch{Messages: make([]msg.Message, 2), Spans: make([]msg.Span, 1), Verdicts: make([]msg.Verdict, 1), DeadLetters: make([]msg.DeadLetter, 1),
+		b := export.Batch{Messages: exporttest.Records(make([]msg.Message, 2)...), Spans: exporttest.Records(make([]msg.Span, 1)...), Verdicts: make([]msg.Verdict, 1), DeadLetters: make([]msg.DeadLetter, 1),
 			Streams: make([]msg.Stream, 1), Ledger: make([]msg.Ledger, 1)}
 		change(&b)
 		return batchID(&b)

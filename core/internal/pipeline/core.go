@@ -335,7 +335,8 @@ func (x *accounts) rest(now time.Time, s *Settings) (again <-chan time.Time) {
 // idle ends runs by their silence.
 func (c *core) idle(now time.Time) error {
 	if c.commits.empty() && c.commits.held.Load() == 0 && now.Sub(c.commits.closed) >= ledgerEvery {
-		c.commits.pool.drop()
+		c.commits.messages.drop()
+		c.commits.spans.drop()
 	}
 	if !c.commits.unread() {
 		c.accounts.heartbeat(&c.commits, now)

@@ -27,6 +27,7 @@
 //	               to the assembler
 //	response.go    adds the HTTP response's request and timing, as its listener recorded them
 //	commit.go      collects rows, closes the commit batch, submits it to the Sink
+//	slabs.go       the memory of the rows, from one commit batch to the next
 //	replay.go      has a stream delivered again, after a crash or for a late link
 //	quarantine.go  finds the record that ends the decoder process, and withholds it
 //	pipeline.go    puts the parts together

@@ -454,10 +454,10 @@ func TestStoreIsABeat(t *testing.T) {
 	}
 	ended()
 	k.closed, k.interval = time.Now().Add(-2*ledgerEvery), time.Hour
-	k.pool.messages, k.pool.spareMessages = 9*few, make([]msg.Message, 1)
+	k.messages.free, k.spans.free = make([][]msg.Message, 1), make([][]msg.Span, 1)
 	k.settings.Heartbeat = time.Second
-	if err := p.core.idle(time.Now()); err != nil || len(k.changed) != 1 || k.pool.messages != few || k.pool.spareMessages != nil {
-		t.Errorf("%v: %d accounts are a heartbeat, room for %d messages", err, len(k.changed), k.pool.messages)
+	if err := p.core.idle(time.Now()); err != nil || len(k.changed) != 1 || len(k.messages.free)+len(k.spans.free) != 0 {
+		t.Errorf("%v: %d accounts are a heartbeat, %d slabs are kept", err, len(k.changed), len(k.messages.free)+len(k.spans.free))
 	}
 }
 

@@ -378,8 +378,7 @@ func put(in map[string]row, r row, key ...any) {
 }
 
 func (t *shown) add(b *export.Batch) {
-	for i := range b.Messages {
-		m := &b.Messages[i]
+	for _, m := range b.Messages {
 		r := row{ver: m.Host.Ver, deleted: m.Host.Tombstone}
 		if r.deleted {
 			r.ver--
@@ -393,18 +392,17 @@ func (t *shown) add(b *export.Batch) {
 		r.text = string(text)
 		put(t.messages, r, m.Session, " ", time.Unix(0, m.Time).UTC().Truncate(time.Hour), m.Host.ID)
 	}
-	for i := range b.Spans {
-		s := b.Spans[i]
+	for _, s := range b.Spans {
 		r := row{ver: s.Ver, deleted: s.Tombstone}
 		if r.deleted {
 			r.ver--
 		}
 		if (s.State != msg.SpanOpen || s.Tombstone) && !s.Amends {
-			r.text = spanText(s, false)
+			r.text = spanText(*s, false)
 			put(t.spans, r, s.Start/1e9, s.TraceID, s.ID)
 		}
 		if s.Kind == msg.SpanTool || s.Kind == msg.SpanDelegation {
-			r.text = spanText(s, true)
+			r.text = spanText(*s, true)
 			put(t.calls, r, s.Start/3600e9, s.ID)
 		}
 		if !s.Tombstone && (s.State == msg.SpanOpen || s.Shown) {

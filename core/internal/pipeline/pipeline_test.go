@@ -298,6 +298,7 @@ func (t *table) Export(_ context.Context, b *export.Batch) error {
 		}
 	}
 	for _, m := range b.Messages {
+		m := *m
 		t.rows++
 		m.Content = m.Content.Own()
 		if old, ok := t.messages[m.Host.ID]; !ok || m.Host.Ver >= old.Host.Ver {
@@ -311,8 +312,9 @@ func (t *table) Export(_ context.Context, b *export.Batch) error {
 			continue
 		}
 		if old, ok := t.spans[key]; !ok || s.Ver >= old.Ver {
-			s.Shown = false
-			t.spans[key] = s
+			span := *s
+			span.Shown = false
+			t.spans[key] = span
 		}
 	}
 	for _, l := range b.DeadLetters {

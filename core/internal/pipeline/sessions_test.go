@@ -111,8 +111,8 @@ func openSessions(b *testing.B, pattern string, open int) {
 type openSpans struct{ ids map[msg.SpanID]bool }
 
 func (o *openSpans) Submit(_ context.Context, batch *export.Batch, _ checkpoint.Delta, _ bool, released, done func()) error {
-	for i := range batch.Spans {
-		if s := &batch.Spans[i]; s.State == msg.SpanOpen {
+	for _, s := range batch.Spans {
+		if s.State == msg.SpanOpen {
 			o.ids[s.ID] = true
 		}
 	}
