@@ -9,11 +9,13 @@ import (
 )
 
 // TestDemo runs a newcomer's first command: it ends with a table of sessions, the tree of a
-// delegation and the address of the store.
+// delegation and the address of the pages, in the folder that it takes by itself.
 func TestDemo(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "demo")
+	dir := t.TempDir()
 	for range 2 { // the second finds the first one's directory
-		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "earshot"), "demo", "--dir", dir).CombinedOutput()
+		demo := exec.CommandContext(t.Context(), filepath.Join(bin, "earshot"), "demo")
+		demo.Dir = dir
+		out, err := demo.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -27,6 +27,12 @@ func TestUp(t *testing.T) {
 	for i := range 30 {
 		h.write(fmt.Sprintf(".claude/projects/-work-p%d/%08d-0000-4000-8000-000000000001.jsonl", i%3, i), claude(i, time.Duration(i+1)*time.Hour, fmt.Sprintf("Trim sail %d.", i)))
 	}
+	// The file of a sub-agent is read before that of its caller, and once more when the call is known.
+	for name, file := range map[string]string{"main_with_agent": ".jsonl", "subagent_file": "/subagents/agent-a1b2c3d4e5f60718.jsonl"} {
+		text, err := os.ReadFile("../../plugins/claude-code/testdata/" + name + "/in.jsonl")
+		h.must(err)
+		h.write(".claude/projects/-srv/5e550000-0000-4000-8000-0000000000a1"+file, string(text))
+	}
 	h.write(".codex/sessions/2026/11/02/rollout-2026-11-02T10-00-00-0199.jsonl", fmt.Sprintf(
 		`{"timestamp":"%[1]s","type":"session_meta","payload":{"id":"0199","timestamp":"%[1]s","cwd":"/work","originator":"codex_cli_rs","cli_version":"0.60.0"}}`+"\n"+
 			`{"timestamp":"%[1]s","type":"event_msg","payload":{"type":"user_message","message":"Coil the rope."}}`+"\n", now.Add(-48*time.Hour).Format("2006-01-02T15:04:05.000Z")))
@@ -62,7 +68,7 @@ func TestUp(t *testing.T) {
 		address = line.FindString(p.out.String())
 		return address != ""
 	})
-	for _, want := range []string{`Claude Code  30 conversations in 3 projects`, `Codex        1 conversation,`, `Gemini CLI   1 conversation in 1 project`, "Followed too, without a conversation yet: Qwen Code, ", "Wrapped MCP"} {
+	for _, want := range []string{`Claude Code  31 conversations in 4 projects`, `Codex        1 conversation,`, `Gemini CLI   1 conversation in 1 project`, "Followed too, without a conversation yet: Qwen Code, ", "Wrapped MCP"} {
 		if !strings.Contains(p.out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &p.out)
 		}

@@ -138,13 +138,18 @@ func TestAttach(t *testing.T) {
 // the order in which they came.
 func TestAttachSeveral(t *testing.T) {
 	p := newPerson(t)
-	own := "# mine\ndata_dir: data\nsources:\n  # the first\n  - {name: a, type: file, format: claude-code, paths: [\"x/*.jsonl\"]}\nlog: {level: warn} # quiet\n"
+	own := "# mine\ndata_dir: data\nsources:\n  # the first\n  - {name: a, type: file, format: claude-code, paths: [\"x/*.jsonl\"]}\n  - {name: g, type: file, format: gemini-cli, paths: [\"y/*.jsonl\"]}\n  - {name: o, type: sqlite, format: opencode, paths: [\"z/*.db\"]}\nlog: {level: warn} # quiet\n"
 	p.write("earshot.yaml", own)
 	p.write(".claude/settings.json", "{}")
 	p.write(".codex/config.toml", "# c")
-	if out := p.must("attach", "claude", "--yes"); !strings.Contains(out, "in the store twice") {
-		t.Errorf("no word of the transcripts:\n%s", out)
+	p.write(".gemini/settings.json", "{}")
+	p.write("config/opencode/opencode.json", "{}")
+	for agent, twice := range map[string]bool{"claude": false, "gemini": true, "opencode": true} { // of Claude Code the tap is a view
+		if out, err := p.run("attach", agent, "--dry-run"); err != nil || strings.Contains(out, "in the store twice") != twice {
+			t.Errorf("%s is in the store twice: %t, not as it says: %v\n%s", agent, twice, err, out)
+		}
 	}
+	p.must("attach", "claude", "--yes")
 	p.must("attach", "codex", "--yes")
 	if out := p.must("detach", "claude"); !strings.Contains(out, "earshot.yaml was changed since; our change is taken out") {
 		t.Errorf("%s", out)

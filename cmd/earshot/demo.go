@@ -150,13 +150,13 @@ func (d *demo) prepare(agents []*liveAgent) error {
 		taps += fmt.Sprintf("  - {name: %s, type: tap, format: %s, listen: %q, upstream: %q}\n", a.name, a.format, a.tap, "http://"+a.upstream)
 	}
 	return os.WriteFile(filepath.Join(d.dir, "earshot.yaml"), []byte(fmt.Sprintf(`# Written by earshot demo.
-data_dir: %[1]s/data
+data_dir: data
 sources:
-  - {name: legion, type: file, format: legion, paths: ["%[1]s/traffic/legion/sessions/*/messages.jsonl"]}
-  - {name: claude, type: file, format: claude-code, paths: ["%[1]s/traffic/claude-code/**/*.jsonl"]}
-%[2]stelemetry: {listen: ""}
+  - {name: legion, type: file, format: legion, paths: ["traffic/legion/sessions/*/messages.jsonl"]}
+  - {name: claude, type: file, format: claude-code, paths: ["traffic/claude-code/**/*.jsonl"]}
+%stelemetry: {listen: ""}
 log: {level: warn}
-`, d.dir, taps)), 0o600)
+`, taps)), 0o600)
 }
 
 // render fills in a file's times, in seconds after base: {{iso 1.5}}, {{unix 1.5}},

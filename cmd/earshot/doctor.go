@@ -103,7 +103,7 @@ func (d *doctor) directory() {
 	dir := d.cfg.DataDir
 	info, err := os.Stat(dir)
 	if err != nil {
-		d.fail("data_dir", "%v: nothing has run with this configuration yet", err)
+		d.fail("data_dir", "%v: nothing has run with this configuration yet; `earshot run` begins", err)
 		return
 	}
 	probe, err := os.CreateTemp(dir, "doctor-")

@@ -95,12 +95,13 @@ Half of the cores are for peaks and queries.`,
 }
 
 func (p *clusterPlan) rows() [][]string {
+	replicas := count(p.Replicas, "replica")
 	return [][]string{
 		{"traffic", planBytes(p.Traffic) + "/s", fmt.Sprintf("%.0f messages x %.0f B", p.Messages, planBytesRead)},
-		{"sidecars", fmt.Sprintf("%.2g cores", p.SidecarCPU), fmt.Sprintf("%g core-s for a MB, over all %d of them", planSidecarPerMB, p.Sidecars)},
+		{"sidecars", fmt.Sprintf("%.2g cores", p.SidecarCPU), fmt.Sprintf("%g core-s a MB, of %s together", planSidecarPerMB, count(p.Sidecars, "sidecar"))},
 		{"disk a day", planBytes(p.DiskPerDay), fmt.Sprintf("%.0f B a message with its spans and calls", planBytesStored)},
-		{"disk", planBytes(p.Disk), fmt.Sprintf("%g days x %d replicas", p.Retention, p.Replicas)},
-		{"inserts", fmt.Sprintf("%.2g cores", p.InsertCPU), fmt.Sprintf("%d messages a core and second, %g core-s a flush of a sidecar, x %d replicas", planRowsPerCore, planFlushCost, p.Replicas)},
+		{"disk", planBytes(p.Disk), fmt.Sprintf("%g days x %s", p.Retention, replicas)},
+		{"inserts", fmt.Sprintf("%.2g cores", p.InsertCPU), fmt.Sprintf("%d messages a core and second, %g core-s a flush of a sidecar, x %s", planRowsPerCore, planFlushCost, replicas)},
 		{"store", fmt.Sprintf("%.2g cores", p.StoreCPU), fmt.Sprintf("x %g for peaks and queries", planHeadroom)},
 		{"flush_interval", fmt.Sprintf("%gs", p.Flush), fmt.Sprintf("%g inserts into a table a second and server at most", planInserts)},
 		{"shards", strconv.Itoa(p.Shards), fmt.Sprintf("%d cores or %s of disk each", planCoresPerShard, planBytes(planDiskPerShard))},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -16,6 +17,7 @@ import (
 
 // progress shows a line on a terminal, and nothing elsewhere.
 type progress struct {
+	mu    sync.Mutex // of the line: others print too
 	w     io.Writer
 	on    bool
 	began time.Time
@@ -30,10 +32,22 @@ func newProgress(w io.Writer) *progress {
 }
 
 func (p *progress) show(n app.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if now := time.Now(); p.on && now.Sub(p.last) >= 200*time.Millisecond {
 		p.last = now
 		fmt.Fprint(p.w, "\r\x1b[K", p.line(n, now))
 	}
+}
+
+// above has something printed in the place of the line, which comes below it again.
+func (p *progress) above(print func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.on && !p.last.IsZero() {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+	print()
 }
 
 // line is how far the sidecar has come: a bar with files, bytes, rate and the time left as long
@@ -61,8 +75,11 @@ func (p *progress) line(n app.Progress, now time.Time) string {
 }
 
 func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.on && !p.last.IsZero() {
 		fmt.Fprintln(p.w)
+		p.last = time.Time{}
 	}
 }
 

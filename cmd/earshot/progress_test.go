@@ -39,9 +39,11 @@ func TestCaughtUp(t *testing.T) {
 	began := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	read := func(files int, stored bool) app.Progress {
 		n := app.Progress{FilesLeft: files, Stored: stored}
-		n.Delivered, n.Bytes = 100, 100
+		n.Delivered, n.Bytes = 150, 100 // some were read twice, for a link
 		return n
 	}
+	waiting := read(0, false)
+	waiting.Undecoded = 50
 	for _, c := range []struct {
 		name  string
 		steps []app.Progress
@@ -51,6 +53,7 @@ func TestCaughtUp(t *testing.T) {
 		{"stored at once", []app.Progress{read(0, true), read(0, true), read(0, true), read(0, true), read(0, true)}, time.Second, 3},
 		{"stored later", []app.Progress{read(0, false), read(0, false), read(0, false), read(0, false), read(0, false), read(0, true)}, time.Second, 5},
 		{"a file is left", []app.Progress{read(1, true), read(1, true), read(1, true), read(1, true), read(1, true)}, time.Second, -1},
+		{"a decoder that takes nothing", []app.Progress{waiting, waiting, waiting}, 8 * time.Second, -1},
 		{"a store that takes nothing", []app.Progress{read(0, false), read(0, false), read(0, false)}, 8 * time.Second, 2},
 	} {
 		u, got := caughtUp{after: 2 * time.Second, patience: 15 * time.Second}, -1

@@ -44,7 +44,7 @@ const (
 
 func (r *recorded) run(c *cobra.Command, args []string) error {
 	if _, err := exec.LookPath(args[0]); err != nil {
-		return err
+		return notStarted{err}
 	}
 	// A signal is for the command; we end after it.
 	ctx := context.WithoutCancel(c.Context())
@@ -60,7 +60,7 @@ func (r *recorded) run(c *cobra.Command, args []string) error {
 	signal.Notify(signals, forwarded()...)
 	defer signal.Stop(signals)
 	if err := child.Start(); err != nil {
-		return err
+		return notStarted{err}
 	}
 	done := make(chan struct{})
 	go func() {

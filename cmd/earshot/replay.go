@@ -75,13 +75,14 @@ func (o *replayOptions) run(c *cobra.Command, path string) error {
 }
 
 func openRecording(path string) (replay.Frames, io.Closer, error) {
-	t, err := fixture.TransportOf(path)
-	if err != nil {
-		return nil, nil, usageError{err}
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
+	}
+	t, err := fixture.TransportOf(path)
+	if err != nil {
+		f.Close()
+		return nil, nil, usageError{err}
 	}
 	in, err := fixture.NewReader(f, t)
 	if err != nil {

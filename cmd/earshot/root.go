@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,10 +39,11 @@ dashboards over them.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{plainly(err)} })
 	root.AddCommand(newUp(), newDiscover(), newInit(), newAttach(), newDetach(), newService(), newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newExport(), newSlow(), newChanges(), newDiff(), newWho(), newExplain(), newTop(), newTail(), newPlugin(),
 		newRecord(), newReplay(), newWrap(), newSchema(), newStore(), newUI(), newMCP(), newDLQ(), newErase(), newBackfill(), newDoctor(), newPlan(), newVersion(), newMan())
 	root.PersistentFlags().Bool("utc", false, "print times in UTC instead of the local zone")
+	root.InitDefaultCompletionCmd()
 	strict(root)
 	return root
 }
@@ -54,14 +56,28 @@ func now(c *cobra.Command) time.Time {
 	return time.Now()
 }
 
+// parsing is what strconv says of itself.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing "[^"]*": `)
+
+// plainly is an error of a flag without the name of the function that found it.
+func plainly(err error) error {
+	if text := parsing.ReplaceAllString(err.Error(), ""); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
 // strict has wrong arguments reported as errors of usage.
 func strict(c *cobra.Command) {
+	c.SuggestionsMinimumDistance = 2 // cobra's default, which SuggestionsFor does not set
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
 				// cobra.NoArgs takes the argument for a command.
 				if !c.HasSubCommands() && strings.HasPrefix(err.Error(), "unknown command") {
 					err = fmt.Errorf("%s takes no argument, got %q", c.CommandPath(), args[0])
+				} else if strings.Contains(err.Error(), " arg(s), ") {
+					err = fmt.Errorf("want `%s`, got %s", c.UseLine(), count(len(args), "argument"))
 				}
 				return usageError{err}
 			}

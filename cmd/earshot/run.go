@@ -100,7 +100,9 @@ that is running or not. When the taps do not start, the command runs without the
 			stop(nil)
 			surveyed.Wait()
 			p.end()
-			log.Info("ended", "bytes", last.Bytes, "frames", last.Frames, "messages", last.Messages, "spans", last.Spans, "set_aside", last.Problems, "rows", last.Committed)
+			if err == nil || last != (app.Progress{}) { // it has begun
+				log.Info("ended", "bytes", last.Bytes, "frames", last.Frames, "messages", last.Messages, "spans", last.Spans, "set_aside", last.Problems, "rows", last.Committed)
+			}
 			if err == nil && idle > 0 && last.Delivered == 0 {
 				log.Info("there was nothing to read that had not been read before")
 			}
@@ -152,6 +154,8 @@ func byteSize(n int64) string {
 		return fmt.Sprintf("%d B", n)
 	case n < 10_000_000:
 		return fmt.Sprintf("%d kB", n/1000)
+	case n < 10_000_000_000:
+		return fmt.Sprintf("%d MB", n/1_000_000)
 	}
-	return fmt.Sprintf("%d MB", n/1_000_000)
+	return fmt.Sprintf("%d GB", n/1_000_000_000)
 }

@@ -20,13 +20,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/discover"
 )
 
 func newService() *cobra.Command {
 	var file configFile
 	c := &cobra.Command{
-		Use:   "service",
-		Short: "Keep earshot up running from login on",
+		Use:        "service",
+		SuggestFor: []string{"status"},
+		Short:      "Keep earshot up running from login on",
 		Long: `Keep earshot up running as a service of the user: a systemd user unit on Linux, a launchd
 agent on macOS. earshot service status prints the address of its pages.`,
 		Example: `  earshot service install
@@ -95,7 +97,7 @@ func newUserService(file *configFile, out io.Writer) (service, error) {
 		}
 		s.argv = append(s.argv, "-c", path)
 	}
-	for _, name := range []string{"XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} {
+	for _, name := range append(discover.Variables(), "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "EARSHOT_ENGINE_DIR") {
 		if v := os.Getenv(name); v != "" {
 			s.env[name] = v
 		}

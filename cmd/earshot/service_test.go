@@ -41,6 +41,18 @@ func TestServiceTexts(t *testing.T) {
 	}
 }
 
+// TestServiceFindsTheSameAgents: the service reads where the shell of who installs it does.
+func TestServiceFindsTheSameAgents(t *testing.T) {
+	newPerson(t)
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "HERMES_HOME", "XDG_DATA_HOME", "EARSHOT_ENGINE_DIR"} {
+		t.Setenv(name, "/elsewhere/"+name)
+		s, err := newUserService(new(configFile), io.Discard)
+		if err != nil || !strings.Contains(s.unit(), name+"=/elsewhere/"+name) {
+			t.Errorf("%s is not in the unit: %v\n%s", name, err, s.unit())
+		}
+	}
+}
+
 // TestService installs, looks and removes with a service manager that only takes notes.
 func TestService(t *testing.T) {
 	p := newPerson(t)
@@ -64,7 +76,7 @@ func TestService(t *testing.T) {
 		if want := strings.NewReplacer("DOMAIN", domain(), "PATH", s.path).Replace(want); ran.String() != want {
 			t.Errorf("%s ran\n%swant\n%s", system, &ran, want)
 		}
-		for _, want := range []string{"installed, ", "store 10 B", "retention  90 days, at most 10000 MB, the oldest first", "The data stay in " + p.path("share/earshot")} {
+		for _, want := range []string{"installed, ", "store 10 B", "retention  90 days, at most 10 GB, the oldest first", "The data stay in " + p.path("share/earshot")} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("no %q in\n%s", want, &out)
 			}

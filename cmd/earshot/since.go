@@ -15,8 +15,20 @@ type since time.Duration
 
 var spanPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(w|d)`)
 
-// String implements pflag.Value.
-func (s *since) String() string { return time.Duration(*s).String() }
+// String implements pflag.Value; none is empty.
+func (s *since) String() string {
+	const day = 24 * time.Hour
+	switch d := time.Duration(*s); {
+	case d == 0:
+		return ""
+	case d%day == 0:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	case d%time.Hour == 0:
+		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
+	default:
+		return d.String()
+	}
+}
 
 // Type implements pflag.Value.
 func (s *since) Type() string { return "duration" }

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +20,11 @@ func TestSinceTakesDaysAndWeeks(t *testing.T) {
 		var s since
 		if err := s.Set(text); err != nil || time.Duration(s) != want {
 			t.Errorf("%s: %s, %v", text, time.Duration(s), err)
+		}
+	}
+	for want, d := range map[string]time.Duration{"": 0, "7d": 7 * day, "1d": day, "6h": 6 * time.Hour, "1h30m0s": 90 * time.Minute} {
+		if got := (*since)(&d).String(); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
 		}
 	}
 	for _, text := range []string{"", "7", "d", "2w-1h", "-3d", "1d2w", "99999999999d", "7 days"} {
@@ -59,12 +69,51 @@ func TestTablesFitTheTerminal(t *testing.T) {
 // TestUnknownCommandsAreUsage has an unknown command, of a group too, end with the exit
 // code of wrong usage and a suggestion.
 func TestUnknownCommandsAreUsage(t *testing.T) {
-	for _, args := range [][]string{{"sesions"}, {"dlq", "lsit"}, {"plugin", "tets"}} {
+	for _, args := range [][]string{{"sesions"}, {"status"}, {"dlq", "lsit"}, {"plugin", "tets"}} {
 		c := newRoot()
 		c.SetArgs(args)
 		c.SetOut(new(strings.Builder))
-		if err := c.Execute(); !isUsage(err) || !strings.Contains(err.Error(), "unknown command") {
+		if err := c.Execute(); !isUsage(err) || !strings.Contains(err.Error(), "unknown command") || !strings.Contains(err.Error(), "did you mean") {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestWrongUsageIsOneClearSentence: the error names what is wanted, in the words of the command's help.
+func TestWrongUsageIsOneClearSentence(t *testing.T) {
+	t.Setenv("EARSHOT_CONFIG", filepath.Join(t.TempDir(), "none.yaml"))
+	for line, want := range map[string]string{
+		"explain":                 "want `earshot explain TRACE [flags]`, got 0 arguments",
+		"attach a b":              "letta [flags]`, got 2 arguments",
+		"decode":                  "want `earshot decode --format FORMAT",
+		"run --":                  "want `earshot run [-- COMMAND...] [flags]`, got 0 arguments",
+		"sessions -n x":           `invalid argument "x" for "-n, --limit" flag: invalid syntax`,
+		"tail --kind toolcall":    `--kind: kind "toolcall": not one of unknown user assistant`,
+		"tail --spans --kind run": `--kind: operation "run": not one of invoke_agent chat execute_tool invoke_workflow`,
+		"completion zhs":          "did you mean zsh?",
+		"replay no-file":          "open no-file: no such file or directory",
+	} {
+		c := newRoot()
+		c.SetArgs(strings.Fields(line))
+		c.SetOut(io.Discard)
+		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), want) || line != "replay no-file" && !isUsage(err) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	if _, err := newPerson(t).run("run", "--", "no-such-program"); !errors.As(err, new(notStarted)) {
+		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
+// TestCommandsAreDocumented: docs/commands.md has every command.
+func TestCommandsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range newRoot().Commands() {
+		if !regexp.MustCompile("(?m)^\\|.*`" + c.Name() + "[ `]").Match(page) {
+			t.Errorf("the table of docs/commands.md lacks %s", c.Name())
 		}
 	}
 }

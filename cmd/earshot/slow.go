@@ -34,8 +34,8 @@ Every instant is in exactly one bucket, and the buckets add up to the duration:
   retry         attempts that failed and were repeated
   idle          no recorded activity: framework, queue, hand-over
 Of steps that overlap, the one that gates its successor has the time. Running work
-counts until now. An asynchronous delegation, or one whose result never arrived, lasts
-as long as the run that it caused.
+counts until now. An asynchronous delegation, or one whose result never arrived (lost),
+lasts as long as the run that it caused.
 
 The bottleneck is the group of steps with most of the critical path, with how much
 earlier the delegation would have ended without it. "earshot explain TRACE" explains it

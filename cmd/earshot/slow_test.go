@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -241,11 +242,14 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	background := later.delegation("d", "turn", "pilot", "mate", 1, 1.2)
 	background.Delegate.Async, background.Worked = true, began.UnixNano() // to when its run ends
 	later.run("child", "d", "mate", 2, 3*3600)
-	h.export(export.Batch{Spans: exporttest.Records(append(stuck.spans, later.spans...)...)})
+	gone := newTurn("gone", began)
+	gone.run("turn", "", "pilot", 0, 3)
+	gone.delegation("d", "turn", "pilot", "gull", 1, 2).State = msg.SpanIdle
+	h.export(export.Batch{Spans: exporttest.Records(append(append(stuck.spans, later.spans...), gone.spans...)...)})
 
 	var list []inspect.SlowDelegation
 	h.json(&list, "slow")
-	if len(list) != 2 || list[0].DelegateTo != "mate" || list[0].DurationMS != (3*3600-1)*1000 {
+	if len(list) != 3 || list[0].DelegateTo != "mate" || list[0].DurationMS != (3*3600-1)*1000 {
 		t.Fatalf("%+v", list)
 	}
 	// The view has the same duration as slow.
@@ -255,6 +259,9 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	d := list[1]
 	if d.Status != "running" || d.DurationMS < 590_000 || d.Bottleneck == nil || d.Bottleneck.Name != "sonar" {
 		t.Errorf("%+v, bottleneck %+v", d, d.Bottleneck)
+	}
+	if d := list[2]; d.Status != "lost" || !slices.Contains(d.Notes, "its result never arrived") {
+		t.Errorf("%+v", d)
 	}
 	text, _ := h.run("explain", d.TraceID)
 	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Still running: 4 steps. The last to begin was the tool sonar, silent for 9m") {

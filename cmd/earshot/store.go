@@ -41,7 +41,7 @@ HTTP mode and Grafana's ClickHouse data source work against it.`,
 	}
 	file.add(c)
 	c.AddCommand(newStoreFetch())
-	c.Flags().StringVar(&listen, "listen", "", "serve at this loopback `address`; port 0 takes a free one")
+	c.Flags().StringVar(&listen, "listen", "", "serve at this loopback `ADDRESS`; port 0 takes a free one")
 	return c
 }
 
@@ -62,7 +62,11 @@ same when they start, unless store.fetch is false.`,
 			if err != nil {
 				return err
 			}
-			return app.FetchEngine(c.Context(), cfg, c.OutOrStdout())
+			if err := app.FetchEngine(c.Context(), cfg, c.OutOrStdout()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "The engine is on this machine: %s.\n", app.Engine(c.Context()))
+			return err
 		},
 	}
 	file.add(c)

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
 )
 
 func newTail() *cobra.Command {
@@ -40,6 +44,9 @@ With -o json each is an object on a line of its own.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.Limit < 0 {
 				return usageError{fmt.Errorf("--limit %d: must not be negative", f.Limit)}
+			}
+			if err := knownKind(f); err != nil {
+				return usageError{fmt.Errorf("--kind: %w", err)}
 			}
 			if raw {
 				for _, name := range []string{"spans", "session", "kind", "hidden", "limit", "once"} {
@@ -80,6 +87,27 @@ With -o json each is an object on a line of its own.`,
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 10, "`N` of the past to begin with")
 	c.Flags().BoolVar(&once, "once", false, "only the past; do not follow")
 	return c
+}
+
+// knownKind is an error for a kind that no message or span has: nothing would ever be printed.
+func knownKind(f inspect.TailFilter) error {
+	if f.Kind == "" {
+		return nil
+	}
+	if !f.Spans {
+		_, err := msg.ParseKind(f.Kind)
+		return err
+	}
+	var operations []string
+	for k := msg.SpanRun; k <= msg.SpanWorkflow; k++ {
+		if op := semconv.Operation(k); !slices.Contains(operations, op) {
+			operations = append(operations, op)
+		}
+	}
+	if !slices.Contains(operations, f.Kind) {
+		return fmt.Errorf("operation %q: not one of %s", f.Kind, strings.Join(operations, " "))
+	}
+	return nil
 }
 
 // tailFrames prints the frames that the sidecar reads, until Ctrl-C or until it ends.

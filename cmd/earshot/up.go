@@ -71,7 +71,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 		return err
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return err
+		return fmt.Errorf("data_dir: %w", err)
 	}
 	if address, ok := notedPages(cfg.DataDir); ok {
 		fmt.Fprintln(u.out, "Earshot runs already. Its pages:")
@@ -123,7 +123,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 		Ready: func(app.Running) {
 			pages.Go(func() { keepChanges(ctx, cfg, made, log) })
 			pages.Go(func() {
-				if err := u.serve(ctx, cfg, l); err != nil {
+				if err := u.serve(ctx, cfg, l, p); err != nil {
 					stop(err)
 				}
 			})
@@ -164,7 +164,7 @@ func upConfig(r *discover.Report) (*config.Config, error) {
 }
 
 // serve serves the pages until ctx ends, and notes where.
-func (u up) serve(ctx context.Context, cfg *config.Config, l net.Listener) (err error) {
+func (u up) serve(ctx context.Context, cfg *config.Config, l net.Listener, p *progress) (err error) {
 	r, err := openReader(ctx, cfg)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (u up) serve(ctx context.Context, cfg *config.Config, l net.Listener) (err 
 		return err
 	}
 	defer forget()
-	u.show(ctx, address)
+	p.above(func() { u.show(ctx, address) })
 	return serve(ctx, l, pages, u.all)
 }
 
@@ -221,7 +221,7 @@ func (u *caughtUp) now(n app.Progress, now time.Time) bool {
 	if u.done {
 		return false
 	}
-	if n.Delivered != u.bytes || n.Bytes < n.Delivered || n.FilesLeft > 0 || u.since.IsZero() {
+	if n.Delivered != u.bytes || n.Undecoded > 0 || n.FilesLeft > 0 || u.since.IsZero() {
 		u.bytes, u.since = n.Delivered, now
 		return false
 	}

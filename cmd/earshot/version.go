@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,7 @@ func newVersion() *cobra.Command {
 			if v.Engine != "" {
 				engine = "engine " + v.Engine
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "earshot %s %s (%s, %s), %s\n", v.Version, v.Revision, v.Go, v.Platform, engine)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "earshot %s (%s, %s), %s\n", strings.TrimSpace(v.Version+" "+v.Revision), v.Go, v.Platform, engine)
 			return err
 		},
 	}

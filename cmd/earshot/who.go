@@ -92,7 +92,7 @@ result is a file for chargeback: each row has the month.`,
 	}
 	file.add(c)
 	c.Flags().StringSliceVar(&f.By, "by", []string{"team", "user"}, "`DIMENSIONS` to group by")
-	c.Flags().Var(&span, "since", "the usage of this time until now")
+	c.Flags().Var(&span, "since", "the usage of this `DURATION` until now: 24h, 7d, 2w")
 	c.Flags().StringVar(&month, "month", "", "the usage of this `MONTH` (UTC), such as 2026-11")
 	c.Flags().StringArrayVar(&where, "where", nil, "only the usage with this `DIMENSION=VALUE`; repeat it for more")
 	c.Flags().StringVarP(&form, "format", "o", "table", "`FORM` of the result: table, csv, json, jsonl or parquet")

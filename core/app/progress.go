@@ -10,7 +10,7 @@ import (
 type Progress struct {
 	pipeline.Progress
 	FilesLeft int   // files of before the start that are not read to their end
-	BytesLeft int64 // about how many bytes that is, as files have them, with those that were delivered and not accounted for
+	BytesLeft int64 // about how many bytes that is, as files have them, with those that wait for their decoder
 	Stored    bool  // every exporter has accepted all that was delivered
 }
 
@@ -42,8 +42,8 @@ func (m *backlogMeter) read(r *runner, now time.Time) Progress {
 		}
 	}
 	p.FilesLeft = m.files
-	p.BytesLeft = max(0, m.bytes-(p.Delivered-m.delivered)) + max(0, p.Delivered-p.Bytes)
-	if p.Delivered > m.stored && p.Bytes >= p.Delivered && r.pipeline.Drained() && r.delivery.Settled() {
+	p.BytesLeft = max(0, m.bytes-(p.Delivered-m.delivered)) + p.Undecoded
+	if p.Delivered > m.stored && p.Undecoded == 0 && r.pipeline.Drained() && r.delivery.Settled() {
 		m.stored = p.Delivered
 	}
 	p.Stored = p.Delivered <= m.stored

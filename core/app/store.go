@@ -49,7 +49,7 @@ func openGateway(s *store.Store, c *config.Config, log *slog.Logger) (*store.Gat
 func OpenStore(ctx context.Context, c *config.Config, log *slog.Logger) (dsn string, closeStore func(), err error) {
 	settings := StoreSettings(c, log)
 	if _, err := os.Stat(settings.Dir); err != nil {
-		return "", nil, fmt.Errorf("no store in %s: nothing has run with this data_dir yet", c.DataDir)
+		return "", nil, fmt.Errorf("no store in %s: nothing has run with this data_dir yet; `earshot up` or `earshot run` begins", c.DataDir)
 	}
 	s, err := store.Open(ctx, settings)
 	if err != nil {

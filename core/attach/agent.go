@@ -16,7 +16,7 @@ type Agent struct {
 	Base        string   // base URL when nothing sets it
 	Setting     *Setting // nil: a server, whose clients connect to the tap
 	Routes      []Route  // of a server
-	Transcripts string   // format of the transcripts that it also keeps
+	Transcripts string   // format of transcripts of which its traffic is no view (docs/provenance.md): read too, they are stored beside it
 	Note        string   // a condition that the person has to know
 }
 
@@ -50,12 +50,12 @@ func (h Home) Agent(name, provider, settings string) (*Agent, error) {
 	var a *Agent
 	switch name {
 	case "claude":
-		a = &Agent{Title: "Claude Code", Provider: "anthropic", Transcripts: "claude-code", Setting: &Setting{
+		a = &Agent{Title: "Claude Code", Provider: "anthropic", Setting: &Setting{
 			Path: filepath.Join(h.below("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"), Syntax: JSON, Keys: []string{"env", "ANTHROPIC_BASE_URL"},
 		}}
 	case "codex":
 		dir := h.below("CODEX_HOME", ".codex")
-		a = &Agent{Title: "Codex", Provider: "openai", Transcripts: "codex", Base: codexBase(dir), Setting: &Setting{
+		a = &Agent{Title: "Codex", Provider: "openai", Base: codexBase(dir), Setting: &Setting{
 			Path: filepath.Join(dir, "config.toml"), Syntax: TOML, Keys: []string{"openai_base_url"},
 		}}
 		override(a, settings)
@@ -84,7 +84,7 @@ func (h Home) Agent(name, provider, settings string) (*Agent, error) {
 		if _, err := os.Stat(path + "c"); err == nil {
 			path += "c"
 		}
-		a = &Agent{Title: "OpenCode", Provider: provider, Setting: &Setting{Path: path, Syntax: JSON, Keys: []string{"provider", provider, "options", "baseURL"}}}
+		a = &Agent{Title: "OpenCode", Provider: provider, Transcripts: "opencode", Setting: &Setting{Path: path, Syntax: JSON, Keys: []string{"provider", provider, "options", "baseURL"}}}
 		if provider == "anthropic" {
 			a.Base = "https://api.anthropic.com/v1"
 		}

@@ -56,7 +56,7 @@ func (s Setting) Plan(value string, base []byte) (*Change, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if dir, err := os.Stat(filepath.Dir(s.Path)); base == nil && (err != nil || !dir.IsDir()) {
-			return nil, fmt.Errorf("%s: the folder is not there", filepath.Dir(s.Path))
+			return nil, fmt.Errorf("%s: the folder is not there: run the agent once, or name its file with --settings", filepath.Dir(s.Path))
 		}
 		c.New, text = true, base
 	case err != nil:

@@ -208,6 +208,17 @@ var endpoints = []struct{ variable, format string }{
 	{"OPENAI_BASE_URL", "openai-responses"},
 }
 
+// Variables are those of the environment by which Find knows where transcripts are.
+func Variables() []string {
+	out := []string{"XDG_DATA_HOME"}
+	for _, p := range places {
+		if p.env != "" {
+			out = append(out, p.env)
+		}
+	}
+	return out
+}
+
 // Find looks at the machine. Folders that may not be read count as empty.
 func (m Machine) Find(ctx context.Context) (*Report, error) {
 	r := &Report{Agents: []Agent{}, Servers: []Server{}, Endpoints: []Endpoint{}}

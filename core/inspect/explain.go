@@ -224,7 +224,7 @@ func (e *Explanation) troubles(t *Trace) {
 		e.say("%s failed.", plural(failed, "step"))
 	}
 	if lost > 0 {
-		e.say("Nobody brought the result of %s.", plural(lost, "call"))
+		e.say("The result of %s never arrived.", plural(lost, "call"))
 	}
 	if open != nil {
 		e.say("Still running: %s. The last to begin was the %s %s, silent for %s.", plural(running, "step"), open.Kind, or(or(open.Name, open.To), "(unnamed)"), Span(open.Silent))

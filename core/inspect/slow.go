@@ -247,6 +247,9 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 			d.Notes = append(d.Notes, s)
 		}
 	}
+	if w.Status == "lost" {
+		d.Notes = append(d.Notes, "its result never arrived")
+	}
 	if n.End < n.Reported {
 		d.Notes = append(d.Notes, "its result was reported "+Span(time.Duration(n.Reported-n.End))+" after its work was done")
 	}

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -109,6 +110,43 @@ func SchemaDiffers(err error) bool {
 	return false
 }
 
+// unanswered is the error of a query that the store has not answered in time. A person reads it on a page: what the
+// client did meanwhile, with the whole address of its request, is for programs.
+type unanswered struct{ cause error }
+
+func (unanswered) Error() string {
+	return "the store has not answered in time: it is busy, or is starting; try again in a moment"
+}
+
+func (u unanswered) Unwrap() error { return u.cause }
+
+// refused is the error of a query.
+func (c *Conn) refused(err error) error {
+	if errors.Is(err, chgo.ErrAcquireConnTimeout) {
+		return fmt.Errorf("clickhouse: %w", unanswered{err})
+	}
+	return fmt.Errorf("clickhouse: query: %w", c.withoutURL(err))
+}
+
+// withoutURL has the name of the store in the place of the URL of its request, which has every setting and parameter. Who
+// wrapped the error has the URL in a text of its own.
+func (c *Conn) withoutURL(err error) error {
+	var u *url.Error
+	if !errors.As(err, &u) {
+		return err
+	}
+	return shortened{strings.ReplaceAll(err.Error(), u.URL, c.redacted), err}
+}
+
+// shortened is an error with another text.
+type shortened struct {
+	text  string
+	cause error
+}
+
+func (s shortened) Error() string { return s.text }
+func (s shortened) Unwrap() error { return s.cause }
+
 // classify marks the error of an insert as permanent or passing, as the contract of
 // export.Exporter has it. The outcome of an insert whose answer was lost is not known; the token
 // makes it safe to run again, so that is an error that may pass.
@@ -131,10 +169,7 @@ func (c *Conn) classify(ctx context.Context, err error) error {
 
 // mayPass adds when to try again, if the server sent that.
 func (c *Conn) mayPass(ctx context.Context, err error) error {
-	var u *url.Error
-	if errors.As(err, &u) { // its URL has every setting of the insert
-		u.URL = c.redacted
-	}
+	err = c.withoutURL(err)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return errors.Join(err, cause)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"syscall"
 	"testing"
 	"time"
@@ -89,6 +90,20 @@ func TestACancelledInsertBlamesNobody(t *testing.T) {
 	got := conn.classify(ctx, &chgo.Exception{Code: 117})
 	if export.IsPermanent(got) || !errors.Is(got, stopped) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestUnansweredQueries: the error of a query has no address with parameters, and is a sentence where the store has no time.
+func TestUnansweredQueries(t *testing.T) {
+	conn := &Conn{redacted: "unix:store.sock/earshot"}
+	post := func(err error) error {
+		return fmt.Errorf("sendQuery: %w", &url.Error{Op: "Post", URL: "http://reader@localhost?param_now=1", Err: err})
+	}
+	if got, want := conn.refused(post(chgo.ErrAcquireConnTimeout)), "clickhouse: the store has not answered in time: it is busy, or is starting; try again in a moment"; got.Error() != want || !errors.Is(got, chgo.ErrAcquireConnTimeout) {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	if got, want := conn.refused(post(io.EOF)), `clickhouse: query: sendQuery: Post "unix:store.sock/earshot": EOF`; got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
 	}
 }
 

@@ -51,14 +51,14 @@ func splitFormat(sql, format string) (string, string) {
 func (c *Conn) formatHTTP(ctx context.Context, w io.Writer, format, sql string, params Params) error {
 	r, err := c.db.QueryFormat(params.with(ctx), format, sql)
 	if err != nil {
-		return fmt.Errorf("clickhouse: query: %w", err)
+		return c.refused(err)
 	}
 	_, err = io.Copy(w, r)
 	if closed := r.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
-		return fmt.Errorf("clickhouse: query: %w", err)
+		return c.refused(err)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ type Rows struct {
 func (c *Conn) Query(ctx context.Context, sql string, params Params) (*Rows, error) {
 	rows, err := c.db.Query(params.with(ctx), sql)
 	if err != nil {
-		return nil, fmt.Errorf("clickhouse: query: %w", err)
+		return nil, c.refused(err)
 	}
 	r := &Rows{rows: rows}
 	for _, t := range rows.ColumnTypes() {

@@ -242,11 +242,16 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 		}
 	}
 	conn := x.conn
-	if err := conn.Exec(t.Context(), "INSERT INTO "+quoteName(c.Database())+".model_prices (model, valid_from, input_usd_per_m) VALUES ('tern-2', '2026-01-01', 2), ('tern-2', '2026-02-01', 3), ('tern-2', '2026-04-01', 5)"); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := count(t, c, "SELECT round(cost_usd * 1e6) FROM v_tool_calls WHERE is_delegation"), "210"; got != want { // 70 tokens
-		t.Errorf("cost %s, want %s", got, want)
+	for _, x := range []struct{ prices, want string }{ // of 70 tokens
+		{"('tern-2', '1970-01-01', 1)", "70"}, // those of the program have no beginning
+		{"('tern-2', '2026-01-01', 2), ('tern-2', '2026-02-01', 3), ('tern-2', '2026-04-01', 5)", "210"},
+	} {
+		if err := conn.Exec(t.Context(), "INSERT INTO "+quoteName(c.Database())+".model_prices (model, valid_from, input_usd_per_m) VALUES "+x.prices); err != nil {
+			t.Fatal(err)
+		}
+		if got := count(t, c, "SELECT round(cost_usd * 1e6) FROM v_tool_calls WHERE is_delegation"); got != x.want {
+			t.Errorf("with %s the cost is %s, want %s", x.prices, got, x.want)
+		}
 	}
 	states := count(t, c, "SELECT arrayStringConcat(groupArray(status || ' ' || toString(duration_ns) || ' ' || error_type || ' ' || tool_type), ', ') FROM (SELECT * FROM tool_calls WHERE NOT is_delegation ORDER BY span_id)")
 	if want := "running 0  function, cancelled 5 no_result function, ok 0  function"; states != want {

@@ -113,7 +113,8 @@ type Pipeline struct {
 
 // Progress is how far a pipeline has come since its start.
 type Progress struct {
-	Delivered int64 // bytes of frames that sources have delivered
+	Delivered int64 // bytes of frames that sources have delivered; those that are read again for a link or a decoder's crash count again
+	Undecoded int64 // about how many bytes wait for their decoder
 	Bytes     int64 // bytes that were accounted for
 	Frames    int64
 	Messages  int64
@@ -131,9 +132,19 @@ type progress struct {
 func (p *Pipeline) Progress() Progress {
 	n := &p.progress
 	return Progress{
-		Delivered: n.delivered.Load(), Bytes: n.bytes.Load(), Frames: n.frames.Load(), Messages: n.messages.Load(),
+		Delivered: n.delivered.Load(), Undecoded: p.undecoded(), Bytes: n.bytes.Load(), Frames: n.frames.Load(), Messages: n.messages.Load(),
 		Spans: n.spans.Load(), Problems: n.problems.Load(), Committed: n.committed.Load(),
 	}
+}
+
+// undecoded is the memory of the frames that wait for their decoder.
+func (p *Pipeline) undecoded() (n int64) {
+	p.formatsMu.Lock()
+	defer p.formatsMu.Unlock()
+	for _, f := range p.formats {
+		n += f.undecoded.inUse()
+	}
+	return n
 }
 
 // New returns a pipeline; AddFormat and AddFeed complete it before Run.

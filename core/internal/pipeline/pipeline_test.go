@@ -532,6 +532,9 @@ func (w *world) run(stop <-chan struct{}) {
 			case <-time.After(time.Millisecond):
 			}
 		}
+		if n := p.Progress(); n.Undecoded != 0 {
+			w.t.Errorf("%d bytes wait for a decoder behind the end: %+v", n.Undecoded, n)
+		}
 	}
 	endSources()
 	src.Wait()
