@@ -69,7 +69,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "legion",
-			Revision:      8,
+			Revision:      9,
 			Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
 			Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
 			MetadataFiles: []string{"state.json"},

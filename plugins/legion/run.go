@@ -22,6 +22,8 @@ type session struct {
 	Text  conversation.LastText     `json:",omitzero"`  // of Top
 	Calls conversation.Calls[*call] `json:",omitzero"`
 	Dir   string                    `json:",omitempty"` // working directory
+	// Notified is set if a background task has ended since the turn did.
+	Notified bool `json:",omitempty"`
 }
 
 // lane is a run: a turn of the session, or a sub-agent below one of its calls. Stop of a turn
@@ -71,13 +73,13 @@ func (s *session) begin(out *decoder.Output, run string) {
 	s.Top.emitTokens(out, s, msg.Complete)
 	s.Top = lane{Run: conversation.Run{ID: strings.Clone(run)}}
 	s.Text.Set(msg.Text{})
-	s.Stop = ""
+	s.Stop, s.Notified = "", false
 }
 
 // wake begins a turn with a record of the agent unless one is active: the notification of a
-// background task causes a turn without a prompt. An interrupted turn has records until its result line.
+// background task causes a turn without a prompt. An interrupted turn has records until its result line, or such a notification.
 func (s *session) wake(r *entry) {
-	if r.lane != &s.Top || s.Top.Active() || s.Top.Stop == interrupted && s.Stop == "" {
+	if r.lane != &s.Top || s.Top.Active() || s.Top.Stop == interrupted && s.Stop == "" && !s.Notified {
 		return
 	}
 	var text msg.Text

@@ -117,6 +117,7 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 			o.text = f.Get("summary").Text()
 		}
 		if sub == "task_notification" || o.bare {
+			r.s.Notified = !r.s.Top.Active() && o.class != "cancelled"
 			status.Equal("completed")
 			c.finish(r, o)
 			return
