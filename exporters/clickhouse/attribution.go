@@ -95,7 +95,7 @@ func (p attributor) apply(ctx context.Context, r appliedRules, since, begin time
 	}
 	switch {
 	case begin.IsZero() || note && p.catchUp == nil: // rows that another process may not have come to derive
-		err = p.conversations(ctx, millis(collected), derivable{true, true})
+		err = p.conversations(ctx, millis(collected), anyDerivable())
 	case p.catchUp != nil:
 		err = p.catchUp(ctx)
 	}

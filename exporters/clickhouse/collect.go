@@ -44,12 +44,12 @@ SELECT tenant, session_id, min(s.ts) AS began, argMinIfState(toString(s.host), (
 FROM %s AS s
 WHERE ingest_ts >= %s AND kind IN ('run', 'workflow') AND host != '' AND is_deleted = 0
 GROUP BY tenant, session_id`, p.s.name("session_facts"), p.s.name("spans"), millis(since)),
-		fmt.Sprintf(`INSERT INTO %s (tenant, session_id, name, value, seen)
+		fmt.Sprintf(`INSERT INTO %[1]s (tenant, session_id, name, value, seen)
 SELECT tenant, session_id, k AS name, argMinState(attributes[k], (ts, seq)), max(ingest_ts)
-FROM %s
-ARRAY JOIN arrayFilter(k -> match(k, %s) AND attributes[k] != '', mapKeys(attributes)) AS k
-WHERE ingest_ts >= %s AND is_deleted = 0 AND kind IN ('user', 'status', 'system')
-GROUP BY tenant, session_id, name`, p.s.name("session_attributes"), p.s.name("messages"), quoteText(attribution.KeptAttributes), millis(since)),
+FROM %[2]s
+ARRAY JOIN arrayFilter(k -> match(k, %[3]s) AND attributes[k] != '', mapKeys(attributes)) AS k
+WHERE ingest_ts >= %[4]s AND is_deleted = 0 AND kind IN ('user', 'status', 'system') AND arrayExists(k -> match(k, %[3]s), mapKeys(attributes))
+GROUP BY tenant, session_id, name`, p.s.name("session_attributes"), p.s.name("messages"), quoteText(attribution.KeptAttributes), millis(since)), // rows without one are not joined
 	} {
 		if err := p.c.derive(ctx, sql+p.deriving()); err != nil {
 			return fmt.Errorf("clickhouse: facts of turns: %w", err)

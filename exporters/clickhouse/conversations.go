@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,27 +34,40 @@ type underived struct {
 	some  chan struct{} // holds a value when there are
 }
 
-// derivable is what some message may have, beside being one of a conversation.
-type derivable struct{ fact, setup bool }
+// derivable is what some message may have, beside being one of a conversation. What none has is not looked for: prompts and tools are in
+// contents, which are most of the bytes of a backlog.
+type derivable struct{ fact, prompt, tools, effort bool }
 
-func (d derivable) or(e derivable) derivable { return derivable{d.fact || e.fact, d.setup || e.setup} }
+// anyDerivable is for messages that are not known.
+func anyDerivable() derivable { return derivable{true, true, true, true} }
+
+func (d derivable) or(e derivable) derivable {
+	return derivable{d.fact || e.fact, d.prompt || e.prompt, d.tools || e.tools, d.effort || e.effort}
+}
 
 // see notes what the messages of a batch may have, which is to be stored.
 func (c *underived) see(b *export.Batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(b.Rows) > 0 { // encoded
-		c.next = derivable{true, true}
+		c.next = anyDerivable()
 	}
 	for i := range b.Messages {
-		if c.next.fact && c.next.setup {
+		if c.next == anyDerivable() {
 			return
 		}
 		m := b.Messages[i]
-		c.next.setup = c.next.setup || m.Kind == msg.System || m.Kind == msg.Status
 		c.next.fact = c.next.fact || m.Title != "" || m.Client != (msg.Client{}) || slices.ContainsFunc(m.Attrs, func(a msg.Attr) bool { return isFact(a.Key) })
+		if m.Kind == msg.System || m.Kind == msg.Status {
+			c.next.prompt = c.next.prompt || m.Kind == msg.System && m.Role == msg.RoleSystem
+			c.next.tools = c.next.tools || m.Kind == msg.Status && m.Attr("type") == msg.TypeTools
+			c.next.effort = c.next.effort || slices.ContainsFunc(m.Attrs, func(a msg.Attr) bool { return slices.Contains(effortAttributes, a.Key) })
+		}
 	}
 }
+
+// effortAttributes are those that state the effort of reasoning, the first that a message has.
+var effortAttributes = []string{"request.reasoning", "effort", "reasoning_effort"}
 
 func isFact(attribute string) bool {
 	switch attribute {
@@ -183,21 +197,8 @@ FROM
 WHERE concat(x.project, x.branch, x.title, x.agent_version, x.host, x.user) != ''
 GROUP BY tenant, session_id`, p.s.name("session_facts"), account, p.s.name("messages"), since))
 	}
-	if have.setup {
-		statements = append(statements, fmt.Sprintf(`INSERT INTO %s (tenant, session_id, run_id, began, prompt, tools, effort, seen)
-SELECT tenant, session_id, run_id, min(x.ts), argMinIfState(x.prompt, (x.ts, x.seq), toUInt8(x.prompt != '')), argMinIfState(x.tools, (x.ts, x.seq), toUInt8(x.tools != '')),
-    argMaxIfState(x.effort, (x.ts, x.seq), toUInt8(x.effort != '')), max(x.ingest_ts)
-FROM
-(
-    SELECT tenant, session_id, run_id, ts, seq, ingest_ts,
-        if(kind = 'system' AND role = 'system' AND content != '', lower(hex(sipHash64(replaceRegexpAll(content, '[0-9]+', '0')))), '') AS prompt,
-        if(kind = 'status' AND attributes['type'] = 'tool_definitions' AND content != '', lower(hex(sipHash64(content))), '') AS tools,
-        coalesce(nullIf(attributes['request.reasoning'], ''), nullIf(attributes['effort'], ''), attributes['reasoning_effort']) AS effort
-    FROM %s
-    WHERE ingest_ts >= %s AND is_deleted = 0 AND kind IN ('system', 'status')
-) AS x
-WHERE concat(x.prompt, x.tools, x.effort) != ''
-GROUP BY tenant, session_id, run_id`, p.s.name("run_setups"), p.s.name("messages"), since))
+	if have.prompt || have.tools || have.effort {
+		statements = append(statements, p.setups(since, have))
 	}
 	for _, sql := range statements {
 		if err := p.c.derive(ctx, sql+p.deriving()); err != nil {
@@ -207,6 +208,35 @@ GROUP BY tenant, session_id, run_id`, p.s.name("run_setups"), p.s.name("messages
 	return nil
 }
 
+// setups derives the setups of runs. What no message has is not looked for.
+func (p attributor) setups(since string, have derivable) string {
+	prompt, tools, effort := "''", "''", "''"
+	var rows []string // that may have one of them
+	if have.prompt {
+		prompt = "if(kind = 'system' AND role = 'system' AND content != '', lower(hex(sipHash64(replaceRegexpAll(content, '[0-9]+', '0')))), '')"
+		rows = append(rows, "kind = 'system' AND role = 'system'")
+	}
+	if have.tools {
+		tools = fmt.Sprintf("if(kind = 'status' AND attributes['type'] = %[1]s AND content != '', lower(hex(sipHash64(content))), '')", quoteText(msg.TypeTools))
+		rows = append(rows, fmt.Sprintf("kind = 'status' AND attributes['type'] = %s", quoteText(msg.TypeTools)))
+	}
+	if have.effort {
+		effort = "coalesce(" + strings.TrimSuffix(list("nullIf(attributes['%s'], '')", effortAttributes...), ", ") + ", '')"
+		rows = append(rows, "concat("+strings.TrimSuffix(list("attributes['%s']", effortAttributes...), ", ")+") != ''")
+	}
+	return fmt.Sprintf(`INSERT INTO %s (tenant, session_id, run_id, began, prompt, tools, effort, seen)
+SELECT tenant, session_id, run_id, min(x.ts), argMinIfState(x.prompt, (x.ts, x.seq), toUInt8(x.prompt != '')), argMinIfState(x.tools, (x.ts, x.seq), toUInt8(x.tools != '')),
+    argMaxIfState(x.effort, (x.ts, x.seq), toUInt8(x.effort != '')), max(x.ingest_ts)
+FROM
+(
+    SELECT tenant, session_id, run_id, ts, seq, ingest_ts, %s AS prompt, %s AS tools, %s AS effort
+    FROM %s
+    WHERE ingest_ts >= %s AND is_deleted = 0 AND kind IN ('system', 'status') AND (%s)
+) AS x
+WHERE concat(x.prompt, x.tools, x.effort) != ''
+GROUP BY tenant, session_id, run_id`, p.s.name("run_setups"), prompt, tools, effort, p.s.name("messages"), since, strings.Join(rows, " OR "))
+}
+
 // DeriveConversations derives the tables of conversations from all messages, for a program that copies rows.
 func DeriveConversations(ctx context.Context, s ConnSettings) error {
 	c, err := open(s, false)
@@ -214,5 +244,5 @@ func DeriveConversations(ctx context.Context, s ConnSettings) error {
 		return err
 	}
 	defer c.Close()
-	return attributor{c: c, s: Schema{Database: c.database}}.conversations(ctx, "toDateTime64(0, 3, 'UTC')", derivable{true, true})
+	return attributor{c: c, s: Schema{Database: c.database}}.conversations(ctx, "toDateTime64(0, 3, 'UTC')", anyDerivable())
 }

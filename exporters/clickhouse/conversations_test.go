@@ -30,8 +30,10 @@ var derivedOf = map[string][2]string{
 			"argMaxIf(attributes['user'], (ts, seq), attributes['user'] != '') AS user FROM messages FINAL WHERE kind IN ('user', 'status', 'system') OR mapContains(attributes, 'project') GROUP BY tenant, session_id HAVING concat(title, project, user) != '' ORDER BY ALL",
 	},
 	"setups": {
-		"SELECT tenant, session_id, run_id, argMinIfMerge(x.prompt) AS prompt FROM run_setups AS x GROUP BY tenant, session_id, run_id HAVING prompt != '' ORDER BY ALL",
-		"SELECT tenant, session_id, run_id, argMin(lower(hex(sipHash64(replaceRegexpAll(content, '[0-9]+', '0')))), (ts, seq)) AS prompt FROM messages FINAL WHERE kind = 'system' AND role = 'system' AND content != '' GROUP BY tenant, session_id, run_id ORDER BY ALL",
+		"SELECT tenant, session_id, run_id, argMinIfMerge(x.prompt) AS prompt, argMinIfMerge(x.tools) AS tools, argMaxIfMerge(x.effort) AS effort FROM run_setups AS x GROUP BY tenant, session_id, run_id HAVING concat(prompt, tools, effort) != '' ORDER BY ALL",
+		"SELECT tenant, session_id, run_id, argMinIf(lower(hex(sipHash64(replaceRegexpAll(content, '[0-9]+', '0')))), (ts, seq), kind = 'system' AND role = 'system' AND content != '') AS prompt, " +
+			"argMinIf(lower(hex(sipHash64(content))), (ts, seq), kind = 'status' AND attributes['type'] = 'tool_definitions' AND content != '') AS tools, " +
+			"argMaxIf(attributes['effort'], (ts, seq), kind IN ('system', 'status') AND attributes['effort'] != '') AS effort FROM messages FINAL GROUP BY tenant, session_id, run_id HAVING concat(prompt, tools, effort) != '' ORDER BY ALL",
 	},
 }
 
@@ -57,8 +59,15 @@ func talks(batches int) []*export.Batch {
 			m.Session, m.Run = "talk-"+string(rune('a'+i)), "talk/run"
 			m.Host.Seq, m.Host.ID[0], m.Host.ID[1] = uint64(n), byte(i), byte(0x80+n)
 			m.Client.Project, m.Title = "/srv/"+m.Session, "Title of "+m.Session
-			if n == 3 {
+			switch {
+			case n == 3:
 				m.Kind, m.Role = msg.System, msg.RoleSystem
+			case n == 2 && i%2 == 0:
+				m.Kind = msg.Status
+				m.SetAttr("type", msg.TypeTools)
+			case n == 1 && i%3 == 0:
+				m.Kind = msg.Status
+				m.SetAttr("effort", "high")
 			}
 			b.Messages = append(b.Messages, new(m))
 		}
@@ -202,7 +211,10 @@ func TestStoreWithViewsOfConversationsUpgrades(t *testing.T) {
 // TestWhatMessagesMayHave: the tables of facts and of setups are derived when a message that is stored may have one, until it is.
 func TestWhatMessagesMayHave(t *testing.T) {
 	attr := func(key string) msg.Message { return msg.Message{Attrs: []msg.Attr{{Key: "other"}, {Key: key}}} }
-	fact, setup, none := derivable{fact: true}, derivable{setup: true}, derivable{}
+	fact, none := derivable{fact: true}, derivable{}
+	status := func(attrs ...msg.Attr) export.Batch {
+		return export.Batch{Messages: []*msg.Message{{Kind: msg.Status, Attrs: attrs}, {}}}
+	}
 	for _, c := range []struct {
 		name  string
 		batch export.Batch
@@ -213,10 +225,15 @@ func TestWhatMessagesMayHave(t *testing.T) {
 		{"a title", export.Batch{Messages: []*msg.Message{{Kind: msg.User}, {Title: "t"}}}, fact},
 		{"a client", export.Batch{Messages: []*msg.Message{{Client: msg.Client{Branch: "b"}}}}, fact},
 		{"an account", export.Batch{Messages: exporttest.Records(attr("user.email"))}, fact},
-		{"a prompt", export.Batch{Messages: []*msg.Message{{Kind: msg.System}, {Kind: msg.User}}}, setup},
-		{"tools", export.Batch{Messages: []*msg.Message{{Kind: msg.Status}}}, setup},
-		{"both", export.Batch{Messages: []*msg.Message{{Kind: msg.Status}, {Title: "t"}, {}}}, derivable{true, true}},
-		{"encoded rows", export.Batch{Rows: make([]export.Rows, 1)}, derivable{true, true}},
+		{"a prompt", export.Batch{Messages: []*msg.Message{{Kind: msg.System, Role: msg.RoleSystem}, {Kind: msg.User}}}, derivable{prompt: true}},
+		{"a notice", export.Batch{Messages: []*msg.Message{{Kind: msg.System}}}, none},
+		{"tools", status(msg.Attr{Key: "type", Value: msg.TypeTools}), derivable{tools: true}},
+		{"another status", status(msg.Attr{Key: "type", Value: "other"}), none},
+		{"an effort", status(msg.Attr{Key: "effort", Value: "high"}), derivable{effort: true}},
+		{"an effort of a prompt", export.Batch{Messages: []*msg.Message{{Kind: msg.System, Attrs: []msg.Attr{{Key: "request.reasoning"}}}}}, derivable{effort: true}},
+		{"an effort of a call", export.Batch{Messages: exporttest.Records(attr("reasoning_effort"))}, none},
+		{"all", export.Batch{Messages: []*msg.Message{{Kind: msg.System, Role: msg.RoleSystem, Title: "t"}, {Kind: msg.Status, Attrs: []msg.Attr{{Key: "type", Value: msg.TypeTools}, {Key: "effort"}}}}}, anyDerivable()},
+		{"encoded rows", export.Batch{Rows: make([]export.Rows, 1)}, anyDerivable()},
 	} {
 		u := underived{some: make(chan struct{}, 1)}
 		u.see(&c.batch)
