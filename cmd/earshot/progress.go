@@ -40,7 +40,7 @@ func (p *progress) show(n app.Progress) {
 	}
 }
 
-// above has something printed in the place of the line, which comes below it again.
+// above prints in the place of the line, which is drawn below it again.
 func (p *progress) above(print func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

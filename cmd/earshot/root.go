@@ -56,7 +56,7 @@ func now(c *cobra.Command) time.Time {
 	return time.Now()
 }
 
-// parsing is what strconv says of itself.
+// parsing is the part of an error in which strconv names itself.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing "[^"]*": `)
 
 // plainly is an error of a flag without the name of the function that found it.

@@ -79,7 +79,7 @@ func TestUnknownCommandsAreUsage(t *testing.T) {
 	}
 }
 
-// TestWrongUsageIsOneClearSentence: the error names what is wanted, in the words of the command's help.
+// TestWrongUsageIsOneClearSentence: the error names the usage, in the words of the command's help.
 func TestWrongUsageIsOneClearSentence(t *testing.T) {
 	t.Setenv("EARSHOT_CONFIG", filepath.Join(t.TempDir(), "none.yaml"))
 	for line, want := range map[string]string{

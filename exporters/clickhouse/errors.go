@@ -110,8 +110,8 @@ func SchemaDiffers(err error) bool {
 	return false
 }
 
-// unanswered is the error of a query that the store has not answered in time. A person reads it on a page: what the
-// client did meanwhile, with the whole address of its request, is for programs.
+// unanswered is the error of a query that the store has not answered in time. A person reads it on a page, without
+// the steps of the client and the address of its request.
 type unanswered struct{ cause error }
 
 func (unanswered) Error() string {
