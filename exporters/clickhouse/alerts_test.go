@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -50,9 +51,45 @@ func TestChangesAreAlerts(t *testing.T) {
 	if again := look("after a restart", begins); keyOfAlert(&again) != keyOfAlert(&first) {
 		t.Error("another key after a restart")
 	}
-	now = now.Add(23*time.Hour + time.Minute)
+	now = now.Add(23 * time.Hour) // to the second
 	look("a day later", ends)
 	look("and later", "")
 	x.alerting.changes.firing = nil
 	look("after another restart", ends)
+}
+
+// TestChangesAreLookedFor: when some were stored since the last look, when one is not news any more, and at the first look; again where that has failed.
+func TestChangesAreLookedFor(t *testing.T) {
+	now := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
+	var failed error
+	asked := 0
+	conn, _ := scriptedConn(func(string) ([][]any, error) { asked++; return nil, failed })
+	x := doubleOf(conn)
+	look := func(when string, want int) {
+		t.Helper()
+		if _, err := x.Alerts(t.Context(), now); !errors.Is(err, failed) || asked != want {
+			t.Errorf("%s: asked %d times, %v", when, asked, err)
+		}
+		asked = 0
+	}
+	look("before the tables are known", 0)
+	x.ready = true
+	failed = errors.New("no answer")
+	look("a failure", 1)
+	look("and another", 1)
+	failed = nil
+	look("the first time", 1)
+	if err := x.StoreChanges(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	look("nothing was stored", 0)
+	x.alerting.changes.stored.Store(true)
+	look("one was stored", 1)
+	x.alerting.changes.firing = map[alertKey]msg.Verdict{{since: now.Add(-newsFor + 1).UnixNano()}: {}, {since: now.UnixNano()}: {}}
+	look("it is news", 0)
+	x.alerting.changes.firing[alertKey{since: now.Add(-newsFor).UnixNano()}] = msg.Verdict{}
+	look("it is none any more", 1)
+	x.conn.standby, x.conn.embedded = closedEngine(t).standby, true
+	x.alerting.changes.stored.Store(true)
+	look("an engine that is closed, without budgets", 1)
 }

@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -395,5 +397,135 @@ func TestFreshStoreHasNoPasses(t *testing.T) {
 	<-rests
 	if got := count(t, c, "SELECT groupArray(work) FROM attribution FINAL"); got != "['s']" {
 		t.Errorf("attributed: %s", got)
+	}
+}
+
+// TestSinceWhenAPassDerives: from which rows on a pass collects and derives, and whether it notes the time.
+func TestSinceWhenAPassDerives(t *testing.T) {
+	now := time.Unix(1_000_000_000, 0)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for _, c := range []struct {
+		name             string
+		until, collected time.Duration // before now, that are noted
+		begin            time.Duration // of the insert, before now; 0: none
+		touched, callers int
+		alone            bool
+		want             string
+	}{
+		{"at the start", 7 * time.Minute, 8 * time.Minute, 0, 2, 0, true, "conversations 8m0s, collect 8m0s, touched 8m0s, derive"},
+		{"at the start, of a note that is due", 30 * time.Minute, 20 * time.Minute, 0, 2, 0, true, "conversations 20m0s, collect 20m0s, touched 30m0s, derive, note"},
+		{"nothing is touched", 7 * time.Minute, 8 * time.Minute, 0, 0, 0, true, "conversations 8m0s, collect 8m0s, touched 8m0s"},
+		{"turns have callers", 7 * time.Minute, 8 * time.Minute, 0, 1, 1, true, "conversations 8m0s, collect 8m0s, touched 8m0s, derive callers"},
+		{"an insert", 7 * time.Minute, 7 * time.Minute, time.Minute, 2, 0, true, "caught up, collect 1m2s, touched 1m2s, derive"},
+		{"an insert of long ago", 7 * time.Minute, 7 * time.Minute, 10 * time.Minute, 2, 0, true, "caught up, collect 7m0s, touched 7m0s, derive"},
+		{"an insert, of a note that is due", 11 * time.Minute, 10 * time.Minute, time.Minute, 0, 0, true, "caught up, collect 10m0s, touched 11m0s, note"},
+		{"to the moment", 10 * time.Minute, 10 * time.Minute, time.Minute, 0, 0, true, "caught up, collect 10m0s, touched 10m0s, note"},
+		{"beside others", 11 * time.Minute, 11 * time.Minute, time.Minute, 0, 0, false, "conversations 11m0s, collect 11m0s, touched 11m0s, note"},
+		{"beside others, that noted the time", 6 * time.Minute, 6 * time.Minute, time.Minute, 0, 0, false, "collect 1m2s, touched 1m2s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var got []string
+			from := func(what, pattern, sql string) {
+				m := regexp.MustCompile(pattern + `\((?:toInt64\()?(\d+)`).FindStringSubmatch(sql)
+				var n int64
+				if m == nil {
+					t.Fatalf("%s: %s", c.name, sql)
+				}
+				_, _ = fmt.Sscan(m[1], &n)
+				at := time.Unix(n, 0)
+				if n > 1e10 {
+					at = time.UnixMilli(n)
+				}
+				if entry := fmt.Sprint(what, " ", now.Sub(at)); len(got) == 0 || got[len(got)-1] != entry {
+					got = append(got, entry)
+				}
+			}
+			conn, _ := scriptedConn(func(sql string) ([][]any, error) {
+				switch {
+				case strings.HasPrefix(sql, "SELECT max(generation)"):
+					return [][]any{{3, "[]", ago(c.until)}}, nil
+				case strings.Contains(sql, "toUnixTimestamp64Milli(toDateTime64"):
+					return [][]any{{now.UnixMilli(), ago(c.collected).UnixMilli()}}, nil
+				case strings.HasPrefix(sql, "SELECT (SELECT count()"):
+					from("touched", "toDateTime", sql)
+					return [][]any{{c.touched, c.callers}}, nil
+				case strings.Contains(sql, "INTO `earshot`.`attribution` "):
+					got = append(got, "derive"+map[bool]string{true: " callers"}[strings.Contains(sql, "WITH RECURSIVE")])
+				case strings.Contains(sql, "INTO `earshot`.`attribution_rules`"):
+					if !strings.Contains(sql, "VALUES (3, '[]', "+millis(ago(5*time.Minute))+", "+millis(now)+")") {
+						t.Errorf("%s: %s", c.name, sql)
+					}
+				case strings.Contains(sql, collectedFacts):
+					got = append(got, "note")
+				case strings.Contains(sql, "`turn_facts`"), strings.Contains(sql, "argMinIfState(toString(s.host)"), strings.Contains(sql, "`session_attributes`"):
+					from("collect", "fromUnixTimestamp64Milli", sql)
+				case strings.HasPrefix(sql, "INSERT"):
+					from("conversations", "fromUnixTimestamp64Milli", sql)
+				}
+				return nil, nil
+			})
+			p := attributor{c: conn, settle: 5 * time.Minute}
+			if c.alone {
+				p.catchUp = func(context.Context) error { got = append(got, "caught up"); return nil }
+			}
+			var begin time.Time
+			if c.begin > 0 {
+				begin = time.Now().Add(-c.begin)
+			}
+			if n, err := p.pass(t.Context(), begin); err != nil || n != uint64(c.touched) {
+				t.Errorf("%s: %d conversations, %v", c.name, n, err)
+			}
+			if got := strings.Join(got, ", "); got != c.want {
+				t.Errorf("%s: %s, want %s", c.name, got, c.want)
+			}
+		})
+	}
+	conn, server := scriptedConn(func(string) ([][]any, error) { return [][]any{{0, "", now}}, nil })
+	if n, err := (attributor{c: conn}).pass(t.Context(), time.Time{}); n != 0 || err != nil || server.statements() != nil {
+		t.Errorf("a store without rules: %d, %v", n, err)
+	}
+}
+
+// TestRulesAreThoseOfTheStore: rules are written when they are other ones, in a generation above the last, also of a clock that is behind; and
+// whether they are those that the store has is known without a write.
+func TestRulesAreThoseOfTheStore(t *testing.T) {
+	text, err := encodeRules(someRules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name       string
+		generation uint64
+		has        string
+		rules      []attribution.Rule
+		writes     string
+		same       bool
+	}{
+		{"the same", 7, text, someRules, "", true},
+		{"other ones", 7, "[]", someRules, "toUInt64(8)), " + quoteText(text), false},
+		{"none any more", 7, text, nil, "toUInt64(8)), '[]'", false},
+		{"none as before", 7, "[]", nil, "", true},
+		{"a new store", 0, "", someRules, "toUInt64(1)), " + quoteText(text), false},
+		{"a new store without", 0, "", nil, "toUInt64(1)), '[]'", true},
+	} {
+		conn, server := scriptedConn(func(string) ([][]any, error) { return [][]any{{c.generation, c.has, time.Unix(0, 0)}}, nil })
+		same, err := HasRules(t.Context(), conn, Schema{}, c.rules)
+		if err != nil || same != c.same {
+			t.Errorf("%s: the same %t, %v", c.name, same, err)
+		}
+		changed, err := attributor{c: conn}.write(t.Context(), c.rules)
+		sent := strings.Join(server.statements(), "")
+		if err != nil || changed != (c.writes != "") || changed != (sent != "") || !strings.Contains(sent, c.writes) {
+			t.Errorf("%s: changed %t, %v, %s", c.name, changed, err, sent)
+		}
+	}
+}
+
+// TestDerivationsOfACluster: derived rows are on all shards before the next statement reads them.
+func TestDerivationsOfACluster(t *testing.T) {
+	for cluster, want := range map[string]bool{"": false, "c": true} {
+		if got := strings.Contains((attributor{s: Schema{Cluster: cluster}}).deriving(), "distributed_foreground_insert = 1"); got != want {
+			t.Errorf("cluster %q: %t", cluster, got)
+		}
 	}
 }

@@ -61,6 +61,18 @@ func TestBudgets(t *testing.T) {
 	if list, err := x.Alerts(t.Context(), now); err != nil || len(list) != 18 || slices.ContainsFunc(list, func(v msg.Verdict) bool { return v.Resolved == 0 }) {
 		t.Errorf("nothing is spent: %d, %v", len(list), err)
 	}
+	ends := map[alertKey]bool{} // each alert of this period and of the one before
+	x.alerting.budgets = budgeting{}
+	if list, err := x.Alerts(t.Context(), now); err != nil {
+		t.Error(err)
+	} else {
+		for i := range list {
+			ends[keyOfAlert(&list[i])] = true
+		}
+	}
+	if len(ends) != 18 {
+		t.Errorf("%d alerts end", len(ends))
+	}
 	use(1, 20*24*time.Hour, 1e9) // in the month before
 	use(2, 10*24*time.Hour, 40_000)
 	want("as planned")
@@ -108,5 +120,10 @@ func TestBudgets(t *testing.T) {
 	open := count(t, c, "SELECT arrayStringConcat(groupArray(concat(alert, ' ', resolution)), ', ') FROM (SELECT * FROM v_budget_alerts WHERE budget = 'gone' ORDER BY alert)")
 	if want := "budget_fast its period is over, budget_slow its period is over, budget_spent"; open != want {
 		t.Errorf("alerts of a budget that was removed: %q, want %q", open, want)
+	}
+	x.alerting.budgets = budgeting{} // which leaves those of budgets of others alone
+	list, err := x.Alerts(t.Context(), now)
+	if err != nil || slices.ContainsFunc(list, func(v msg.Verdict) bool { return v.Path == "gone" }) {
+		t.Errorf("alerts of a budget of others: %v", err)
 	}
 }

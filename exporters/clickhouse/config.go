@@ -165,15 +165,10 @@ func parseDSN(dsn spec.Secret) (*url.URL, error) {
 	if !slices.Contains([]string{"clickhouse", "tcp", "native", "http", "https"}, scheme) {
 		return nil, errDSNScheme
 	}
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
+	end := strings.IndexAny(rest+"/", "/?#")
 	authority, tail := rest[:end], rest[end:]
-	user := ""
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		user, authority = authority[:i+1], authority[i+1:]
-	}
+	at := strings.LastIndexByte(authority, '@') + 1
+	user, authority := authority[:at], authority[at:]
 	var first *url.URL
 	for host := range strings.SplitSeq(authority, ",") {
 		u, err := url.Parse(scheme + "://" + user + host + tail)

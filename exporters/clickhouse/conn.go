@@ -97,7 +97,8 @@ func open(s ConnSettings, inDatabase bool) (*Conn, error) {
 	}
 	c := &Conn{http: opts.Protocol == chgo.HTTP, database: opts.Auth.Database, throttle: &throttle{}}
 	c.redacted = describe(opts)
-	if _, socket, err := unixDSN(strings.TrimPrefix(strings.TrimSpace(s.DSN), "http+unix://")); err == nil && opts.DialContext != nil {
+	if rest, unix := strings.CutPrefix(strings.TrimSpace(s.DSN), "http+unix://"); unix {
+		_, socket, _ := unixDSN(rest) // which options has read
 		c.redacted, c.embedded, c.standby = "unix:"+socket+"/"+c.database, true, standby{socket: socket, stored: new(bell)}
 	}
 	if opts.Compression != nil {
@@ -177,9 +178,6 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	}
 	if s.DialTimeout > 0 {
 		opts.DialTimeout = s.DialTimeout
-	}
-	if opts.Settings == nil {
-		opts.Settings = chgo.Settings{}
 	}
 	if s.Final {
 		opts.Settings["final"] = 1

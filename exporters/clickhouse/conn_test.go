@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ func TestDSN(t *testing.T) {
 		{"https://h:8443/db?secure=true", "", "https://h:8443/db", ""},
 		{"https://h:8443/db?skip_verify=true", "", "https://h:8443/db", ""},
 		{"clickhouse://u:p@a:9000,b:9000/db", "", "clickhouse://a:9000,b:9000/db", ""},
+		{"clickhouse://h:9440/db?secure=true", "", "clickhouse://h:9440/db", ""},
 		{" tcp://h:9000\n", "", "clickhouse://h:9000/earshot", ""},
 		{"http+unix://u:p@%2Frun%2Fstore.sock/db", "", "unix:/run/store.sock/db", ""},
 		{"http+unix://%2Frun%2Fstore.sock", "", "unix:/run/store.sock/earshot", ""},
@@ -154,5 +157,60 @@ func TestOptions(t *testing.T) {
 		if p := got.ClientInfo.Products; len(p) == 0 || p[len(p)-1].Name != "earshot" {
 			t.Errorf("%s: the server is not told who asks: %v", c.name, p)
 		}
+	}
+}
+
+// TestWhatAConnIs: the embedded store is the one on a socket, and the one for whose statements nothing is flushed is that of who stores rows.
+func TestWhatAConnIs(t *testing.T) {
+	for dsn, want := range map[string]*Conn{
+		"http+unix://u:p@%2Frun%2Fs/db": {http: true, database: "db", redacted: "unix:/run/s/db", embedded: true, standby: standby{socket: "/run/s"}},
+		"http://u:p@h:1/db":             {http: true, database: "db", redacted: "http://h:1/db"},
+		"clickhouse://u:p@h:1/db":       {database: "db", redacted: "clickhouse://h:1/db"},
+	} {
+		x, err := New(t.Context(), Settings{Conn: ConnSettings{DSN: dsn}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := x.conn
+		if c.http != want.http || c.Database() != want.database || c.String() != want.redacted || c.embedded != want.embedded || c.standby.socket != want.standby.socket || (c.standby.stored != nil) != want.embedded {
+			t.Errorf("%s: %s", dsn, c)
+		}
+		s := x.settings
+		if !s.Conn.Writer || s.Timeout != 30*time.Second || s.MaxInsertBytes != 64<<20 || s.SilentAfter != time.Minute || s.Logger != slog.Default() || s.Profile == nil || len(s.Prices.Rows()) == 0 {
+			t.Errorf("%s: settings %+v", dsn, s)
+		}
+		if x.keeper.opened != c.standby.stored {
+			t.Errorf("%s: the engine is not known to be open when rows are stored", dsn)
+		}
+		if alone := attributorOf(x).catchUp != nil; alone != want.embedded {
+			t.Errorf("%s: other programs store rows: %t", dsn, !alone)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestServerAsksToBeSpared: how long a server, or a proxy before it, asks to be spared is kept until the next error is reported.
+func TestServerAsksToBeSpared(t *testing.T) {
+	for status, want := range map[int]time.Duration{http.StatusTooManyRequests: 7 * time.Second, http.StatusServiceUnavailable: 7 * time.Second, http.StatusInternalServerError: 0} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(status)
+		}))
+		c, err := Open(ConnSettings{DSN: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Ping(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "clickhouse: "+server.URL+"/earshot: ping: ") {
+			t.Errorf("status %d: %v", status, err)
+		}
+		if got := c.throttle.take(); got != want || c.throttle.take() != 0 {
+			t.Errorf("status %d: spared for %s", status, got)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
 	}
 }

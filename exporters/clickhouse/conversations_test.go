@@ -1,11 +1,16 @@
 package clickhouse
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -252,5 +257,83 @@ func TestWhatMessagesMayHave(t *testing.T) {
 		if since, have := u.take(); !since.Equal(first.Add(-time.Second)) || have != c.want {
 			t.Errorf("%s: put back: %+v since %s", c.name, have, since)
 		}
+	}
+}
+
+// TestListsAreKept: the lists of conversations follow an insert at once, and the next ones as seldom as the setting has it; a failure is logged,
+// and tried again from the same insert on. The tables that no message may be in are left alone.
+func TestListsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := time.Now()
+		server := began.Add(-time.Hour) // whose clock differs
+		var failed error
+		var got []string
+		conn, _ := scriptedConn(func(sql string) ([][]any, error) {
+			if strings.HasPrefix(sql, "SELECT toUnixTimestamp64Milli") {
+				return [][]any{{server.Add(time.Since(began)).UnixMilli()}}, nil
+			}
+			table := regexp.MustCompile("INSERT INTO `earshot`.`(\\w+)`").FindStringSubmatch(sql)
+			from := regexp.MustCompile(`ingest_ts >= fromUnixTimestamp64Milli\(toInt64\((\d+)\), 'UTC'\)`).FindStringSubmatch(sql)
+			var ms int64
+			if _, err := fmt.Sscan(from[1], &ms); err != nil {
+				t.Error(err)
+			}
+			got = append(got, fmt.Sprint(time.Since(began), " ", table[1], " since ", time.UnixMilli(ms).Sub(server)))
+			return nil, failed
+		})
+		x := doubleOf(conn)
+		var log bytes.Buffer
+		x.settings.ConversationsEvery, x.settings.Logger = 10*time.Second, slog.New(slog.NewTextHandler(&log, nil))
+		go x.underived.keep(ctx, x)
+		store := func(m msg.Message) {
+			x.underived.see(&export.Batch{Messages: exporttest.Records(m)})
+			x.underived.note(time.Now())
+		}
+		want := func(when string, d time.Duration, warns int, want ...string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if !slices.Equal(got, want) || strings.Count(log.String(), "are behind") != warns {
+				t.Errorf("%s: %q, want %q; said %q", when, got, want, &log)
+			}
+			got = nil
+			log.Reset()
+		}
+		want("nothing", time.Minute, 0)
+		store(msg.Message{})
+		want("an insert", time.Second, 0, "1m0s sessions since 58s")
+		store(msg.Message{Title: "t"}) // 1m1s
+		time.Sleep(time.Second)
+		store(msg.Message{Kind: msg.System})
+		want("two more", 10*time.Second, 0, "1m10s sessions since 59s", "1m10s session_facts since 59s", "1m10s run_setups since 59s")
+		time.Sleep(48 * time.Second) // 2m
+		failed = errors.New("no answer")
+		store(msg.Message{})
+		want("a failure", 7*time.Second, 2, "2m0s sessions since 1m58s", "2m5s sessions since 1m58s")
+		failed = nil
+		want("and again", time.Minute, 0, "2m10s sessions since 1m58s")
+		if got := x.underived.wait(time.Minute); got != 3*time.Second {
+			t.Errorf("the next time is in %s", got)
+		}
+		if got := x.underived.wait(time.Second); got != 0 {
+			t.Errorf("the next time was %s ago", -got)
+		}
+		cancel()
+		store(msg.Message{})
+		want("ended", time.Minute, 0)
+	})
+}
+
+// TestInsertWaitsForLists: without a setting each insert waits until its conversations are derived; that they are not is no failure of the insert.
+func TestInsertWaitsForLists(t *testing.T) {
+	x, server := inserting(t, Settings{})
+	export1(t, x, &export.Batch{Messages: exporttest.Records(sampleMessages(1)...)})
+	if len(server.other) == 0 {
+		t.Error("nothing is derived")
+	}
+	if since, _ := x.underived.take(); since.IsZero() {
+		t.Error("what could not be derived is forgotten")
 	}
 }

@@ -286,12 +286,11 @@ func (x *eraser) Erase(ctx context.Context, e *export.Erasure) error {
 		all = append(all, x.dataTable(r.table))
 	}
 	set, reset := x.whileErasing()
-	if err := x.alter(ctx, all, "MODIFY SETTING "+set); err != nil {
-		return err
+	if err = x.alter(ctx, all, "MODIFY SETTING "+set); err == nil {
+		x.conn.deriving.Lock()
+		err = x.eraseRows(ctx, tables, ids, e)
+		x.conn.deriving.Unlock()
 	}
-	x.conn.deriving.Lock()
-	err = x.eraseRows(ctx, tables, ids, e)
-	x.conn.deriving.Unlock()
 	if err == nil {
 		err = x.awaitRemoval(ctx, all)
 	}
@@ -407,14 +406,14 @@ func (x *eraser) whileErasing() (set, reset string) {
 	return set, reset
 }
 
-// alter changes tables.
-func (x *eraser) alter(ctx context.Context, tables []string, how string) error {
+// alter changes tables, also those behind one that cannot be changed.
+func (x *eraser) alter(ctx context.Context, tables []string, how string) (err error) {
 	for _, t := range tables {
-		if err := x.conn.Exec(ctx, "ALTER TABLE "+x.schema.name(t)+x.schema.onCluster()+" "+how); err != nil {
-			return fmt.Errorf("clickhouse: %s: %w", t, err)
+		if failed := x.conn.Exec(ctx, "ALTER TABLE "+x.schema.name(t)+x.schema.onCluster()+" "+how); failed != nil {
+			err = errors.Join(err, fmt.Errorf("clickhouse: %s: %w", t, failed))
 		}
 	}
-	return nil
+	return err
 }
 
 // awaitRemoval returns when the files of the parts of tables that are not in use any more are

@@ -118,3 +118,12 @@ func TestRetryAfter(t *testing.T) {
 		t.Errorf("the wait was given twice: %v", err)
 	}
 }
+
+// TestErrorsNameTheServer: an insert that does not reach its server has the server's address in its error, and not each setting of the insert.
+func TestErrorsNameTheServer(t *testing.T) {
+	conn := &Conn{throttle: &throttle{}, redacted: "http://h/db"}
+	err := conn.classify(t.Context(), fmt.Errorf("insert: %w", &url.Error{Op: "Post", URL: "http://h/?insert_deduplication_token=t", Err: io.ErrUnexpectedEOF}))
+	if err == nil || err.Error() != `insert: Post "http://h/db": unexpected EOF` || !errors.Is(err, io.ErrUnexpectedEOF) || export.IsPermanent(err) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -304,7 +304,7 @@ func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 
 // insertWithin runs an insert in the time that it may take.
 func (x *Exporter) insertWithin(ctx context.Context, i insertion) error {
-	limit := x.settings.Timeout * time.Duration(1+i.size/(32<<20))
+	limit := x.settings.longest(i.size)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	err := x.insert(ctx, i)
@@ -317,9 +317,17 @@ func (x *Exporter) insertWithin(ctx context.Context, i insertion) error {
 
 var errTimeout = errors.New("insert timed out")
 
+// longest is how long an insert of so many bytes may take.
+func (s *Settings) longest(size int64) time.Duration {
+	return s.Timeout * time.Duration(1+size/(32<<20))
+}
+
+// settle is how long after the time of its ingest_ts a row may come to be visible.
+func (s *Settings) settle() time.Duration { return max(5*time.Minute, 4*s.Timeout) }
+
 // attributor applies the rules of the dimensions.
 func attributorOf(x *Exporter) attributor {
-	p := attributor{c: x.conn, s: x.schema, settle: max(5*time.Minute, 4*x.settings.Timeout), sleep: pause}
+	p := attributor{c: x.conn, s: x.schema, settle: x.settings.settle(), sleep: pause}
 	if x.conn.embedded { // nobody else stores rows
 		p.catchUp = func(ctx context.Context) error { return x.underived.derive(ctx, x) }
 	}

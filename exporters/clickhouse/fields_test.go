@@ -6,9 +6,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+	chblock "github.com/ClickHouse/clickhouse-go/v2/lib/proto"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/msg/msgtest"
 	"github.com/earshot-dev/earshot/core/semconv"
@@ -128,5 +133,89 @@ func TestEveryColumnOfASpanDependsOnIt(t *testing.T) {
 				t.Errorf("%s.%s is the same for every span", c.name, col.Name)
 			}
 		}
+	}
+}
+
+// TestTimesAndVersionsOfASpan: the columns that are computed of a span: no duration before its end, no negative times, and versions in the order of its
+// events, that of a tombstone just below the row that follows it.
+func TestTimesAndVersionsOfASpan(t *testing.T) {
+	const revision = 3 << 56
+	type columns struct {
+		ver, duration, worked, firstToken uint64
+		alive                             int64
+		outcome                           string
+	}
+	for _, c := range []struct {
+		name string
+		span msg.Span
+		want columns
+	}{
+		{"open", msg.Span{State: msg.SpanOpen, Start: 10, End: 30, Worked: 40, Ver: revision | 9}, columns{ver: revision | 18, alive: 7}},
+		{"idle", msg.Span{State: msg.SpanIdle, Start: 10, End: 30, Worked: 40, Ver: revision | 9, Outcome: msg.OutcomeOK}, columns{ver: revision | 19, duration: 20, worked: 30, outcome: "ok"}},
+		{"closed", msg.Span{State: msg.SpanClosed, Start: 10, End: 30, Worked: 10, Ver: revision | closedBit | 9, Outcome: msg.OutcomeError}, columns{ver: revision | closedBit | 9, duration: 20, outcome: "error"}},
+		{"idle, as a later state has it", msg.Span{State: msg.SpanIdle, Start: 30, End: 10, Ver: revision | closedBit | 9}, columns{ver: revision | closedBit | 9}},
+		{"taken back", msg.Span{State: msg.SpanOpen, Ver: revision | 9, Tombstone: true}, columns{ver: revision | 17, alive: 7}},
+		{"taken back, of no version", msg.Span{State: msg.SpanClosed, Tombstone: true}, columns{}},
+		{"a response", msg.Span{State: msg.SpanClosed, Kind: msg.SpanChat, Start: 10, End: 10, FirstToken: 15}, columns{firstToken: 5}},
+		{"before its request", msg.Span{State: msg.SpanClosed, Kind: msg.SpanChat, Start: 10, End: 10, FirstToken: 5}, columns{}},
+		{"without a token", msg.Span{State: msg.SpanClosed, Kind: msg.SpanChat, Start: -10, End: -10, Worked: -10}, columns{}},
+		{"of another kind", msg.Span{State: msg.SpanClosed, Kind: msg.SpanTool, Start: 10, End: 10, FirstToken: 15}, columns{}},
+	} {
+		s := &c.span
+		if got := (columns{spanVersion(s), duration(s), worked(s), firstToken(s), whileOpen(s, 7), outcome(s)}); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestFindingsOfSpans: each finding of the events of a span, with its tool and count; not those of one that another row replaces.
+func TestFindingsOfSpans(t *testing.T) {
+	event := func(name string, at int64, attrs ...msg.Attr) msg.SpanEvent {
+		return msg.SpanEvent{Name: name, Time: at, Attrs: attrs}
+	}
+	found := []msg.SpanEvent{
+		event("retry", 1), event(msg.EventFinding, 2, msg.Attr{Key: msg.FindingKind, Value: "repeat"}, msg.Attr{Key: msg.FindingTool, Value: "poll"}, msg.Attr{Key: msg.FindingCount, Value: "5"}, msg.Attr{Key: "other", Value: "x"}),
+		event(msg.EventFinding, 3, msg.Attr{Key: msg.FindingKind, Value: "loop"}),
+	}
+	spans := exporttest.Records(msg.Span{ID: msg.SpanID{1}}, msg.Span{ID: msg.SpanID{2}, Events: found}, msg.Span{ID: msg.SpanID{3}, Events: found, Tombstone: true})
+	want := []finding{{spans[1], 2, "repeat", "poll", 5}, {spans[1], 3, "loop", "", 0}}
+	if got := findings(spans); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestAttributesOfASpan: the map of a span has the attributes that are in no column, and its events and links those of their own.
+func TestAttributesOfASpan(t *testing.T) {
+	profile, err := semconv.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sampleSpan()
+	s.Kind, s.Server = msg.SpanChat, "api.example.org:8443"
+	r := newSpanRows(profile)
+	r.add(&s)
+	var buf proto.Buffer
+	if err := r.block.Encode(&buf); err != nil {
+		t.Fatal(err)
+	}
+	in := chblock.Block{ServerContext: &column.ServerContext{Timezone: time.UTC}}
+	if err := in.Decode(proto.NewReader(bytes.NewReader(buf.Buf)), 0); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"attributes":        map[string]string{"server.address": "api.example.org", "server.port": "8443"},
+		"events.attributes": []map[string]string{{}, {"error.type": "timeout"}},
+		"events.name":       []string{"earshot.retry", "earshot.error"},
+		"links.attributes":  []map[string]string{{"earshot.link": "previous_turn"}},
+		"finish_reasons":    `["stop"]`,
+	}
+	got := make(map[string]any)
+	for _, c := range in.Columns {
+		if _, looked := want[c.Name()]; looked {
+			got[c.Name()] = c.Row(0, false)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }

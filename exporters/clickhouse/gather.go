@@ -22,7 +22,7 @@ import (
 // much as in 9, and 64 MB of them in memory would be a third of the sidecar's.
 type gathered struct {
 	dir     string
-	file    *os.File
+	file    rowsFile
 	size    int64
 	batches []string // their ids
 	first   int      // index of the first that was not put elsewhere
@@ -31,12 +31,27 @@ type gathered struct {
 	buf     proto.Buffer
 }
 
+// rowsFile is the part of a file that gathering uses.
+type rowsFile interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+}
+
 // pile is the blocks of one table.
 type pile struct {
 	table   *table
 	blocks  []block
-	size    int64
 	periods map[int32]struct{}
+}
+
+// size is how many bytes the blocks have.
+func (p *pile) size() (n int64) {
+	for _, b := range p.blocks {
+		n += int64(b.size)
+	}
+	return n
 }
 
 // block is an encoded block in the file.
@@ -152,7 +167,6 @@ func (g *gathered) append(j *job) error {
 			return err
 		}
 		p.blocks = append(p.blocks, block{at: g.size, size: n, rows: j.block.Rows(), batch: len(g.batches)})
-		p.size += int64(n)
 		g.size += int64(n)
 	}
 	if j.period != nil {
@@ -168,9 +182,7 @@ func (g *gathered) keep(n int) {
 	g.batches = g.batches[:min(n, len(g.batches))]
 	for _, p := range g.piles {
 		for len(p.blocks) > 0 && p.blocks[len(p.blocks)-1].batch >= n {
-			last := len(p.blocks) - 1
-			p.size -= int64(p.blocks[last].size)
-			p.blocks = p.blocks[:last]
+			p.blocks = p.blocks[:len(p.blocks)-1]
 		}
 	}
 	if n == g.first {
@@ -181,15 +193,14 @@ func (g *gathered) keep(n int) {
 // reset forgets everything. The file is emptied and kept for the next.
 func (g *gathered) reset() {
 	g.size, g.batches, g.first, g.piles = 0, g.batches[:0], 0, nil
-	if g.file != nil && g.file.Truncate(0) != nil {
-		g.close()
+	if g.file != nil {
+		_ = g.file.Truncate(0) // else the next rows overwrite it
 	}
 }
 
 func (g *gathered) close() {
 	if g.file != nil {
 		_ = g.file.Close()
-		g.file = nil
 	}
 }
 
@@ -234,7 +245,7 @@ func (x *Exporter) storeGathered(ctx context.Context) error {
 			n, rows = n+1, rows+at.rows
 			return g.read(at, to)
 		}
-		if err := x.insertWithin(ctx, insertion{table: t, next: next, token: token, size: p.size}); err != nil {
+		if err := x.insertWithin(ctx, insertion{table: t, next: next, token: token, size: p.size()}); err != nil {
 			return x.conn.classify(ctx, fmt.Errorf("clickhouse: insert %d gathered rows into %s: %w", rows, t.name, err))
 		}
 		g.stored[token] = struct{}{}
@@ -337,7 +348,6 @@ func cutRows(r export.Rows, from, to int) (export.Rows, error) {
 		return out, err
 	}
 	some := chblock.NewBlock()
-	some.ServerContext = in.ServerContext
 	for _, c := range in.Columns {
 		if err := some.AddColumn(c.Name(), c.Type()); err != nil {
 			return out, err

@@ -1,16 +1,25 @@
 package clickhouse
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+	chblock "github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/export"
@@ -156,11 +165,11 @@ func TestGatherHasLimits(t *testing.T) {
 		}
 		return b
 	}
-	if !x.Gather(spans("a", 0, 60)) || x.Gather(spans("b", 60, 60)) || !x.Gather(spans("c", 30, 50)) {
+	if !x.Gather(spans("a", 0, 60)) || x.Gather(spans("b", 60, 60)) || !x.Gather(spans("c", 30, 60)) {
 		t.Error("90 partitions are not the limit")
 	}
 	export1(t, x, spans("d", 200, 40))
-	if got := count(t, c, "SELECT uniqExact(SpanId) FROM otel_traces"); got != "120" {
+	if got := count(t, c, "SELECT uniqExact(SpanId) FROM otel_traces"); got != "130" {
 		t.Errorf("%s spans", got)
 	}
 	n := 0
@@ -175,36 +184,11 @@ func TestGatherHasLimits(t *testing.T) {
 // TestFailedExportKeepsWhatWasGathered has a server that refuses the inserts of a table: an export with gathered rows goes on where it
 // stopped, and the batch that failed is not among those that are taken back.
 func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
-	var mu sync.Mutex
-	var refused string
-	var got []string
-	fake := &fakeServer{t: t}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		insert := r.URL.Query().Get("query")
-		if insert == "" {
-			fake.hello(w, r)
-			return
-		}
-		table := strings.Split(insert, "`")[3]
-		rows, err := fake.read(table, r)
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil || table == refused {
-			http.Error(w, fmt.Sprint("not now ", err), http.StatusServiceUnavailable)
-			return
-		}
-		got = append(got, fmt.Sprint(table, " ", len(rows)))
-	}))
-	defer server.Close()
-	x, err := New(t.Context(), Settings{Conn: ConnSettings{DSN: server.URL}, TempDir: t.TempDir(), ConversationsEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.conn.Close()
-	defer x.gathered.close()
+	x, server := inserting(t, Settings{TempDir: t.TempDir(), ConversationsEvery: time.Hour})
 	batch := func(id string, messages int) *export.Batch {
 		return &export.Batch{ID: id, Messages: exporttest.Records(sampleMessages(messages)...), DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}, Tenant: "default", Ver: 1}}}
 	}
+	x.ready = false
 	if x.Gather(batch("early", 1)) {
 		t.Error("a batch is gathered before the tables are known")
 	}
@@ -217,11 +201,11 @@ func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
 	}
 	exports := func(what string, b *export.Batch, refuse string, want ...string) {
 		t.Helper()
-		refused, got = refuse, nil
+		server.refuses = refuse
 		if err := x.Export(t.Context(), b); (err != nil) != (refuse != "") || export.IsPermanent(err) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, server.stored()); d != "" {
 			t.Errorf("%s (-want +got):\n%s", what, d)
 		}
 	}
@@ -263,7 +247,340 @@ func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
 	if err := x.Export(t.Context(), &export.Batch{ID: "h", Rows: []export.Rows{{Table: "of_before", Count: 1}}}); !export.IsPermanent(err) {
 		t.Errorf("rows of a table that is not written any more: %v", err)
 	}
-	if info, err := x.gathered.file.Stat(); err != nil || info.Size() != 0 {
+	if info, err := x.gathered.file.(*os.File).Stat(); err != nil || info.Size() != 0 {
 		t.Errorf("the file has %d bytes, error %v", info.Size(), err)
+	}
+}
+
+// inserts is a server that answers inserts, and refuses those into a table.
+type inserts struct {
+	mu      sync.Mutex
+	refuses string
+	code    int // of the refusal; 0: it is busy
+	asked   []url.Values
+	writer  string // the header of a program that stores rows
+	other   []string
+	got     []string
+}
+
+// inserting returns an exporter into such a server.
+func inserting(t *testing.T, s Settings) (*Exporter, *inserts) {
+	t.Helper()
+	in, fake := &inserts{}, &fakeServer{t: t}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		insert := r.URL.Query().Get("query")
+		if insert == "" {
+			body, err := io.ReadAll(r.Body)
+			if r.Body = io.NopCloser(bytes.NewReader(body)); err != nil || !strings.Contains(string(body), "displayName()") {
+				in.mu.Lock()
+				in.other = append(in.other, string(body))
+				in.mu.Unlock()
+			}
+			fake.hello(w, r)
+			return
+		}
+		table := strings.Split(insert, "`")[3]
+		rows, err := fake.read(table, r)
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.asked, in.writer = append(in.asked, r.URL.Query()), r.Header.Get("X-Earshot-Writer")
+		if err != nil || table == in.refuses {
+			if in.code != 0 {
+				w.Header().Set("X-ClickHouse-Exception-Code", fmt.Sprint(in.code))
+				http.Error(w, fmt.Sprintf("Code: %d. DB::Exception: Not now", in.code), http.StatusInternalServerError)
+				return
+			}
+			http.Error(w, fmt.Sprint("not now ", err), http.StatusServiceUnavailable)
+			return
+		}
+		in.got = append(in.got, fmt.Sprint(table, " ", len(rows)))
+	}))
+	t.Cleanup(server.Close)
+	s.Conn.DSN, s.Logger = server.URL, slog.New(slog.DiscardHandler)
+	x, err := New(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.ready = true
+	t.Cleanup(func() {
+		x.gathered.close()
+		if err := x.conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x, in
+}
+
+// stored returns the rows of each insert since the last time.
+func (in *inserts) stored() []string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	out := in.got
+	in.got = nil
+	return out
+}
+
+// TestWhatAnExportLeaves: which work the rows of a batch cause behind their insert, and a failure does not.
+func TestWhatAnExportLeaves(t *testing.T) {
+	letters := []msg.DeadLetter{{ID: msg.ID{1}, Tenant: "default", Ver: 1}}
+	titled := sampleMessages(1)
+	titled[0].Title, titled[0].Client, titled[0].Attrs = "Tides", msg.Client{}, nil
+	for _, c := range []struct {
+		name     string
+		batch    export.Batch
+		gathered bool
+		refuses  string
+		code     int
+		fresh    bool
+		ready    bool
+		stored   []string
+	}{
+		{"messages", export.Batch{Messages: exporttest.Records(sampleMessages(2)...)}, false, "", 0, true, true, []string{"messages 2"}},
+		{"as many spans", export.Batch{Messages: exporttest.Records(sampleMessages(1)...), Spans: exporttest.Records(sampleSpan())}, false, "", 0, true, true, []string{"messages 1", "spans 1"}},
+		{"spans", export.Batch{Spans: exporttest.Records(sampleSpan())}, false, "", 0, true, true, []string{"spans 1"}},
+		{"dead letters", export.Batch{DeadLetters: letters}, false, "", 0, false, true, []string{"dead_letters 1"}},
+		{"nothing", export.Batch{}, false, "", 0, false, true, nil},
+		{"messages with a title", export.Batch{Messages: exporttest.Records(titled...)}, false, "", 0, true, true, []string{"messages 1"}},
+		{"gathered ones", export.Batch{Messages: exporttest.Records(titled...)}, true, "", 0, true, true, []string{"messages 1"}},
+		{"gathered ones that are refused", export.Batch{Messages: exporttest.Records(titled...)}, true, "messages", 117, false, true, nil},
+		{"a busy server", export.Batch{Messages: exporttest.Records(sampleMessages(2)...)}, false, "messages", 0, false, true, nil},
+		{"a table that is gone", export.Batch{Messages: exporttest.Records(sampleMessages(2)...)}, false, "messages", 60, false, false, nil},
+		{"dead letters that are refused", export.Batch{Messages: exporttest.Records(sampleMessages(2)...), DeadLetters: letters}, false, "dead_letters", 117, false, true, []string{"messages 2"}},
+	} {
+		x, server := inserting(t, Settings{TempDir: t.TempDir(), ConversationsEvery: time.Hour})
+		server.refuses, server.code = c.refuses, c.code
+		b := &c.batch
+		b.ID = "b"
+		if c.gathered {
+			if !x.Gather(b) {
+				t.Errorf("%s: not gathered", c.name)
+			}
+			b = &export.Batch{}
+		}
+		before := time.Now()
+		err := x.Export(t.Context(), b)
+		if (err != nil) != (c.refuses != "") || export.IsPermanent(err) != (c.code == 117 && !c.gathered) || err != nil && strings.Contains(err.Error(), "no answer") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := server.stored(); !slices.Equal(got, c.stored) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.stored)
+		}
+		since, some := x.keeper.stored.left()
+		x.keeper.stored.known = true
+		if since, _ = x.keeper.stored.left(); some != c.fresh || some && since.Before(before) || x.alerting.spent.Load() != c.fresh || x.keeper.grown.Load() != c.fresh {
+			t.Errorf("%s: rows are noted since %s: %t", c.name, since, some)
+		}
+		if derives, have := x.underived.take(); derives.IsZero() == c.fresh || c.fresh && len(c.batch.Messages) == 1 && c.batch.Messages[0].Title != "" && have != (derivable{fact: true}) {
+			t.Errorf("%s: %+v is derived since %s", c.name, have, derives)
+		}
+		if x.isReady() != c.ready {
+			t.Errorf("%s: the tables are known: %t", c.name, x.ready)
+		}
+		if lost := !x.began.IsZero(); lost != (c.refuses != "") {
+			t.Errorf("%s: an insert may be of rows that are noted later: %t", c.name, lost)
+		}
+		if c.stored != nil && server.writer != "1" {
+			t.Errorf("%s: the store is not told that rows come: %q", c.name, server.writer)
+		}
+		if c.refuses != "dead_letters" {
+			continue
+		}
+		server.refuses = ""
+		if err := x.Export(t.Context(), b); err != nil {
+			t.Error(err)
+		}
+		if got := server.stored(); !slices.Equal(got, []string{"dead_letters 1"}) {
+			t.Errorf("offered again: %q", got)
+		}
+		again := *b
+		again.ID = "another"
+		if err := x.Export(t.Context(), &again); err != nil {
+			t.Error(err)
+		}
+		if got := server.stored(); len(got) != 2 {
+			t.Errorf("another batch: %q", got)
+		}
+	}
+}
+
+// TestCloseBehindALostAnswer: rows whose insert may have been stored are derived when the exporter ends, and the file of those that were
+// gathered is closed.
+func TestCloseBehindALostAnswer(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		x, server := inserting(t, Settings{TempDir: t.TempDir(), ConversationsEvery: time.Hour})
+		server.refuses = "messages"
+		if !x.Gather(&export.Batch{ID: "a", DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}}}}) {
+			t.Fatal("it is not gathered")
+		}
+		var log bytes.Buffer
+		x.settings.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		file := &disk{rowsFile: x.gathered.file, room: 1 << 20}
+		x.gathered.file = file
+		if lost {
+			if err := x.Export(t.Context(), &export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(1)...)}); err == nil {
+				t.Error("it was stored")
+			}
+		}
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if derived := len(server.other) > 0; derived != lost || !file.closed {
+			t.Errorf("an answer was lost: %t, derived: %t, closed: %t", lost, derived, file.closed)
+		}
+		if said := strings.Count(log.String(), "until the next start"); said != map[bool]int{true: 2}[lost] { // that server derives nothing
+			t.Errorf("an answer was lost: %t, said %s", lost, &log)
+		}
+		x.gathered.file = nil
+	}
+}
+
+// disk is a file on a disk that may be full.
+type disk struct {
+	rowsFile
+	room   int64
+	closed bool
+}
+
+func (d *disk) WriteAt(p []byte, at int64) (int, error) {
+	if at+int64(len(p)) > d.room {
+		return 0, errors.New("no space left")
+	}
+	return d.rowsFile.WriteAt(p, at)
+}
+
+func (d *disk) Close() error {
+	d.closed = true
+	return d.rowsFile.Close()
+}
+
+// TestFullDisk: of a batch for which there is no room in the middle, nothing is gathered; the batches before it are stored, and where nothing
+// can be the rows are sent at once.
+func TestFullDisk(t *testing.T) {
+	x, server := inserting(t, Settings{TempDir: t.TempDir(), ConversationsEvery: time.Hour})
+	b := func(id string) *export.Batch {
+		return &export.Batch{ID: id, Messages: exporttest.Records(sampleMessages(10)...), DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}, Payload: make([]byte, 1<<16)}}}
+	}
+	if !x.Gather(b("a")) {
+		t.Fatal("it is not gathered")
+	}
+	file := x.gathered.file
+	x.gathered.file = &disk{rowsFile: file, room: x.gathered.size + 1<<16}
+	if x.Gather(b("b")) {
+		t.Error("it is gathered on a full disk")
+	}
+	export1(t, x, b("c"))
+	if got, want := server.stored(), []string{"messages 10", "dead_letters 1", "messages 10", "dead_letters 1"}; !slices.Equal(got, want) {
+		t.Errorf("stored %q, want %q", got, want)
+	}
+	x.gathered.file = &disk{rowsFile: file}
+	if x.Gather(b("d")) || !x.gathered.empty() {
+		t.Error("it is gathered without any room")
+	}
+	x.gathered.file = file
+	none, server := inserting(t, Settings{TempDir: "/proc/none", ConversationsEvery: time.Hour})
+	if none.Gather(b("e")) {
+		t.Error("it is gathered in no directory")
+	}
+	export1(t, none, b("e"))
+	if got := server.stored(); len(got) != 2 {
+		t.Errorf("stored %q", got)
+	}
+	without, _ := inserting(t, Settings{ConversationsEvery: time.Hour})
+	if without.Gather(b("f")) || x.Gather(&export.Batch{ID: "g", Rows: make([]export.Rows, 1)}) {
+		t.Error("it is gathered without a directory, or twice")
+	}
+}
+
+// TestRowsAreSplit: gathered rows that are refused are halved down to one, which is shown.
+func TestRowsAreSplit(t *testing.T) {
+	x, _ := inserting(t, Settings{TempDir: t.TempDir()})
+	if !x.Gather(&export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(3)...)}) {
+		t.Fatal("it is not gathered")
+	}
+	var all *export.Batch
+	if err := x.Ungather(func(b *export.Batch) error { all = b; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	ids := func(b *export.Batch) (out []string) {
+		t.Helper()
+		in := chblock.Block{ServerContext: &column.ServerContext{}}
+		if err := in.Decode(proto.NewReader(bytes.NewReader(b.Rows[0].Data)), 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range in.Columns {
+			if c.Name() == "message_id" {
+				for i := range c.Rows() {
+					out = append(out, fmt.Sprint(c.Row(i, false)))
+				}
+			}
+		}
+		return out
+	}
+	want := ids(all)
+	halves, ok := x.Split(all)
+	if !ok || len(want) != 3 || !slices.Equal(ids(halves[0]), want[:1]) || !slices.Equal(ids(halves[1]), want[1:]) {
+		t.Fatalf("halves of %q: %t", want, ok)
+	}
+	if a, b := halves[0].Rows[0], halves[1].Rows[0]; halves[0].ID != "bg0" || halves[1].ID != "bg1" || a.Count != 1 || b.Count != 2 || a.Table != "messages" {
+		t.Errorf("%s with %d, %s with %d", halves[0].ID, a.Count, halves[1].ID, b.Count)
+	}
+	var shown map[string]any
+	if err := json.Unmarshal([]byte(halves[0].Rows[0].Shown), &shown); err != nil || shown["message_id"] != want[0] || halves[1].Rows[0].Shown != "" {
+		t.Errorf("shown %s, %v", halves[0].Rows[0].Shown, err)
+	}
+	if quarters, ok := x.Split(halves[1]); !ok || !slices.Equal(ids(quarters[1]), want[2:]) {
+		t.Error("two rows are not split")
+	}
+	broken := export.Rows{Table: "messages", Count: 2, Data: all.Rows[0].Data[:40]}
+	for name, list := range map[string][]export.Rows{"one": halves[0].Rows, "none": nil, "two tables": {all.Rows[0], all.Rows[0]}, "what cannot be read": {broken}} {
+		if _, ok := x.Split(&export.Batch{Rows: list}); ok {
+			t.Errorf("%s is split", name)
+		}
+	}
+}
+
+// TestSettingsOfAnInsert: a large insert makes one part with its indexes, but for that of texts where the day gets it later.
+func TestSettingsOfAnInsert(t *testing.T) {
+	for _, c := range []struct {
+		size        int64
+		days        bool
+		skip, least string
+		exclude     string
+	}{
+		{0, true, "0", "", ""}, {largeInsert - 1, true, "0", "", ""},
+		{largeInsert, true, "1", fmt.Sprint(2 * largeInsert), textIndex}, {largeInsert + 1, false, "1", fmt.Sprint(2*largeInsert + 2), ""},
+	} {
+		x, server := inserting(t, Settings{CreateSchema: true})
+		x.conn.embedded = c.days
+		sent := false
+		if err := x.insert(t.Context(), insertion{table: &x.writers.messages.table, size: c.size, token: "t", next: func(to *proto.Buffer) error {
+			if sent {
+				return io.EOF
+			}
+			sent = true
+			return x.writers.messages.block.Encode(to)
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		q := server.asked[0]
+		if q.Get("materialize_skip_indexes_on_insert") != c.skip || q.Get("min_insert_block_size_bytes") != c.least || q.Get("exclude_materialize_skip_indexes_on_insert") != c.exclude || q.Get("insert_deduplication_token") != "t" {
+			t.Errorf("%d bytes: %v", c.size, q)
+		}
+	}
+}
+
+// TestLongerInserts: an insert of many bytes may take longer, and so may its rows to be visible.
+func TestLongerInserts(t *testing.T) {
+	s := Settings{Timeout: 2 * time.Minute}
+	for size, want := range map[int64]time.Duration{0: 2 * time.Minute, 32<<20 - 1: 2 * time.Minute, 64 << 20: 6 * time.Minute} {
+		if got := s.longest(size); got != want {
+			t.Errorf("%d bytes: %s, want %s", size, got, want)
+		}
+	}
+	if got := s.settle(); got != 8*time.Minute {
+		t.Errorf("rows are visible behind %s", got)
+	}
+	if s.Timeout = time.Second; s.settle() != 5*time.Minute {
+		t.Errorf("rows are visible behind %s", s.settle())
 	}
 }

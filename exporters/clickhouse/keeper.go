@@ -79,7 +79,7 @@ func (k *keeper) reader(ctx context.Context, s standby, most time.Duration) erro
 // start starts the keeper of an exporter's tables. A fresh database has no rows: there is nothing to compute before
 // the first are old enough, and nothing to attribute before they are there.
 func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
-	log, settle := x.settings.Logger, max(5*time.Minute, 4*x.settings.Timeout)
+	log, settle := x.settings.Logger, x.settings.settle()
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel = cancel
 	if most := x.settings.MaxSize; most > 0 {

@@ -8,8 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -333,4 +336,155 @@ func TestStopWaits(t *testing.T) {
 			t.Error("it still runs")
 		}
 	})
+}
+
+// TestWhatAKeeperDoes: which work goes on behind an exporter, by its settings and its store, until it is stopped.
+func TestWhatAKeeperDoes(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	for _, c := range []struct {
+		name     string
+		settings Settings
+		embedded bool
+		want     []string
+	}{
+		{"a server", Settings{CreateSchema: true}, false, []string{"keepAttribution", "keepRollups"}},
+		{"lists that may wait", Settings{CreateSchema: true, ConversationsEvery: time.Second}, false, []string{"keepAttribution", "keepRollups", "underived"}},
+		{"the embedded store", Settings{CreateSchema: true}, true, []string{"keepAttribution", "keepDays", "keepRollups"}},
+		{"of another program", Settings{}, true, []string{"keepAttribution", "keepRollups"}},
+		{"with a size", Settings{MaxSize: 1}, false, []string{"keepAttribution", "keepRollups", "sizeKeeper"}},
+	} {
+		c.settings.Conn, c.settings.Logger = ConnSettings{DSN: server.URL}, slog.New(slog.DiscardHandler)
+		x, err := New(t.Context(), c.settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.conn.embedded = c.embedded
+		running := func() (out []string) {
+			stacks := make([]byte, 1<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			for _, what := range []string{"keepAttribution", "keepDays", "keepRollups", "sizeKeeper", "underived"} {
+				if regexp.MustCompile(`(?m)^\S*clickhouse\.(\(\*)?` + what + `[^\n]*\(`).Match(stacks) {
+					out = append(out, what)
+				}
+			}
+			return out
+		}
+		x.keeper.start(t.Context(), x, false)
+		for end := time.Now().Add(5 * time.Second); !slices.Equal(running(), c.want) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if got := running(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		x.keeper.stop()
+		if got := running(); got != nil {
+			t.Errorf("%s: %q go on", c.name, got)
+		}
+		if err := x.conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAttributionIsKept: the rules are written once and applied at the start, unless nothing can be there, and when rows were stored, from
+// their insert on; a pass that failed is made again for the same rows, seldom where it takes long.
+func TestAttributionIsKept(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			began := time.Now()
+			var got []string
+			failing, takes := "", time.Duration(0)
+			note := func(what string) error {
+				got = append(got, fmt.Sprint(what, " ", time.Since(began)))
+				if what == failing {
+					return errors.New("no answer")
+				}
+				return nil
+			}
+			conn, _ := scriptedConn(func(sql string) ([][]any, error) {
+				switch {
+				case strings.HasPrefix(sql, "SELECT max(generation)"):
+					return [][]any{{1, "[]", began}}, nil
+				case strings.HasPrefix(sql, "INSERT INTO `earshot`.`attribution_rules`"):
+					return nil, note("rules")
+				case strings.Contains(sql, "toUnixTimestamp64Milli(toDateTime64"):
+					time.Sleep(takes)
+					return [][]any{{time.Now().UnixMilli(), time.Now().UnixMilli()}}, note("pass")
+				case strings.HasPrefix(sql, "SELECT toUnixTimestamp64Milli"):
+					return [][]any{{time.Now().UnixMilli()}}, nil
+				}
+				return [][]any{{0, 0}}, nil
+			})
+			k := &keeper{stored: newArrivals()}
+			var log bytes.Buffer
+			p := attributor{c: conn, settle: 5 * time.Minute, sleep: pause, catchUp: func(context.Context) error { return nil }}
+			go keepAttribution(ctx, p, []attribution.Rule{{Field: "user", Match: "(?P<team>.+)"}}, k, fresh, slog.New(slog.NewTextHandler(&log, nil)))
+			want := func(when string, d time.Duration, warns int, want ...string) {
+				t.Helper()
+				time.Sleep(d)
+				synctest.Wait()
+				if !slices.Equal(got, want) || strings.Count(log.String(), "\n") != warns {
+					t.Errorf("fresh %t: %s: %q, want %q; said %q", fresh, when, got, want, &log)
+				}
+				got = nil
+				log.Reset()
+			}
+			if fresh {
+				want("at the start", time.Minute, 0, "rules 0s")
+			} else {
+				want("at the start", time.Minute, 0, "rules 0s", "pass 0s")
+			}
+			if _, some := k.stored.left(); some || !k.stored.known {
+				t.Error("the rows of before are not attributed")
+			}
+			k.note(time.Now())
+			want("rows", time.Minute, 0, "pass 1m0s")
+			failing = "pass"
+			k.note(time.Now())
+			want("a failure", 20*time.Second, 2, "pass 2m0s", "pass 2m15s")
+			if since, some := k.stored.left(); !some || !since.Equal(began.Add(2*time.Minute)) {
+				t.Errorf("the rows of a failed pass are forgotten: %s, %t", since, some)
+			}
+			failing = ""
+			want("it passes", 40*time.Second, 0, "pass 2m30s")
+			if _, some := k.stored.left(); some {
+				t.Error("they are not attributed")
+			}
+			takes = 3 * time.Second
+			k.note(time.Now())
+			want("a slow one", 10*time.Second, 0, "pass 3m3s")
+			k.note(time.Now())
+			want("rests", time.Minute, 0, "pass 4m6s")
+			takes = 0
+			time.Sleep(2 * time.Minute) // 6m10s
+			k.unread.Store(true)
+			k.note(time.Now())
+			want("without a reader", 2*time.Minute, 0)
+			want("and longer", time.Minute, 0, "pass 9m3s")
+			cancel()
+			want("ended", time.Hour, 0)
+		})
+	}
+}
+
+// TestRulesAreWrittenAgain: rules that could not be written are at the next pass.
+func TestRulesAreWrittenAgain(t *testing.T) {
+	failing, written := true, 0
+	conn, _ := scriptedConn(func(sql string) ([][]any, error) {
+		if strings.HasPrefix(sql, "INSERT") {
+			if written++; failing {
+				return nil, errors.New("no answer")
+			}
+		}
+		return [][]any{{7, "[]", time.Unix(0, 0)}}, nil
+	})
+	var k keeper
+	for n, want := range []int{1, 2, 2} {
+		if err := k.rule(t.Context(), attributor{c: conn}, someRules); (err != nil) != failing || written != want {
+			t.Errorf("%d: %v, written %d times", n, err, written)
+		}
+		failing = false
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -231,21 +232,14 @@ func serverVersion(ctx context.Context, c *Conn) (string, error) {
 
 // atLeast compares the first two numbers of versions.
 func atLeast(version, least string) bool {
-	number := func(v string, i int) int {
-		parts := strings.SplitN(v, ".", 3)
-		if i >= len(parts) {
-			return 0
-		}
-		n, err := strconv.Atoi(parts[i])
-		if err != nil {
-			return 0
-		}
-		return n
+	numbers := func(v string) []int {
+		major, rest, _ := strings.Cut(v, ".")
+		minor, _, _ := strings.Cut(rest, ".")
+		a, _ := strconv.Atoi(major) // 0 for no number
+		b, _ := strconv.Atoi(minor)
+		return []int{a, b}
 	}
-	if a, b := number(version, 0), number(least, 0); a != b {
-		return a > b
-	}
-	return number(version, 1) >= number(least, 1)
+	return slices.Compare(numbers(version), numbers(least)) >= 0
 }
 
 type appliedMigration struct{ name, checksum string }

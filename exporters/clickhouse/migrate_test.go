@@ -10,9 +10,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/msg/schema"
 )
 
 // refusing is a proxy of the store that refuses some statements of a migration with an exception of the server.
@@ -125,5 +133,309 @@ func TestMigrationBesideAnother(t *testing.T) {
 	}
 	if _, err := x.schema.Apply(t.Context(), x.conn); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestMigrationIsTriedAgain: a statement that meets a table which is being replaced is run again, each time a little later, for some seconds; one that
+// fails otherwise is not, and nothing is behind either.
+func TestMigrationIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		code  int32
+		tries int
+		took  time.Duration
+	}{{60, 9, 3600 * time.Millisecond}, {241, 1, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			conn, server := databaseAt(baseline, nil)
+			answers := server.answers
+			server.answers = func(sql string) ([][]any, error) {
+				if !strings.HasPrefix(sql, "SELECT") && !strings.HasPrefix(sql, "DESCRIBE") {
+					return nil, &chgo.Exception{Code: c.code}
+				}
+				return answers(sql)
+			}
+			began := time.Now()
+			_, err := (Schema{}).Apply(t.Context(), conn)
+			if took := time.Since(began); err == nil || took != c.took || len(server.statements()) != c.tries {
+				t.Errorf("code %d: %v behind %s", c.code, err, took)
+			}
+		})
+	}
+}
+
+// databaseAt is a database with the migrations up to one, and tables as they would be with that retention. Further migrations are noted as they are applied.
+func databaseAt(version int, tables [][]any) (*Conn, *scripted) {
+	migrations, _ := Schema{}.Migrations()
+	var noted [][]any
+	for _, m := range migrations {
+		if m.Version <= version {
+			noted = append(noted, []any{uint32(m.Version), m.Name, m.Checksum})
+		}
+	}
+	return scriptedConn(func(sql string) ([][]any, error) {
+		switch {
+		case strings.HasPrefix(sql, "SELECT countIf(engine = 'Replicated')"):
+			return [][]any{{false}}, nil
+		case sql == "SELECT version()":
+			return [][]any{{"26.7.1.1"}}, nil
+		case strings.HasPrefix(sql, "SELECT version, name, checksum"):
+			return noted, nil
+		case strings.HasPrefix(sql, "SELECT count() FROM system.tables"):
+			return [][]any{{len(noted)}}, nil
+		case strings.HasPrefix(sql, "SELECT name, engine_full"):
+			return tables, nil
+		case strings.HasPrefix(sql, "DESCRIBE TABLE"):
+			return [][]any{{"content", "String", "", "", "of before", "", "toDateTime(ingest_ts) + toIntervalDay(1)"}, {"model", "String", "", "", "of before", "", ""}, {"of_a_person", "String", "", "", "", "", ""}}, nil
+		}
+		return nil, nil
+	})
+}
+
+// TestWhatIsApplied: which statements a database gets, by the migrations that it has: of a new one on a cluster those of the table of migrations come first, and
+// where nothing is to do nothing is run.
+func TestWhatIsApplied(t *testing.T) {
+	migrations, err := (Schema{}).Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range migrations[1:] { // of equal ones only one would be run
+		if migrations[i+1].Version <= migrations[i].Version {
+			t.Errorf("migration %d is behind %d", migrations[i+1].Version, migrations[i].Version)
+		}
+	}
+	last := migrations[len(migrations)-1]
+	if text, err := migrationFiles.ReadFile(fmt.Sprintf("migrations/%04d_%s.sql", last.Version, last.Name)); err != nil || last.Checksum != checksum(text) { // by which a database knows its steps again
+		t.Errorf("checksum %s of %d, %v", last.Checksum, last.Version, err)
+	}
+	for _, c := range []struct {
+		name    string
+		schema  Schema
+		version int
+		first   string
+		pending int
+		fresh   bool
+		adjusts int // how often the tables are read
+	}{
+		{"a new database", Schema{}, 0, "CREATE DATABASE IF NOT EXISTS `earshot`", len(migrations), true, 0},
+		{"a new one on a cluster", Schema{Cluster: "c"}, 0, "CREATE DATABASE IF NOT EXISTS `earshot` ON CLUSTER 'c'", len(migrations), false, 0},
+		{"one that is up to date", Schema{}, last.Version, "", 0, false, 1},
+		{"one that lacks the last", Schema{}, last.Version - 1, last.Statements[0].SQL, 1, false, 2},
+	} {
+		conn, server := databaseAt(c.version, nil)
+		answers, adjusts := server.answers, 0
+		server.answers = func(sql string) ([][]any, error) {
+			if strings.HasPrefix(sql, "SELECT name, engine_full") {
+				adjusts++
+			}
+			return answers(sql)
+		}
+		p, err := c.schema.Plan(t.Context(), conn)
+		if err != nil || server.statements() != nil || p.Applied != c.version || p.Empty() != (c.pending == 0) {
+			t.Errorf("%s: planned %d behind %d, %v", c.name, len(p.Pending), p.Applied, err)
+		}
+		var want []string
+		for _, m := range p.Pending {
+			for _, st := range m.Statements {
+				want = append(want, st.SQL)
+			}
+		}
+		if c.fresh {
+			want = p.Fresh
+		}
+		if !slices.Equal(p.Statements(), want) || c.fresh && len(want) == 0 {
+			t.Errorf("%s: %d statements, want %d", c.name, len(p.Statements()), len(want))
+		}
+		adjusts = 0
+		done, err := c.schema.Apply(t.Context(), conn)
+		sent := server.statements()
+		if c.first == "" && sent != nil || c.first != "" && (len(sent) == 0 || sent[0] != c.first) || err != nil || len(done.Pending) != c.pending || (len(done.Fresh) > 0) != c.fresh || adjusts != c.adjusts {
+			t.Errorf("%s: %d pending, fresh %t, tables read %d times, %v: %.200q", c.name, len(done.Pending), len(done.Fresh) > 0, adjusts, err, sent)
+		}
+		if !c.fresh && c.pending > 0 && sent[len(sent)-1] != c.schema.record(last) {
+			t.Errorf("%s: ends with %s", c.name, sent[len(sent)-1])
+		}
+	}
+	month, _ := fresh(Schema{}, migrations, false, nil)
+	day, _ := fresh(Schema{days: true}, migrations, false, nil)
+	for i, sql := range month { // the embedded store has its messages by days
+		if messages := strings.Contains(sql, "TABLE IF NOT EXISTS `earshot`.`messages` ("); messages != (day[i] != sql) || messages && (!strings.Contains(sql, monthly) || day[i] != inDays(sql)) {
+			t.Errorf("%.200s", day[i])
+		}
+	}
+	for name, c := range map[string]struct {
+		schema Schema
+		filled bool
+		noted  map[int]appliedMigration
+		fresh  bool
+	}{
+		"new": {Schema{}, false, nil, true}, "cluster": {Schema{Cluster: "c"}, false, nil, false}, "replicated": {Schema{Replicated: true}, false, nil, false},
+		"with tables": {Schema{}, true, nil, false}, "interrupted": {Schema{}, true, map[int]appliedMigration{0: {checksum: freshNote().Checksum}}, true},
+	} {
+		if list, err := fresh(c.schema, migrations, c.filled, c.noted); (len(list) > 0) != c.fresh || err != nil {
+			t.Errorf("%s: %d statements of a new database, %v", name, len(list), err)
+		}
+	}
+}
+
+// TestWhatDiffers: columns that a person has changed are named, and those that rows are not written to are not.
+func TestWhatDiffers(t *testing.T) {
+	conn, _ := databaseAt(1000, nil)
+	var b strings.Builder
+	differs, err := (Schema{}).Diff(t.Context(), conn, &b)
+	if err != nil || !differs {
+		t.Errorf("differs %t, %v", differs, err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	for line, want := range map[string]bool{
+		"-- messages.tenant is missing": true, "-- messages.content is missing": false, "-- messages.model is String, and rows are written as LowCardinality(String)": true, "-- streams.stream is missing": true,
+	} {
+		if slices.Contains(lines, line) != want {
+			t.Errorf("%q: %t in\n%s", line, !want, &b)
+		}
+	}
+	if strings.Contains(b.String(), "of_a_person") || strings.Contains(b.String(), "messages.content ") {
+		t.Errorf("columns that fit are named:\n%s", &b)
+	}
+	if _, err := (Schema{}).Diff(t.Context(), conn, full{}); !errors.Is(err, errFull) {
+		t.Errorf("a full disk: %v", err)
+	}
+	conn, _ = databaseAt(28, nil)
+	b.Reset()
+	if differs, err := (Schema{}).Diff(t.Context(), conn, &b); err != nil || !differs || strings.Contains(b.String(), "-- messages.") || !strings.Contains(b.String(), "-- migration 29 (spans) is not applied\n") || !strings.Contains(b.String(), ";\n") {
+		t.Errorf("migrations: %t, %v, %.300s", differs, err, &b)
+	}
+}
+
+// TestRetentionAndCommentsAreAdjusted: the statements that bring a database to the retention, the settings and the words of this program: each table learns once how
+// its parts learn of a retention, and a cluster has its tables of shards and those that distribute them.
+func TestRetentionAndCommentsAreAdjusted(t *testing.T) {
+	const engine = "ReplacingMergeTree(ver) ORDER BY a TTL toDateTime(ingest_ts) + toIntervalDay(3) SETTINGS index_granularity = 8192"
+	comment := func(column string) string {
+		d, _ := schema.Of("messages")
+		for _, c := range d.Columns {
+			if c.Name == column {
+				return "COMMENT COLUMN `" + column + "` " + quoteText(c.Comment)
+			}
+		}
+		return ""
+	}
+	for _, c := range []struct {
+		name   string
+		schema Schema
+		tables [][]any
+		want   []string
+	}{
+		{"a server", Schema{TTL: TTL{Bodies: 2 * testDay, Messages: 3 * testDay}}, [][]any{{"messages", engine}}, []string{
+			"ALTER TABLE `earshot`.`messages` MODIFY SETTING materialize_ttl_recalculate_only = 1",
+			"ALTER TABLE `earshot`.`messages` MODIFY COLUMN `content` TTL toDateTime(ingest_ts) + toIntervalDay(2)",
+			"ALTER TABLE `earshot`.`messages` MODIFY COLUMN `tool_arguments` TTL toDateTime(ingest_ts) + toIntervalDay(2)",
+			"ALTER TABLE `earshot`.`messages` MODIFY COLUMN `delegate_task` TTL toDateTime(ingest_ts) + toIntervalDay(2)",
+			"ALTER TABLE `earshot`.`messages` " + comment("model") + ", " + comment("content"),
+		}},
+		{"another retention", Schema{TTL: TTL{Bodies: testDay}, Sync: true}, [][]any{{"streams", engine + ", materialize_ttl_recalculate_only = 1, ttl_only_drop_parts = 1"}}, []string{
+			"ALTER TABLE `earshot`.`streams` REMOVE TTL",
+			"ALTER TABLE `earshot`.`streams` MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1",
+		}},
+		{"a cluster", Schema{Cluster: "c", TTL: TTL{Bodies: testDay, Messages: 4 * testDay}}, [][]any{{"messages_local", engine + ", materialize_ttl_recalculate_only = 1"}}, []string{
+			"ALTER TABLE `earshot`.`messages_local` ON CLUSTER 'c' MODIFY TTL toDateTime(ingest_ts) + toIntervalDay(4)",
+			"ALTER TABLE `earshot`.`messages_local` ON CLUSTER 'c' MODIFY COLUMN `tool_arguments` TTL toDateTime(ingest_ts) + toIntervalDay(1)",
+			"ALTER TABLE `earshot`.`messages_local` ON CLUSTER 'c' MODIFY COLUMN `delegate_task` TTL toDateTime(ingest_ts) + toIntervalDay(1)",
+			"ALTER TABLE `earshot`.`messages_local` ON CLUSTER 'c' " + comment("model") + ", " + comment("content"),
+			"ALTER TABLE `earshot`.`messages` ON CLUSTER 'c' " + comment("model") + ", " + comment("content"),
+		}},
+	} {
+		conn, server := databaseAt(1000, c.tables)
+		if c.tables[0][0] == "streams" {
+			answers := server.answers
+			server.answers = func(sql string) ([][]any, error) {
+				if strings.HasPrefix(sql, "DESCRIBE") {
+					return nil, nil
+				}
+				return answers(sql)
+			}
+		}
+		got, err := c.schema.adjust(t.Context(), conn)
+		if d := cmp.Diff(c.want, got); d != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", c.name, err, d)
+		}
+	}
+}
+
+// TestPartsOfTheSchema: statements and columns of tables, on a server and on a cluster, and the errors of templates.
+func TestPartsOfTheSchema(t *testing.T) {
+	for sql, want := range map[string]Statement{
+		"SELECT 1\nFROM a": {SQL: "SELECT 1\nFROM a"}, "SELECT 1": {SQL: "SELECT 1"},
+		"-- while tables: a b\nSELECT 1\nFROM a":            {SQL: "SELECT 1\nFROM a", While: []string{"a", "b"}},
+		"-- while tables: a, days of ts\nSELECT {day:Date}": {SQL: "SELECT {day:Date}", While: []string{"a"}, Days: "ts"},
+	} {
+		if d := cmp.Diff(want, statement(sql)); d != "" {
+			t.Errorf("%q (-want +got):\n%s", sql, d)
+		}
+	}
+	for cluster, want := range map[string]string{
+		"":  "DROP TABLE IF EXISTS `earshot`.`former_a` SYNC",
+		"c": "DROP TABLE IF EXISTS `earshot`.`former_a` ON CLUSTER 'c' SYNC;\nDROP TABLE IF EXISTS `earshot`.`a_local` ON CLUSTER 'c' SYNC",
+	} {
+		if got := drop(Schema{Cluster: cluster}, "a"); got != want {
+			t.Errorf("cluster %q: %s", cluster, got)
+		}
+	}
+	for cluster, want := range map[string]string{"": "", "c": "CREATE `earshot`.`a` ON CLUSTER 'c' AS `earshot`.`a_local`\nENGINE = Distributed('c', 'earshot', 'a_local', rand())"} {
+		if got := distributed(Schema{Cluster: cluster}, "CREATE", "a", "rand()"); got != want {
+			t.Errorf("cluster %q: %s", cluster, got)
+		}
+	}
+	if got, err := comments("messages", "model content"); err != nil || strings.Count(got, "COMMENT COLUMN") != 2 || !strings.HasPrefix(got, "    COMMENT COLUMN `model` '") || !strings.Contains(got, "',\n    COMMENT COLUMN `content` '") {
+		t.Errorf("%v, %s", err, got)
+	}
+	if list, err := render(Schema{}, "x", []byte("\n A;\n\nB\n;\n\n")); err != nil || len(list) != 2 || list[0].SQL != "A" || list[1].SQL != "B" {
+		t.Errorf("%q, %v", list, err)
+	}
+	for name, c := range map[string]struct {
+		schema Schema
+		want   string
+	}{
+		"a server":   {Schema{}, "ReplacingMergeTree(ver) AggregatingMergeTree() ReplacingMergeTree(at) non_replicated_deduplication_window = 1000"},
+		"replicated": {Schema{Replicated: true}, "ReplicatedReplacingMergeTree(ver) ReplicatedAggregatingMergeTree() ReplicatedReplacingMergeTree(at) replicated_deduplication_window_seconds = 604800, replicated_deduplication_window = 100000"},
+		"a cluster": {Schema{Cluster: "c"}, "ReplicatedReplacingMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}', ver) ReplicatedAggregatingMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') " +
+			"ReplicatedReplacingMergeTree('/clickhouse/tables/{uuid}', '{shard}-{replica}', at) replicated_deduplication_window_seconds = 604800, replicated_deduplication_window = 100000"},
+	} {
+		list, err := render(c.schema, "x", []byte(`{{replacing "ver"}} {{aggregating}} {{everywhere "at"}} {{settings}}`))
+		if err != nil || strings.Replace(list[0].SQL, "ttl_only_drop_parts = 1, auto_statistics_types = '', merge_selector_base = 10, ", "", 1) != c.want {
+			t.Errorf("%s: %q, %v", name, list, err)
+		}
+	}
+	if list, err := (Schema{TTL: testTTL}).columnList("messages"); err != nil || strings.Count(list, " TTL toDateTime(ingest_ts) + toIntervalDay(90)") != 3 || !strings.Contains(list, "`ingest_ts` DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT '") {
+		t.Errorf("columns that are kept for a time: %v in\n%s", err, list)
+	}
+	var b strings.Builder
+	if err := (Schema{}).Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	migrations, err := (Schema{printed: true}).Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join((Schema{}).bootstrap(), ";\n\n") + ";\n\n"
+	for _, m := range migrations {
+		want += fmt.Sprintf("-- %d %s\n\n", m.Version, m.Name)
+		for _, st := range m.Statements {
+			want += st.SQL + ";\n\n"
+		}
+		want += (Schema{}).record(m) + ";\n\n"
+	}
+	if got := b.String(); got != want {
+		t.Errorf("printed %d bytes, want %d", len(got), len(want))
+	}
+	for what, err := range map[string]error{
+		"comments": func() error { _, err := comments("messages", "model no_such"); return err }(), "columns": func() error { _, err := Schema{}.columnList("no_such"); return err }(),
+		"rollup": func() error { _, err := rollupOf("no_such"); return err }(), "facts": func() error { _, err := factsOf("no_such"); return err }(),
+		"template": func() error { _, err := render(Schema{}, "x", []byte("{{no_such}}")); return err }(), "call": func() error { _, err := render(Schema{}, "x", []byte(`{{columns "no_such"}}`)); return err }(),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+	if list, err := (Schema{}).columnList("spans"); err != nil || strings.Contains(list, "`project` ") || !strings.Contains(list, "\n    `attempt` UInt16 ") {
+		t.Errorf("columns of the first release: %v in\n%s", err, list)
 	}
 }

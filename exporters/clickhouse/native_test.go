@@ -4,9 +4,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/export/exporttest"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // TestNativeStoresTheSame stores a batch over HTTP and over the native protocol
@@ -85,5 +90,37 @@ func TestServerErrorsAreClassified(t *testing.T) {
 				t.Errorf("no table: %v", err)
 			}
 		})
+	}
+}
+
+// TestBlocksThatDoNotFit: a block with other columns than the server's, or one that is cut, is not sent.
+func TestBlocksThatDoNotFit(t *testing.T) {
+	var buf proto.Buffer
+	rows := newDeadLetterRows()
+	rows.add(&msg.DeadLetter{ID: msg.ID{1}, Payload: []byte("payload")})
+	if err := rows.block.Encode(&buf); err != nil {
+		t.Fatal(err)
+	}
+	columns := func() (out []column.Interface) {
+		for _, c := range rows.block.Columns {
+			col, err := column.Type(c.Type()).Column(c.Name, &column.ServerContext{Timezone: time.UTC})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, col)
+		}
+		return out
+	}
+	into := columns()
+	if err := fill(into, buf.Buf); err != nil || into[0].Rows() != 1 {
+		t.Errorf("a block: %v", err)
+	}
+	if err := fill(columns()[1:], buf.Buf); err == nil || !strings.Contains(err.Error(), "columns for") {
+		t.Errorf("a column is missing: %v", err)
+	}
+	for cut := range buf.Buf {
+		if err := fill(columns(), buf.Buf[:cut]); err == nil {
+			t.Fatalf("a block of %d bytes is sent with %d", len(buf.Buf), cut)
+		}
 	}
 }

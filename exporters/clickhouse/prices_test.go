@@ -93,3 +93,57 @@ func TestViewCostsWhatTheProgramSays(t *testing.T) {
 		roll(t, rollerOf(x, 0))
 	}
 }
+
+// TestPricesAreWrittenOnce: a table that has the prices of the program is left alone, also with rows of people in it; another one is emptied of those of
+// programs, unless there are none.
+func TestPricesAreWrittenOnce(t *testing.T) {
+	prices, err := price.Parse(strings.NewReader("model,from,input,output,cache_read,cache_write\ngull,,1,2,3,4\ngull,2026-02-01,5,6,7,8"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var same [][]any
+	for _, r := range prices.Rows() {
+		same = append(same, []any{r.Model, time.Unix(max(r.From.Unix(), 0), 0), r.Input, r.Output, r.CacheRead, r.CacheWrite, r.CacheWrite1h, ofProgram})
+	}
+	row := func(model string, ver int, input float64) []any {
+		return []any{model, time.Unix(0, 0), input, 2.0, 3.0, 4.0, same[0][6], ver}
+	}
+	for _, c := range []struct {
+		name   string
+		rows   [][]any
+		prices *price.Table
+		want   string
+	}{
+		{"a new table", nil, prices, "INSERT"},
+		{"the same", same, prices, ""},
+		{"and one of a person", append(same[:2:2], row("tern", 1700000000, 9)), prices, ""},
+		{"another price", append(same[1:2:2], row("gull", ofProgram, 9)), prices, "ALTER INSERT"},
+		{"of a person", append(same[1:2:2], row("gull", 1700000000, 9)), prices, ""},
+		{"one is missing", same[:1], prices, "ALTER INSERT"},
+		{"all but those of a person", [][]any{row("tern", 1700000000, 9)}, prices, "INSERT"},
+		{"one more", append(same[:2:2], row("tern", ofProgram, 9)), prices, "ALTER INSERT"},
+		{"of an earlier program", append(same[:2:2], row("tern", 0, 9)), prices, "ALTER INSERT"},
+		{"none any more", same, new(price.Table), "ALTER"},
+		{"none", nil, new(price.Table), ""},
+	} {
+		conn, server := scriptedConn(func(string) ([][]any, error) { return c.rows, nil })
+		x := doubleOf(conn)
+		x.settings.Prices = c.prices
+		if err := x.writePrices(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var got []string
+		for _, sql := range server.statements() {
+			got = append(got, strings.Fields(sql)[0])
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	for is, want := range map[int]int{60000: 0, 1000: 1} {
+		conn, server := scriptedConn(func(string) ([][]any, error) { return [][]any{{is}}, nil })
+		if err := doubleOf(conn).writeThresholds(t.Context()); err != nil || len(server.statements()) != want {
+			t.Errorf("a threshold of %d ms: %v", is, err)
+		}
+	}
+}

@@ -176,7 +176,7 @@ func TestText(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"Nullable(String)", nil, "NULL"}, {"Nullable(String)", (*string)(nil), "NULL"}, {"Nullable(String)", &some, "x"},
+		{"Nullable(String)", nil, "NULL"}, {"Nullable(String)", (*string)(nil), "NULL"}, {"Nullable(String)", &some, "x"}, {"Nullable(DateTime64(3))", (*time.Time)(nil), "NULL"}, {"Nullable(DateTime64(3))", &at, "2026-03-01 10:20:30.005"},
 		{"String", `it's "so"`, `it's "so"`}, {"Bool", true, "true"}, {"UInt64", uint64(1) << 63, "9223372036854775808"}, {"Float64", 1.5, "1.5"}, {"Float64", math.NaN(), "NaN"},
 		{"DateTime64(3)", at, "2026-03-01 10:20:30.005"}, {"DateTime", at, "2026-03-01 10:20:30"}, {"Date", at, "2026-03-01"},
 		{"Map(String, String)", map[string]string{"k": `"v"`}, `{"k":"\"v\""}`}, {"Array(String)", []string{"a", "b"}, `["a","b"]`},

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +218,159 @@ func TestDaysThatAreOverAreMerged(t *testing.T) {
 	export1(t, x, &export.Batch{ID: "late", Messages: exporttest.Records(late...)})
 	if n := merge(0); n != 1 {
 		t.Errorf("%d days were merged after a late row", n)
+	}
+}
+
+// tablesNow is a store with tables, some of them of messages, that a relayout changes.
+type tablesNow map[string]tableNow
+
+func (s tablesNow) answers(sql string) ([][]any, error) {
+	quoted := regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(sql, -1)
+	switch {
+	case strings.HasPrefix(sql, "SELECT partition_key"):
+		for name, t := range s {
+			if strings.Contains(sql, " AND name = "+quoteText(name)+" ") {
+				return [][]any{{t.key, t.create, t.uuid, t.bytes, t.rows, t.columns}}, nil
+			}
+		}
+		return nil, nil
+	case strings.HasPrefix(sql, "SELECT sum(bytes_on_disk)"), strings.HasPrefix(sql, "SELECT min(free_space)"):
+		return [][]any{{1000}}, nil
+	case strings.HasPrefix(sql, "SELECT toUnixTimestamp64Milli"):
+		return [][]any{{int64(3600e3)}}, nil
+	case strings.HasPrefix(sql, "DROP TABLE"):
+		delete(s, quoted[1][1])
+	case strings.HasPrefix(sql, "CREATE TABLE"):
+		t := s["messages"]
+		t.key, t.create, t.uuid, t.rows = "toDate(ts)", sql, "made", 0
+		s[byDay] = t
+	case strings.HasPrefix(sql, "EXCHANGE"):
+		s["messages"], s[byDay] = s[byDay], s["messages"]
+	}
+	return nil, nil
+}
+
+// TestWhichTableIsReplaced: the statements about the table of messages, by its partitions, its rows, the room, and the tables that an interrupted start or another
+// build has left.
+func TestWhichTableIsReplaced(t *testing.T) {
+	month := tableNow{key: monthlyKey, create: "CREATE TABLE earshot.messages " + monthly, uuid: "m", columns: "a String", bytes: 100, rows: 5}
+	day := tableNow{key: "toDate(ts)", create: "CREATE TABLE earshot.messages " + daily, uuid: "d", columns: "a String", bytes: 100, rows: 5}
+	with := func(t tableNow, set func(*tableNow)) tableNow { set(&t); return t }
+	empty := func(t *tableNow) { t.rows = 0 }
+	const drop, create, exchange = "DROP TABLE `earshot`.`messages_by_day` SYNC", "CREATE TABLE earshot.messages_by_day " + daily, "EXCHANGE TABLES `earshot`.`messages` AND `earshot`.`messages_by_day`"
+	for _, c := range []struct {
+		name   string
+		tables tablesNow
+		most   int64
+		want   []string
+		done   bool
+		fails  bool
+	}{
+		{"replaced", tablesNow{"messages": day}, 0, nil, true, false},
+		{"replaced, and the former one is there", tablesNow{"messages": day, byDay: month}, 0, []string{drop}, true, false},
+		{"replaced, beside a table that is none of ours", tablesNow{"messages": day, byDay: day}, 0, nil, false, true},
+		{"new", tablesNow{"messages": with(month, empty)}, 0, []string{create, exchange, drop}, true, false},
+		{"with rows", tablesNow{"messages": month}, 0, []string{create, exchange}, false, false},
+		{"a copy that was interrupted", tablesNow{"messages": month, byDay: day}, 0, []string{exchange}, false, false},
+		{"a copy of before an upgrade", tablesNow{"messages": month, byDay: with(day, func(t *tableNow) { t.columns = "b String" })}, 0, []string{drop, create, exchange}, false, false},
+		{"that a person made", tablesNow{"messages": with(month, func(t *tableNow) { t.create = "CREATE TABLE earshot.messages PARTITION BY (tenant, toYYYYMM(ts))" })}, 0, nil, true, false},
+		{"without room", tablesNow{"messages": month}, 1100, nil, true, false},
+		{"with just enough", tablesNow{"messages": month}, 1101, []string{create, exchange}, false, false},
+	} {
+		conn, server := scriptedConn(c.tables.answers)
+		p := relayout{c: conn, most: c.most, log: slog.New(slog.DiscardHandler)}
+		done, err := p.pass(t.Context())
+		if got := server.statements(); !slices.Equal(got, c.want) || done != c.done || (err != nil) != c.fails {
+			t.Errorf("%s: done %t, error %v, %q", c.name, done, err, got)
+		}
+	}
+	for rows, want := range map[uint64]bool{0: true, 5: false} { // before the keeper begins
+		conn, server := scriptedConn(tablesNow{"messages": with(month, func(t *tableNow) { t.rows = rows })}.answers)
+		if done, err := (relayout{c: conn, log: slog.New(slog.DiscardHandler)}).empty(t.Context()); done != want || err != nil || (len(server.statements()) > 0) != want {
+			t.Errorf("%d rows: replaced at the start: %t, %v", rows, done, err)
+		}
+	}
+	conn, _ := scriptedConn(tablesNow{"messages": day}.answers)
+	if done, err := (relayout{c: conn, log: slog.New(slog.DiscardHandler)}).empty(t.Context()); !done || err != nil {
+		t.Errorf("replaced long ago: %t, %v", done, err)
+	}
+}
+
+// TestRoomForACopy: half as much again must be free on the disk, and the size of the store must allow the copy.
+func TestRoomForACopy(t *testing.T) {
+	for _, c := range []struct {
+		bytes, free uint64
+		size, most  int64
+		want        bool
+	}{
+		{100, 151, 0, 0, true}, {100, 150, 0, 0, false}, {100, 60, 0, 0, false},
+		{100, 1000, 900, 1001, true}, {100, 1000, 900, 1000, false}, {100, 1000, 900, 0, true}, {100, 150, 900, 1001, false},
+	} {
+		conn, _ := scriptedConn(func(sql string) ([][]any, error) {
+			if strings.Contains(sql, "free_space") {
+				return [][]any{{c.free}}, nil
+			}
+			return [][]any{{c.size}}, nil
+		})
+		p := relayout{c: conn, most: c.most, log: slog.New(slog.DiscardHandler)}
+		if got, err := p.room(t.Context(), c.bytes); got != c.want || err != nil {
+			t.Errorf("%+v: %t, %v", c, got, err)
+		}
+	}
+}
+
+// TestWhichDaysAreCopied: a day is copied from its beginning the first time, and from where its rows are there later; not one that has got no row.
+func TestWhichDaysAreCopied(t *testing.T) {
+	now, never := time.Unix(1000*86400, 0), time.Unix(0, 0)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for _, c := range []struct {
+		name            string
+		last, until, at time.Time
+		to              string
+		want            string
+		left            int
+		said            bool
+	}{
+		{"for the first time", ago(time.Hour), never, never, byDay, "drop insert note", 0, true},
+		{"that has just got rows", ago(0), never, never, byDay, "drop insert note", 1, true},
+		{"into the table that is written", ago(time.Hour), never, never, "messages", "insert note", 0, true},
+		{"with rows since", ago(time.Hour), ago(2 * time.Hour), ago(2 * time.Hour), byDay, "insert note", 0, false},
+		{"up to its last row", ago(time.Hour), ago(time.Hour), ago(time.Hour), byDay, "insert note", 0, false},
+		{"without", ago(2 * time.Hour), ago(time.Hour), ago(time.Hour), byDay, "", 0, false},
+		{"whose last rows may be followed", ago(5 * time.Minute), ago(15 * time.Minute), ago(2 * time.Minute), byDay, "", 1, false},
+		{"and are", ago(5 * time.Minute), ago(15 * time.Minute), ago(5 * time.Minute), byDay, "insert note", 1, false},
+		{"to the moment", ago(10 * time.Minute), ago(15 * time.Minute), ago(2 * time.Minute), byDay, "", 1, false},
+		{"or not", ago(11 * time.Minute), ago(15 * time.Minute), ago(2 * time.Minute), byDay, "insert note", 0, false},
+	} {
+		conn, server := scriptedConn(func(sql string) ([][]any, error) {
+			switch {
+			case strings.HasPrefix(sql, "SELECT partition_key"):
+				return [][]any{{"", "", "", 0, 0, "a String\nb UInt64"}}, nil
+			case strings.HasPrefix(sql, "SELECT toUnixTimestamp64Milli"):
+				return [][]any{{now.UnixMilli()}}, nil
+			case strings.HasPrefix(sql, "SELECT toString(d.day)"):
+				return [][]any{{"2026-03-01", c.last, c.until, c.at}}, nil
+			}
+			return nil, nil
+		})
+		said := new(bytes.Buffer)
+		p := relayout{c: conn, settle: 10 * time.Minute, sleep: func(context.Context, time.Duration) error { return nil }, log: slog.New(slog.NewTextHandler(said, nil))}
+		left, err := p.copyDays(t.Context(), "messages_of_before", c.to, "u")
+		var got []string
+		for _, sql := range server.statements() {
+			switch {
+			case strings.HasSuffix(sql, "DROP PARTITION '2026-03-01'"):
+				got = append(got, "drop")
+			case strings.HasPrefix(sql, "INSERT INTO `earshot`."+quoteName(c.to)+" (`a`, `b`) SELECT `a`, `b`") && strings.Contains(sql, "ingest_ts >= "+millis(c.until)):
+				got = append(got, "insert")
+			case strings.Contains(sql, "VALUES ('copy u', toDateTime('2026-03-01 00:00:00', 'UTC'), "+millis(now.Add(-10*time.Minute))+", "+millis(now)+")"):
+				got = append(got, "note")
+			default:
+				t.Errorf("%s: %s", c.name, sql)
+			}
+		}
+		if strings.Join(got, " ") != c.want || left != c.left || err != nil || (said.Len() > 0) != c.said {
+			t.Errorf("a day %s: %q, %d left, error %v, said %q", c.name, got, left, err, said)
+		}
 	}
 }

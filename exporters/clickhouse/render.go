@@ -179,17 +179,19 @@ func text(c Column, v any, null string) string {
 
 // jsonable is a value that encoding/json writes as ClickHouse would.
 func jsonable(c Column, v any) any {
-	if t, ok := v.(time.Time); ok {
-		return t.Format(timeLayout(c.Type))
-	}
-	if s, ok := v.(fmt.Stringer); ok {
-		return s.String()
-	}
 	p := reflect.ValueOf(v)
+	if p.Kind() == reflect.Pointer && p.IsNil() {
+		return nil
+	}
+	switch v := v.(type) {
+	case *time.Time: // of a Nullable column
+		return jsonable(c, *v)
+	case time.Time:
+		return v.Format(timeLayout(c.Type))
+	case fmt.Stringer:
+		return v.String()
+	}
 	if p.Kind() == reflect.Pointer {
-		if p.IsNil() {
-			return nil
-		}
 		return jsonable(c, p.Elem().Interface())
 	}
 	return v

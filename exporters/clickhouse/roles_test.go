@@ -117,3 +117,32 @@ func TestTenantsSeeTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestPrintedRoles: each statement ends as a client of ClickHouse wants it, and the error of a writer is returned.
+func TestPrintedRoles(t *testing.T) {
+	s := Schema{Tenants: []string{"acme"}}
+	var b bytes.Buffer
+	if err := s.PrintRoles(&b); err != nil {
+		t.Fatal(err)
+	}
+	if head, statements, _ := strings.Cut(b.String(), "\n\n"); !strings.HasPrefix(head, "-- ") || statements != strings.Join(s.Roles(), ";\n")+";\n" {
+		t.Errorf("%s", &b)
+	}
+	for cluster, tables := range map[string]int{"": 1, "c": 2} {
+		roles := strings.Join((Schema{Cluster: cluster, Tenants: []string{"acme"}}).Roles(), "\n")
+		if got := strings.Count(roles, "`earshot`.`messages") - strings.Count(roles, "`earshot`.`messages_rollup") - strings.Count(roles, "`earshot`.`messages_slots"); got != 3*tables {
+			t.Errorf("cluster %q: messages are named %d times", cluster, got)
+		}
+	}
+	for n, s := range []Schema{{}, s} {
+		if got := strings.Count(strings.Join(s.Roles(), "\n"), "`earshot_every_tenant`"); got != n {
+			t.Errorf("%d tenants: %d policies of those who see all", n, got)
+		}
+	}
+	if err := s.PrintRoles(full{}); !errors.Is(err, errFull) {
+		t.Errorf("a full disk: %v", err)
+	}
+	if err := s.Print(full{}); !errors.Is(err, errFull) {
+		t.Errorf("a full disk: %v", err)
+	}
+}

@@ -99,7 +99,6 @@ const whilePrefix = "-- while tables: "
 
 // Migrations returns all steps, first to last.
 func (s Schema) Migrations() ([]Migration, error) {
-	s = s.withDefaults()
 	entries, err := fs.ReadDir(migrationFiles, "migrations")
 	if err != nil {
 		return nil, fmt.Errorf("clickhouse: migrations: %w", err)
@@ -109,9 +108,6 @@ func (s Schema) Migrations() ([]Migration, error) {
 		m, err := s.migration(e.Name())
 		if err != nil {
 			return nil, fmt.Errorf("clickhouse: migration %s: %w", e.Name(), err)
-		}
-		if len(out) > 0 && m.Version <= out[len(out)-1].Version {
-			return nil, fmt.Errorf("clickhouse: migration %s: the number is taken", e.Name())
 		}
 		out = append(out, m)
 	}
@@ -359,7 +355,7 @@ func distributed(s Schema, create, table, shardBy string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)", create,
-		s.name(table), s.onCluster(), s.local(table), quoteText(s.Cluster), quoteText(s.Database), quoteText(table+"_local"), shardBy)
+		s.name(table), s.onCluster(), s.local(table), quoteText(s.Cluster), quoteText(s.withDefaults().Database), quoteText(table+"_local"), shardBy)
 }
 
 // quoteName quotes an identifier.

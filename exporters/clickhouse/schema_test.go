@@ -282,7 +282,7 @@ func TestSchemaRefusals(t *testing.T) {
 func TestServerVersions(t *testing.T) {
 	for v, want := range map[string]bool{
 		"26.2.1.1": true, "26.7.2.1": true, "27.1": true, "26.10": true, "100.0.0": true,
-		"26.1.9.9": false, "25.8.1.1": false, "18.16.1": false, "": false, "x.y": false,
+		"26.2": true, "26": false, "26.1.9.9": false, "25.8.1.1": false, "18.16.1": false, "": false, "x.y": false,
 	} {
 		if got := atLeast(v, MinServer); got != want {
 			t.Errorf("%q: %v", v, got)

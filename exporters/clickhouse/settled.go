@@ -42,6 +42,9 @@ func (c *Conn) settledDays(ctx context.Context, idle time.Duration) (out []settl
 // rests four times as long as each takes. To read one part with FINAL costs no more than without. It returns how many.
 func (c *Conn) mergeSettled(ctx context.Context, idle time.Duration, sleep func(context.Context, time.Duration) error) (int, error) {
 	days, err := c.settledDays(ctx, idle)
+	if err != nil {
+		return 0, err
+	}
 	for n, d := range days {
 		began := time.Now()
 		if err := c.Exec(ctx, d.merge(c.database)); err != nil {
@@ -51,7 +54,7 @@ func (c *Conn) mergeSettled(ctx context.Context, idle time.Duration, sleep func(
 			return n, err
 		}
 	}
-	return len(days), err
+	return len(days), nil
 }
 
 func (d settled) merge(database string) string {

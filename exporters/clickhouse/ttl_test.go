@@ -1,7 +1,9 @@
 package clickhouse
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,5 +76,31 @@ func TestOldestGoFirst(t *testing.T) {
 	}
 	if got := count(t, c, "SELECT count() FROM dead_letters"); got == "0" {
 		t.Error("dead letters are gone")
+	}
+}
+
+// TestOldestPartsAreDropped: as many as it takes to be within the bound, to the byte, and never those of tables without partitions; the parts before a
+// failure are counted.
+func TestOldestPartsAreDropped(t *testing.T) {
+	parts := [][]any{{"spans", "a", "20260301", 10}, {"messages", "b", "202603", 20}, {"spans", "c", "20260302", 30}, {"thresholds", "d", "all", 40}}
+	for _, c := range []struct {
+		most    int64
+		fails   string
+		want    int
+		dropped int64
+		upTo    string
+	}{
+		{100, "", 0, 0, ""}, {99, "", 1, 10, "20260301"}, {90, "", 1, 10, "20260301"}, {89, "", 2, 30, "202603"}, {0, "", 3, 60, "20260302"}, {0, "b", 2, 10, "20260301"},
+	} {
+		conn, server := scriptedConn(func(sql string) ([][]any, error) {
+			if c.fails != "" && strings.HasSuffix(sql, "DROP PART '"+c.fails+"'") {
+				return nil, errors.New("it is being merged")
+			}
+			return parts, nil
+		})
+		dropped, upTo, err := conn.dropOldest(t.Context(), c.most)
+		if got := server.statements(); len(got) != c.want || dropped != c.dropped || upTo != c.upTo || (err != nil) != (c.fails != "") {
+			t.Errorf("at most %d: %d bytes up to %q, %v, %q", c.most, dropped, upTo, err, got)
+		}
 	}
 }
