@@ -203,7 +203,7 @@ func TestFailuresAreSaid(t *testing.T) {
 			return errors.Join(x.writePrices(t.Context()), x.writeThresholds(t.Context()))
 		},
 		"conversations": func(c *Conn) error {
-			return attributor{c: c}.conversationsOf(t.Context(), now, derivable{true, true})
+			return attributor{c: c}.conversationsOf(t.Context(), now, anyDerivable())
 		},
 		"what is stored": func(c *Conn) error {
 			x := doubleOf(c)
