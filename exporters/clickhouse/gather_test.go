@@ -365,9 +365,9 @@ func TestWhatAnExportLeaves(t *testing.T) {
 		if got := server.stored(); !slices.Equal(got, c.stored) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.stored)
 		}
-		since, some := x.keeper.stored.left()
+		_, some := x.keeper.stored.left()
 		x.keeper.stored.known = true
-		if since, _ = x.keeper.stored.left(); some != c.fresh || some && since.Before(before) || x.alerting.spent.Load() != c.fresh || x.keeper.grown.Load() != c.fresh {
+		if since, _ := x.keeper.stored.left(); some != c.fresh || some && since.Before(before) || x.alerting.spent.Load() != c.fresh || x.keeper.grown.Load() != c.fresh {
 			t.Errorf("%s: rows are noted since %s: %t", c.name, since, some)
 		}
 		if derives, have := x.underived.take(); derives.IsZero() == c.fresh || c.fresh && len(c.batch.Messages) == 1 && c.batch.Messages[0].Title != "" && have != (derivable{fact: true}) {
