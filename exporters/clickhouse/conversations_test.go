@@ -306,7 +306,7 @@ func TestListsAreKept(t *testing.T) {
 		want("an insert", time.Second, 0, "1m0s sessions since 58s")
 		store(msg.Message{Title: "t"}) // 1m1s
 		time.Sleep(time.Second)
-		store(msg.Message{Kind: msg.System})
+		store(msg.Message{Kind: msg.System, Role: msg.RoleSystem})
 		want("two more", 10*time.Second, 0, "1m10s sessions since 59s", "1m10s session_facts since 59s", "1m10s run_setups since 59s")
 		time.Sleep(48 * time.Second) // 2m
 		failed = errors.New("no answer")
