@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -268,9 +269,12 @@ func TestListsAreKept(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		server := began.Add(-time.Hour) // whose clock differs
+		var mu sync.Mutex               // of the next two
 		var failed error
 		var got []string
 		conn, _ := scriptedConn(func(sql string) ([][]any, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			if strings.HasPrefix(sql, "SELECT toUnixTimestamp64Milli") {
 				return [][]any{{server.Add(time.Since(began)).UnixMilli()}}, nil
 			}
@@ -295,6 +299,8 @@ func TestListsAreKept(t *testing.T) {
 			t.Helper()
 			time.Sleep(d)
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if !slices.Equal(got, want) || strings.Count(log.String(), "are behind") != warns {
 				t.Errorf("%s: %q, want %q; said %q", when, got, want, &log)
 			}
@@ -309,10 +315,15 @@ func TestListsAreKept(t *testing.T) {
 		store(msg.Message{Kind: msg.System, Role: msg.RoleSystem})
 		want("two more", 10*time.Second, 0, "1m10s sessions since 59s", "1m10s session_facts since 59s", "1m10s run_setups since 59s")
 		time.Sleep(48 * time.Second) // 2m
-		failed = errors.New("no answer")
+		fail := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = err
+		}
+		fail(errors.New("no answer"))
 		store(msg.Message{})
 		want("a failure", 7*time.Second, 2, "2m0s sessions since 1m58s", "2m5s sessions since 1m58s")
-		failed = nil
+		fail(nil)
 		want("and again", time.Minute, 0, "2m10s sessions since 1m58s")
 		if got := x.underived.wait(time.Minute); got != 3*time.Second {
 			t.Errorf("the next time is in %s", got)

@@ -394,9 +394,12 @@ func TestAttributionIsKept(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			began := time.Now()
+			var mu sync.Mutex // of the next three
 			var got []string
 			failing, takes := "", time.Duration(0)
 			note := func(what string) error {
+				mu.Lock()
+				defer mu.Unlock()
 				got = append(got, fmt.Sprint(what, " ", time.Since(began)))
 				if what == failing {
 					return errors.New("no answer")
@@ -410,7 +413,10 @@ func TestAttributionIsKept(t *testing.T) {
 				case strings.HasPrefix(sql, "INSERT INTO `earshot`.`attribution_rules`"):
 					return nil, note("rules")
 				case strings.Contains(sql, "toUnixTimestamp64Milli(toDateTime64"):
-					time.Sleep(takes)
+					mu.Lock()
+					rest := takes
+					mu.Unlock()
+					time.Sleep(rest)
 					return [][]any{{time.Now().UnixMilli(), time.Now().UnixMilli()}}, note("pass")
 				case strings.HasPrefix(sql, "SELECT toUnixTimestamp64Milli"):
 					return [][]any{{time.Now().UnixMilli()}}, nil
@@ -425,6 +431,8 @@ func TestAttributionIsKept(t *testing.T) {
 				t.Helper()
 				time.Sleep(d)
 				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
 				if !slices.Equal(got, want) || strings.Count(log.String(), "\n") != warns {
 					t.Errorf("fresh %t: %s: %q, want %q; said %q", fresh, when, got, want, &log)
 				}
@@ -441,23 +449,28 @@ func TestAttributionIsKept(t *testing.T) {
 			}
 			k.note(time.Now())
 			want("rows", time.Minute, 0, "pass 1m0s")
-			failing = "pass"
+			server := func(fails string, rests time.Duration) {
+				mu.Lock()
+				defer mu.Unlock()
+				failing, takes = fails, rests
+			}
+			server("pass", 0)
 			k.note(time.Now())
 			want("a failure", 20*time.Second, 2, "pass 2m0s", "pass 2m15s")
 			if since, some := k.stored.left(); !some || !since.Equal(began.Add(2*time.Minute)) {
 				t.Errorf("the rows of a failed pass are forgotten: %s, %t", since, some)
 			}
-			failing = ""
+			server("", 0)
 			want("it passes", 40*time.Second, 0, "pass 2m30s")
 			if _, some := k.stored.left(); some {
 				t.Error("they are not attributed")
 			}
-			takes = 3 * time.Second
+			server("", 3*time.Second)
 			k.note(time.Now())
 			want("a slow one", 10*time.Second, 0, "pass 3m3s")
 			k.note(time.Now())
 			want("rests", time.Minute, 0, "pass 4m6s")
-			takes = 0
+			server("", 0)
 			time.Sleep(2 * time.Minute) // 6m10s
 			k.unread.Store(true)
 			k.note(time.Now())

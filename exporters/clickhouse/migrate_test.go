@@ -109,7 +109,8 @@ func TestMigrationBesideAnother(t *testing.T) {
 			if k.ended {
 				migrations, err := x.schema.Migrations()
 				if err == nil {
-					err = x.conn.Exec(t.Context(), x.schema.record(migrations[len(migrations)-1]))
+					at := slices.IndexFunc(migrations, func(m Migration) bool { return m.Version == last })
+					err = x.conn.Exec(t.Context(), x.schema.record(migrations[at]))
 				}
 				if err != nil {
 					t.Error(err)
