@@ -195,6 +195,11 @@ func TestRollupsAreWhatTheRowsAre(t *testing.T) {
 	x.keeper.stop()
 	seed := rand.Uint64()
 	h := &history{Rand: rand.New(rand.NewPCG(seed, 1))}
+	// A call that stays: the random ones may all be open, or taken back.
+	stays := sampleSpan()
+	stays.ID, stays.Session, stays.Kind, stays.State, stays.Start = msg.NewSpanID("", "", "", msg.SpanTool, "stays"), "s0", msg.SpanTool, msg.SpanClosed, h.when()
+	stays.End = stays.Start + int64(time.Second)
+	export1(t, x, &export.Batch{ID: "stays", Spans: exporttest.Records(stays)})
 	var all []*export.Batch
 	for i := range 18 {
 		when := fmt.Sprintf("seed %d, batch %d", seed, i)
