@@ -239,7 +239,7 @@ func (r *entry) input(text msg.Text) {
 		return
 	case bytes.HasPrefix(head, []byte("<task-notification>")):
 		r.status("task_notification", text)
-		r.s.Notified = !r.s.Top.Active()
+		r.s.notified()
 		return
 	case meta.Get("subtype").Equal(localCommand), meta.Get("is_" + localCommand).Bool(), bytes.HasPrefix(head, []byte("<local-command-stdout>")):
 		m := r.status(localCommand, text)

@@ -76,6 +76,9 @@ func (s *session) begin(out *decoder.Output, run string) {
 	s.Stop, s.Notified = "", false
 }
 
+// notified notes that a background task has ended.
+func (s *session) notified() { s.Notified = s.Notified || !s.Top.Active() }
+
 // wake begins a turn with a record of the agent unless one is active: the notification of a
 // background task causes a turn without a prompt. An interrupted turn has records until its result line, or such a notification.
 func (s *session) wake(r *entry) {

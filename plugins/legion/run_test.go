@@ -117,21 +117,30 @@ func TestNumberedCalls(t *testing.T) {
 
 // TestTaskThatEndsAfterAnInterrupt wakes the agent: what it says then is a turn of its own, and the interrupted one has its tokens.
 func TestTaskThatEndsAfterAnInterrupt(t *testing.T) {
-	got := play(t, decoder.Stream{},
-		`{"type":"user","content":"Count the boats.","timestamp":1772442000}`,
-		`{"_type":"AssistantMessage","timestamp":1772442001,"data":{"content":[{"id":"toolu_1","name":"Task","input":{"prompt":"Look.","subagent_type":"gull","run_in_background":true}}],"message_id":"m1","usage":{"input_tokens":10,"output_tokens":1}}}`,
-		`{"_type":"UserMessage","timestamp":1772442002,"data":{"content":[{"tool_use_id":"toolu_1","content":"Async agent launched successfully."}],"tool_use_result":{"status":"async_launched","agentId":"a1"}}}`,
-		`{"type":"system","content":"Interrupted","timestamp":1772442003,"metadata":{"subtype":"interrupt_success"}}`,
-		`{"type":"system","content":"","timestamp":1772442090,"metadata":{"subtype":"task_notification","task_id":"a1","tool_use_id":"toolu_1","status":"completed","summary":"Nine."}}`,
-		`{"_type":"AssistantMessage","timestamp":1772442091,"data":{"content":[{"text":"There are nine."}],"message_id":"m2","usage":{"input_tokens":20,"output_tokens":2}}}`,
-		`{"_type":"ResultMessage","timestamp":1772442092,"data":{"subtype":"success","usage":{"input_tokens":20,"output_tokens":2}}}`)
-	used := make(map[string]int64)
-	for _, m := range got {
-		if m.Kind == msg.Usage {
-			used[m.Run] += int64(m.Usage.Input)
+	for name, task := range map[string][]string{
+		"a sub-agent":     {`{"type":"system","content":"","timestamp":1772442090,"metadata":{"subtype":"task_notification","task_id":"a1","tool_use_id":"toolu_1","status":"completed","summary":"Nine."}}`},
+		"an unknown task": {`{"type":"system","content":"","timestamp":1772442090,"metadata":{"subtype":"task_notification","task_id":"b7","status":"completed","summary":"Nine."}}`},
+		"a text":          {`{"type":"user","content":"<task-notification>Nine.</task-notification>","timestamp":1772442090}`},
+		"and a killed one": {`{"type":"system","content":"","timestamp":1772442089,"metadata":{"subtype":"task_notification","task_id":"b7","status":"completed","summary":"Nine."}}`,
+			`{"type":"system","content":"","timestamp":1772442090,"metadata":{"subtype":"task_notification","task_id":"a1","tool_use_id":"toolu_1","status":"killed","summary":"Killed."}}`},
+	} {
+		got := play(t, decoder.Stream{}, slices.Concat([]string{
+			`{"type":"user","content":"Count the boats.","timestamp":1772442000}`,
+			`{"_type":"AssistantMessage","timestamp":1772442001,"data":{"content":[{"id":"toolu_1","name":"Task","input":{"prompt":"Look.","subagent_type":"gull","run_in_background":true}}],"message_id":"m1","usage":{"input_tokens":10,"output_tokens":1}}}`,
+			`{"_type":"UserMessage","timestamp":1772442002,"data":{"content":[{"tool_use_id":"toolu_1","content":"Async agent launched successfully."}],"tool_use_result":{"status":"async_launched","agentId":"a1"}}}`,
+			`{"type":"system","content":"Interrupted","timestamp":1772442003,"metadata":{"subtype":"interrupt_success"}}`,
+		}, task, []string{
+			`{"_type":"AssistantMessage","timestamp":1772442091,"data":{"content":[{"text":"There are nine."}],"message_id":"m2","usage":{"input_tokens":20,"output_tokens":2}}}`,
+			`{"_type":"ResultMessage","timestamp":1772442092,"data":{"subtype":"success","usage":{"input_tokens":20,"output_tokens":2}}}`,
+		})...)
+		used := make(map[string]int64)
+		for _, m := range got {
+			if m.Kind == msg.Usage {
+				used[m.Run] += int64(m.Usage.Input)
+			}
 		}
-	}
-	if first, last := got[0].Run, got[len(got)-1].Run; first == last || used[first] != 10 || used[last] != 20 {
-		t.Errorf("tokens %v of the runs %q and %q", used, first, last)
+		if first, last := got[0].Run, got[len(got)-1].Run; first == last || used[first] != 10 || used[last] != 20 {
+			t.Errorf("%s: tokens %v of the runs %q and %q", name, used, first, last)
+		}
 	}
 }

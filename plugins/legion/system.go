@@ -100,6 +100,9 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	} else if id.Exists() {
 		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
 	}
+	if sub == "task_notification" && claude.TaskError(string(status.Chars())) != "cancelled" {
+		r.s.notified()
+	}
 	if c != nil && c.Delegates {
 		if c.Task == "" {
 			c.Task = strings.Clone(r.StrOf(id))
@@ -117,7 +120,6 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 			o.text = f.Get("summary").Text()
 		}
 		if sub == "task_notification" || o.bare {
-			r.s.Notified = !r.s.Top.Active() && o.class != "cancelled"
 			status.Equal("completed")
 			c.finish(r, o)
 			return
