@@ -175,7 +175,7 @@ func TestNumbersAreTrue(t *testing.T) {
 }
 
 // TestPausesOfANewConversation: the times of conversations are derived seconds behind their rows. Until then the pauses of a new one
-// are there all the same.
+// are there all the same, one that an hour began in too.
 func TestPausesOfANewConversation(t *testing.T) {
 	w := theWorld(t)
 	c, err := clickhouse.Open(clickhouse.ConnSettings{DSN: w.dsn("default") + "/earshot"})
@@ -188,7 +188,7 @@ func TestPausesOfANewConversation(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	asked := w.began.Add(-10 * time.Minute).Truncate(time.Second)
+	asked := w.began.Truncate(time.Hour).Add(-30 * time.Second)
 	if err := c.Exec(t.Context(), fmt.Sprintf(`INSERT INTO messages (tenant, source, format, session_id, run_id, message_id, kind, agent_name, seq, ts, ver)
 SELECT 'default', 'claude', 'claude-code', 'unlisted', 'r', unhex(hex(sipHash128(x.1))), x.1, 'newcomer', x.2, fromUnixTimestamp64Milli(x.3), 1
 FROM (SELECT arrayJoin([('user', 1, %[1]d), ('assistant', 2, %[1]d + 90000)]) AS x)`, asked.UnixMilli())); err != nil {

@@ -6,12 +6,11 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 // was less than a day ago: waiting for the first token, and thinking. A pause before a tool's result is the tool's.
 
 // pausesOf are those in the slots of the array slots, which are of the condition. Of the conversations that have a message of a model in one, the
-// messages of the slot's hour and of the day before are read: a window over all that other conversations have in it would cost a multiple.
+// messages of the slot's hour and of the day before are read, from the hour in which sessions has it begin: a window over all that other
+// conversations have in it, or an hour of a conversation that had not begun, would cost a multiple. A conversation that sessions does not have yet has no first hour.
 func pausesOf(condition string) string {
-	const hours = "arrayJoin(arrayDistinct(arrayMap(t -> toStartOfHour(t), slots)))"
-	// A conversation that is new may not be in sessions yet: the hours of the slots are those of its messages.
 	const in = "kind IN ('assistant', 'reasoning', 'tool_call', 'delegation') AND toStartOfFiveMinutes(ts) IN (SELECT arrayJoin(slots))"
-	const active = "messages WHERE toStartOfHour(ts) IN (SELECT " + hours + ") AND " + in
+	const active = "messages WHERE toStartOfHour(ts) IN (SELECT arrayJoin(arrayDistinct(arrayMap(t -> toStartOfHour(t), slots)))) AND " + in
 	return `
     SELECT ts, seq, format, agent_name, model, kind, session_id, pause_us
     FROM (
@@ -21,15 +20,9 @@ func pausesOf(condition string) string {
         SELECT tenant, ts, seq, format, agent_name, model, kind, session_id, run_id
         FROM messages FINAL
         PREWHERE (toStartOfHour(ts), session_id) IN (
-          SELECT hour, session_id
-          FROM (
-            SELECT session_id, greatest(toStartOfHour(began), toStartOfHour(arrayMin(slots)) - toIntervalHour(25)) AS earliest, least(toStartOfHour(latest), toStartOfHour(arrayMax(slots))) AS newest,
-              arrayJoin(arrayMap(i -> earliest + toIntervalHour(i), range(toUInt32(greatest(dateDiff('hour', earliest, newest) + 1, 0))))) AS hour
-            FROM sessions
-            WHERE session_id IN (SELECT session_id FROM ` + active + `))
-          WHERE hour IN (SELECT ` + hours + ` - toIntervalHour(number + 1) FROM numbers(25))
-          UNION ALL
-          SELECT toStartOfHour(ts), session_id FROM ` + active + `)
+          SELECT arrayJoin(arrayFilter(h -> h >= first, arrayDistinct(arrayFlatten(arrayMap(h -> arrayMap(i -> h - toIntervalHour(i), range(26)), hours))))), session_id
+          FROM (SELECT session_id, groupUniqArray(toStartOfHour(ts)) AS hours FROM ` + active + ` GROUP BY session_id) AS a
+          LEFT JOIN (SELECT session_id, toStartOfHour(min(began)) AS first FROM sessions WHERE session_id IN (SELECT session_id FROM ` + active + `) GROUP BY session_id) AS s USING session_id)
         WHERE run_id != '' AND kind NOT IN ('usage', 'stop', 'status')))
     WHERE ` + in + ` AND ` + condition
 }
