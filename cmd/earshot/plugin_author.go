@@ -117,6 +117,9 @@ built; a Python or TypeScript program has a copy of the SDK of its language.`,
 			if s.Replace == "" {
 				s.Replace = sourceTree()
 			}
+			if err := s.Complete(); err != nil {
+				return usageError{err}
+			}
 			written, err := scaffold.Write(dir, s)
 			if err != nil {
 				return err

@@ -31,6 +31,16 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w, on: ok && term.IsTerminal(int(f.Fd())), began: time.Now()}
 }
 
+// begin shows the first step, which has no count.
+func (p *progress) begin(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.on {
+		p.last = time.Now()
+		fmt.Fprint(p.w, "\r\x1b[K", what, " ...")
+	}
+}
+
 func (p *progress) show(n app.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,6 +58,12 @@ func (p *progress) above(print func()) {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 	print()
+}
+
+// Write implements io.Writer, for whole lines above the line.
+func (p *progress) Write(lines []byte) (n int, err error) {
+	p.above(func() { n, err = p.w.Write(lines) })
+	return n, err
 }
 
 // line is how far the sidecar has come: a bar with files, bytes, rate and the time left as long

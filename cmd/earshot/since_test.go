@@ -91,6 +91,9 @@ func TestWrongUsageIsOneClearSentence(t *testing.T) {
 		"tail --kind toolcall":    `--kind: kind "toolcall": not one of unknown user assistant`,
 		"tail --spans --kind run": `--kind: operation "run": not one of invoke_agent chat execute_tool invoke_workflow`,
 		"completion zhs":          "did you mean zsh?",
+		"plugin new Bad_Name":     `name "Bad_Name": want lower case letters`,
+		"up --listen here":        `--listen "here" is no loopback address`,
+		"up --listen [::1]:65536": `--listen "[::1]:65536" is no loopback address`,
 		"replay no-file":          "open no-file: no such file or directory",
 	} {
 		c := newRoot()

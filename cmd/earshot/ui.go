@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -53,8 +54,8 @@ It has no password: it listens on loopback only, and on Linux it answers this us
 }
 
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
-	if _, _, err := net.SplitHostPort(address); err != nil || !loopback.Is(address) {
-		return nil, usageError{fmt.Errorf("--listen %q is no loopback address such as 127.0.0.1:8090", address)}
+	if err := checkLoopback(address); err != nil {
+		return nil, err
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -62,6 +63,18 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s is taken: --listen 127.0.0.1:0 finds a free port", address)
 	}
 	return l, err
+}
+
+// checkLoopback refuses an address that --listen cannot have.
+func checkLoopback(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || !loopback.Is(address) {
+		return usageError{fmt.Errorf("--listen %q is no loopback address such as 127.0.0.1:8090", address)}
+	}
+	return nil
 }
 
 // anyUserFlag adds the flag for serve.

@@ -63,6 +63,9 @@ type up struct {
 }
 
 func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen string, chosen bool) error {
+	if err := checkLoopback(listen); err != nil {
+		return err
+	}
 	cfg, err := u.load(ctx, c, file)
 	if err != nil {
 		return err
@@ -100,13 +103,14 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 	log := logger(cfg, logFile)
 	app.BoundMemory(ctx, cfg)
 	p := newProgress(u.err)
+	p.begin("starting the store")
 	caught := caughtUp{after: 2 * time.Second, patience: 15 * time.Second}
 	var reload <-chan *config.Config
 	if file.found() {
 		reload = file.watch(ctx, log)
 	}
 	err = app.Run(ctx, app.Settings{
-		Config: cfg, Decoders: decoders(), Logger: log, Reload: reload, Fetch: u.err,
+		Config: cfg, Decoders: decoders(), Logger: log, Reload: reload, Fetch: p,
 		Progress: func(n app.Progress) {
 			if caught.now(n, time.Now()) {
 				p.end()

@@ -82,7 +82,7 @@ func Write(dir string, s Settings) ([]string, error) {
 }
 
 func write(dir string, s Settings) ([]string, error) {
-	if err := s.check(); err != nil {
+	if err := s.Complete(); err != nil {
 		return nil, err
 	}
 	w := &writer{root: filepath.Join(dir, s.Name), settings: s}
@@ -104,7 +104,8 @@ func write(dir string, s Settings) ([]string, error) {
 	return w.written, nil
 }
 
-func (s *Settings) check() error {
+// Complete checks the settings and fills in the defaults.
+func (s *Settings) Complete() error {
 	if s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(s.Name[:1], "abcdefghijklmnopqrstuvwxyz") != "" {
 		return fmt.Errorf("name %q: want lower case letters, digits and dashes, a letter first", s.Name)
 	}
