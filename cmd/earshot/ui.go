@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -69,7 +68,7 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 func checkLoopback(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
+		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || !loopback.Is(address) {
 		return usageError{fmt.Errorf("--listen %q is no loopback address such as 127.0.0.1:8090", address)}

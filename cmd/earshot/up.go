@@ -103,7 +103,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 	log := logger(cfg, logFile)
 	app.BoundMemory(ctx, cfg)
 	p := newProgress(u.err)
-	p.begin("starting the store")
+	p.begin("starting")
 	caught := caughtUp{after: 2 * time.Second, patience: 15 * time.Second}
 	var reload <-chan *config.Config
 	if file.found() {
