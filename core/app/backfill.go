@@ -163,6 +163,14 @@ func (x *backfillExporter) Gather(b *export.Batch) bool {
 	return true
 }
 
+// Part implements export.Gatherer.
+func (x *backfillExporter) Part() (store func(context.Context) error) {
+	if g, ok := x.Exporter.(export.Gatherer); ok {
+		return g.Part()
+	}
+	return func(context.Context) error { return errNotGathered }
+}
+
 // Ungather implements export.Gatherer.
 func (x *backfillExporter) Ungather(put func(*export.Batch) error) error {
 	if g, ok := x.Exporter.(export.Gatherer); ok {

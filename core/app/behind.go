@@ -184,6 +184,14 @@ func (v *storedCheck) Gather(b *export.Batch) bool {
 	return ok && g.Gather(b)
 }
 
+// Part implements export.Gatherer.
+func (v *storedCheck) Part() (store func(context.Context) error) {
+	if g, ok := v.Exporter.(export.Gatherer); ok {
+		return g.Part()
+	}
+	return func(context.Context) error { return errNotGathered }
+}
+
 // Ungather implements export.Gatherer.
 func (v *storedCheck) Ungather(put func(*export.Batch) error) error {
 	if g, ok := v.Exporter.(export.Gatherer); ok {

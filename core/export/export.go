@@ -60,13 +60,17 @@ type Superseder interface {
 // Gatherer is an exporter that can deliver several batches at once, because few large
 // requests cost its destination less than many small ones. Gathered records are outside of the
 // batches' memory, and at the destination after the next Export that returns nil, which may be
-// of an empty batch. An Export that fails leaves them as they were, and its error is not
-// permanent because of them.
+// of an empty batch, or after a store of Part. An Export that fails leaves them as they were, and
+// its error is not permanent because of them.
 type Gatherer interface {
 	Exporter
 	// Gather takes the records of a batch, and does not keep the batch. It returns false if
 	// there is no room, or the batch has to be exported by itself.
 	Gather(b *Batch) bool
+	// Part sets the gathered records apart from those that Gather takes from now on. store brings
+	// them to the destination, on a goroutine of its own; until it has returned Gather alone is
+	// called. If it fails they are gathered as before, in front of the others.
+	Part() (store func(context.Context) error)
 	// Ungather calls put for each gathered batch, in order, with a batch that Export takes
 	// in its place, and forgets it when put returns nil.
 	Ungather(put func(*Batch) error) error

@@ -77,12 +77,26 @@ func isFact(attribute string) bool {
 	return false
 }
 
-// note reports that messages were stored by an insert that began then.
-func (c *underived) note(began time.Time) {
+// claim returns what the messages that were seen since the last time may have, for those who store them.
+func (c *underived) claim() (have derivable) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(began, c.next)
-	c.next = derivable{}
+	have, c.next = c.next, derivable{}
+	return have
+}
+
+// unclaim is for those who did not store them.
+func (c *underived) unclaim(have derivable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next = c.next.or(have)
+}
+
+// note reports that messages were stored by an insert that began then.
+func (c *underived) note(began time.Time, have derivable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(began, have)
 }
 
 // add is called with mu held.
@@ -113,13 +127,6 @@ func (c *underived) take() (since time.Time, have derivable) {
 	return since, have
 }
 
-// putBack notes what was taken and not derived.
-func (c *underived) putBack(since time.Time, have derivable) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(since, have)
-}
-
 // derive brings the tables of conversations of an exporter up to date. Rows whose derivation failed are derived the next time.
 func (c *underived) derive(ctx context.Context, x *Exporter) error {
 	c.deriving.Lock()
@@ -131,7 +138,7 @@ func (c *underived) derive(ctx context.Context, x *Exporter) error {
 	ctx, cancel := context.WithTimeout(ctx, x.settings.Timeout)
 	defer cancel()
 	if err := attributorOf(x).conversationsOf(ctx, since, have); err != nil {
-		c.putBack(since, have)
+		c.note(since, have)
 		return err
 	}
 	c.mu.Lock()

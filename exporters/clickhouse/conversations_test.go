@@ -244,17 +244,17 @@ func TestWhatMessagesMayHave(t *testing.T) {
 		u := underived{some: make(chan struct{}, 1)}
 		u.see(&c.batch)
 		first := time.Unix(20, 0)
-		u.note(first)
+		u.note(first, u.claim())
 		u.see(&export.Batch{})
-		u.note(first.Add(time.Second))
+		u.note(first.Add(time.Second), u.claim())
 		if since, have := u.take(); !since.Equal(first) || have != c.want || len(u.some) != 1 {
 			t.Errorf("%s: %+v since %s", c.name, have, since)
 		}
 		if since, have := u.take(); !since.IsZero() || have != none {
 			t.Errorf("%s: taken twice: %+v since %s", c.name, have, since)
 		}
-		u.note(first)
-		u.putBack(first.Add(-time.Second), c.want)
+		u.note(first, none)
+		u.note(first.Add(-time.Second), c.want)
 		if since, have := u.take(); !since.Equal(first.Add(-time.Second)) || have != c.want {
 			t.Errorf("%s: put back: %+v since %s", c.name, have, since)
 		}
@@ -293,7 +293,7 @@ func TestListsAreKept(t *testing.T) {
 		go x.underived.keep(ctx, x)
 		store := func(m msg.Message) {
 			x.underived.see(&export.Batch{Messages: exporttest.Records(m)})
-			x.underived.note(time.Now())
+			x.underived.note(time.Now(), x.underived.claim())
 		}
 		want := func(when string, d time.Duration, warns int, want ...string) {
 			t.Helper()

@@ -73,6 +73,7 @@ type Exporter struct {
 	batch     string              // the last one that was offered
 	accepted  map[string]struct{} // tokens of its parts that are stored
 	gathered  gathered
+	parted    gathered // set apart to be stored, before those
 	keeper    keeper
 	underived underived
 	began     time.Time // of the first attempt to store rows since the last that succeeded; zero: there was none
@@ -109,7 +110,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
 	schema.days = conn.embedded && s.CreateSchema
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}, underived: underived{some: make(chan struct{}, 1)}}, nil
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, parted: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}, underived: underived{some: make(chan struct{}, 1)}}, nil
 }
 
 // Unread notes whether the rows have no reader at present: what is derived from them for readers waits then, for minutes at
@@ -233,26 +234,26 @@ func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error)
 // Export stores a batch, one table after the other, with the gathered ones. The ledger of the
 // streams is written behind the rows, so that it never claims a row that is not there.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
-	if b.Len() == 0 && x.gathered.empty() {
+	gathered := !x.parted.empty() || !x.gathered.empty()
+	if b.Len() == 0 && !gathered {
 		return nil
 	}
 	if err := x.Prepare(ctx); err != nil {
 		return x.conn.mayPass(ctx, err) // the rows are not to blame for any of it
 	}
 	fresh, export := len(b.Messages)+len(b.Spans)+len(b.Rows) > 0, x.export
-	if !x.gathered.empty() {
+	if gathered {
 		fresh, export = true, x.exportGathered
 	}
+	x.began = x.attempted()
 	if fresh && x.began.IsZero() {
 		x.began = time.Now()
 	}
 	x.underived.see(b)
 	err := export(ctx, b)
 	if err == nil && fresh {
-		x.keeper.note(x.began)
-		x.underived.note(x.began)
+		x.stored(x.began, x.underived.claim())
 		x.began = time.Time{}
-		x.alerting.spent.Store(true)
 		if x.settings.ConversationsEvery == 0 {
 			if err := x.underived.derive(ctx, x); err != nil { // the rows are stored
 				x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
@@ -260,6 +261,21 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 		}
 	}
 	return err
+}
+
+// attempted returns when the first attempt began to store rows that may not be there; zero: there is none.
+func (x *Exporter) attempted() time.Time {
+	if x.began.IsZero() {
+		return x.parted.began
+	}
+	return x.began
+}
+
+// stored notes rows that are stored, by an attempt that began then, and what their messages may have.
+func (x *Exporter) stored(began time.Time, have derivable) {
+	x.keeper.note(began)
+	x.underived.note(began, have)
+	x.alerting.spent.Store(true)
 }
 
 func (x *Exporter) export(ctx context.Context, b *export.Batch) error {
@@ -337,11 +353,12 @@ func attributorOf(x *Exporter) attributor {
 // Close ends the connections. The last work is attributed before.
 func (x *Exporter) Close(ctx context.Context) error {
 	x.keeper.stop()
-	x.gathered.close()
-	if !x.began.IsZero() { // an insert whose answer was lost
-		x.keeper.note(x.began)
-		x.underived.note(x.began)
+	if began := x.attempted(); !began.IsZero() { // an insert whose answer was lost
+		x.keeper.note(began)
+		x.underived.note(began, x.underived.claim())
 	}
+	x.parted.close()
+	x.gathered.close()
 	if x.isReady() {
 		if err := x.underived.derive(ctx, x); err != nil {
 			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind until the next start", "error", err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
@@ -19,7 +20,8 @@ import (
 
 // gathered is the encoded rows of batches that wait for one insert into each table. They lie
 // in a file without a name: in 34 inserts the rows of 500 MB of traffic cost the engine twice as
-// much as in 9, and 64 MB of them in memory would be a third of the sidecar's.
+// much as in 9, and 64 MB of them in memory would be a third of the sidecar's. While one such file
+// is being stored the next is filled: else decoders and engine, which have a processor each, would take turns.
 type gathered struct {
 	dir     string
 	file    rowsFile
@@ -28,6 +30,7 @@ type gathered struct {
 	first   int      // index of the first that was not put elsewhere
 	piles   map[string]*pile
 	stored  map[string]struct{} // tokens of the inserts that were accepted
+	began   time.Time           // of the attempt to store them beside the gathering; zero: there was none
 	buf     proto.Buffer
 }
 
@@ -192,7 +195,7 @@ func (g *gathered) keep(n int) {
 
 // reset forgets everything. The file is emptied and kept for the next.
 func (g *gathered) reset() {
-	g.size, g.batches, g.first, g.piles = 0, g.batches[:0], 0, nil
+	g.size, g.batches, g.first, g.piles, g.began = 0, g.batches[:0], 0, nil, time.Time{}
 	if g.file != nil {
 		_ = g.file.Truncate(0) // else the next rows overwrite it
 	}
@@ -210,13 +213,18 @@ func (x *Exporter) exportGathered(ctx context.Context, b *export.Batch) error {
 	g := &x.gathered
 	n := len(g.batches)
 	whole := b.Len() == 0 || len(b.Rows) == 0 && x.gather(b)
-	if err := x.storeGathered(ctx); err != nil {
+	err := x.storeGathered(ctx, &x.parted)
+	if err == nil {
+		err = x.storeGathered(ctx, g)
+	}
+	if err != nil {
 		g.keep(n)
 		if export.IsPermanent(err) { // its rows are found when each batch is exported by itself
 			return fmt.Errorf("%v", err)
 		}
 		return err
 	}
+	x.parted.reset()
 	g.reset()
 	if whole {
 		return nil
@@ -224,8 +232,27 @@ func (x *Exporter) exportGathered(ctx context.Context, b *export.Batch) error {
 	return x.export(ctx, b)
 }
 
-func (x *Exporter) storeGathered(ctx context.Context) error {
-	g := &x.gathered
+// Part implements export.Gatherer.
+func (x *Exporter) Part() (store func(context.Context) error) {
+	x.parted, x.gathered = x.gathered, x.parted
+	g, have := &x.parted, x.underived.claim()
+	g.began = time.Now()
+	return func(ctx context.Context) error {
+		if err := x.storeGathered(ctx, g); err != nil {
+			x.underived.unclaim(have)
+			return err
+		}
+		x.stored(g.began, have)
+		g.reset()
+		return nil
+	}
+}
+
+// storeGathered runs the inserts of the gathered rows. They stay, with which of the inserts were accepted.
+func (x *Exporter) storeGathered(ctx context.Context, g *gathered) error {
+	if g.empty() {
+		return nil
+	}
 	id := msg.HashKey(g.batches[g.first:]...)
 	for _, t := range x.writers.tables() {
 		p := g.piles[t.name]
@@ -263,10 +290,17 @@ func (g *gathered) read(b block, to *proto.Buffer) error {
 
 // Ungather implements export.Gatherer.
 func (x *Exporter) Ungather(put func(*export.Batch) error) error {
-	g := &x.gathered
+	if err := x.parted.take(x.writers.tables(), put); err != nil {
+		return err
+	}
+	return x.gathered.take(x.writers.tables(), put)
+}
+
+// take calls put for each batch, and forgets those that it takes.
+func (g *gathered) take(tables []*table, put func(*export.Batch) error) error {
 	for ; g.first < len(g.batches); g.first++ {
 		out := &export.Batch{ID: g.batches[g.first] + "g"}
-		for _, t := range x.writers.tables() {
+		for _, t := range tables {
 			p := g.piles[t.name]
 			for n := 0; p != nil && n < len(p.blocks) && p.blocks[n].batch == g.first; n++ {
 				var buf proto.Buffer

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,20 +48,31 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 	}
 	want := visible(t, c)
 
-	for _, name := range []string{"gathered", "gathered and the last not", "taken back"} {
+	for _, name := range []string{"gathered", "gathered and the last not", "stored meanwhile", "taken back"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			x, c := exporter(t, func(s *Settings) { s.TempDir = dir })
 			before := lastPart(t, c)
 			all := batches()
-			for _, b := range all[:3] {
+			stored := make(chan error, 1)
+			for i, b := range all[:3] {
 				if !x.Gather(b) {
 					t.Fatal("a batch is not gathered")
+				}
+				if name == "stored meanwhile" && i == 0 {
+					store := x.Part()
+					go func() { stored <- store(t.Context()) }()
 				}
 				clear(b.Messages) // the batch is not kept
 				clear(b.Spans)
 			}
-			if got := count(t, c, "SELECT count() FROM messages"); got != "0" {
+			parts := "1"
+			if name == "stored meanwhile" {
+				parts = "2"
+				if err := <-stored; err != nil {
+					t.Error(err)
+				}
+			} else if got := count(t, c, "SELECT count() FROM messages"); got != "0" {
 				t.Errorf("%s rows before the export", got)
 			}
 			switch name {
@@ -88,7 +100,7 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 			if name == "taken back" {
 				return
 			}
-			if got := count(t, c, "SELECT countIf(level = 0) FROM system.parts WHERE database = currentDatabase() AND table = 'messages' AND min_block_number > "+before); got != "1" {
+			if got := count(t, c, "SELECT countIf(level = 0) FROM system.parts WHERE database = currentDatabase() AND table = 'messages' AND min_block_number > "+before); got != parts {
 				t.Errorf("%s inserts", got)
 			}
 			export1(t, x, &export.Batch{})
@@ -252,6 +264,73 @@ func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
 	}
 }
 
+// TestPartedRowsAreStoredFirst has a server that refuses the inserts of a table: rows that were set apart to be stored are, together with those that
+// were gathered meanwhile and before them, and come first when they are taken back.
+func TestPartedRowsAreStoredFirst(t *testing.T) {
+	x, server := inserting(t, Settings{TempDir: t.TempDir(), ConversationsEvery: time.Hour})
+	gather := func(id string, messages int, title string) {
+		t.Helper()
+		list := sampleMessages(messages)
+		for i := range list {
+			list[i].Title, list[i].Client, list[i].Attrs = title, msg.Client{}, nil
+		}
+		if !x.Gather(&export.Batch{ID: id, Messages: exporttest.Records(list...), DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}, Tenant: "default", Ver: 1}}}) {
+			t.Fatal("it is not gathered")
+		}
+	}
+	store := func(what, refuse string, parted func(context.Context) error, want ...string) {
+		t.Helper()
+		server.refuses = refuse
+		err := parted(t.Context())
+		if (err != nil) != (refuse != "") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if d := cmp.Diff(want, server.stored()); d != "" {
+			t.Errorf("%s (-want +got):\n%s", what, d)
+		}
+	}
+	derived := func(what string, since time.Time, want derivable) {
+		t.Helper()
+		if at, have := x.underived.take(); at.IsZero() != since.IsZero() || at.Before(since) || have != want {
+			t.Errorf("%s: %+v is derived since %s", what, have, at)
+		}
+	}
+	empty := func(ctx context.Context) error { return x.Export(ctx, &export.Batch{}) }
+
+	began := time.Now()
+	gather("a", 10, "Tides")
+	parted := x.Part()
+	gather("b", 20, "")
+	store("set apart", "", parted, "messages 10", "dead_letters 1")
+	derived("set apart", began, derivable{fact: true})
+	store("the others", "", empty, "messages 20", "dead_letters 1")
+	derived("the others", began, derivable{})
+	store("nothing is left", "", empty)
+
+	gather("c", 1, "Tides")
+	parted = x.Part()
+	gather("d", 2, "")
+	began = time.Now()
+	store("refused", "dead_letters", parted, "messages 1")
+	derived("refused", time.Time{}, derivable{})
+	store("refused again", "messages", empty, "dead_letters 1")
+	if at := x.attempted(); at.IsZero() || at.After(began) {
+		t.Errorf("the attempt began at %s", at)
+	}
+	store("both", "", empty, "messages 2", "dead_letters 1")
+	derived("both", began.Add(-time.Minute), derivable{fact: true})
+
+	gather("e", 3, "")
+	parted = x.Part()
+	gather("f", 4, "")
+	store("refused", "messages", parted)
+	var ids []string
+	if err := x.Ungather(func(b *export.Batch) error { ids = append(ids, b.ID); return nil }); err != nil || !slices.Equal(ids, []string{"eg", "fg"}) {
+		t.Errorf("taken back: %q, %v", ids, err)
+	}
+	store("what was taken back", "", empty)
+}
+
 // inserts is a server that answers inserts, and refuses those into a table.
 type inserts struct {
 	mu      sync.Mutex
@@ -303,6 +382,7 @@ func inserting(t *testing.T, s Settings) (*Exporter, *inserts) {
 	}
 	x.ready = true
 	t.Cleanup(func() {
+		x.parted.close()
 		x.gathered.close()
 		if err := x.conn.Close(); err != nil {
 			t.Error(err)

@@ -22,8 +22,8 @@
 // batches that others follow at once. Such a batch is out of memory, and not accepted until the
 // exporter has delivered it. When that fails, the gathered batches go to the spool as well.
 //
-//	Submit ──► queue ──► gather ──► gather ──► Export: the four are accepted
-//	                     └ released └ released
+//	Submit ──► queue ──► gather ──► gather ──► Part:  store ──► the three are accepted
+//	                     └ released └ released └ gather ──► gather ──► Export: the others are
 //
 // A batch that an exporter refuses for good is cut in halves until the record that it
 // refuses is found. That record becomes a dead letter, and the rest is accepted.
@@ -136,8 +136,8 @@ func (p *inFlight) accepted(n int) {
 	p.pending.sub(n)
 }
 
-// maxGathered bounds the batches that are released and not committed, and with them the memory
-// of their checkpoints.
+// maxGathered bounds the batches that are gathered, and as many may be being stored; and with them the memory
+// of the checkpoints that are not committed.
 const maxGathered = 64
 
 // New returns a delivery to the targets. The batches that an earlier run left in their
@@ -161,7 +161,7 @@ func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 	if s.Metrics == nil {
 		s.Metrics = telemetry.New()
 	}
-	d := &Delivery{settings: s, commit: commit, order: make(chan *inFlight, 1), released: make(chan *inFlight, 2*maxGathered)}
+	d := &Delivery{settings: s, commit: commit, order: make(chan *inFlight, 1), released: make(chan *inFlight, 3*maxGathered)}
 	for _, t := range targets {
 		sp, err := spool.Open(filepath.Join(s.SpoolDir, t.Name))
 		if err != nil {

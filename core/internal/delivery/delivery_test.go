@@ -76,6 +76,7 @@ type gathering struct {
 	far
 	most    int
 	rows    []export.Rows // one for each batch that is gathered
+	parted  []export.Rows // of those that were before
 	exports int           // that succeeded
 }
 
@@ -85,6 +86,15 @@ func (g *gathering) Gather(b *export.Batch) bool {
 	}
 	g.rows = append(g.rows, rowsOf(b))
 	return true
+}
+
+func (g *gathering) Part() func(context.Context) error {
+	g.parted, g.rows = g.rows, nil
+	return func(context.Context) error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.store(&g.parted, &export.Batch{})
+	}
 }
 
 func rowsOf(b *export.Batch) export.Rows {
@@ -98,11 +108,21 @@ func rowsOf(b *export.Batch) export.Rows {
 func (g *gathering) Export(_ context.Context, b *export.Batch) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	all := slices.Concat(g.parted, g.rows)
+	if err := g.store(&all, b); err != nil {
+		return err
+	}
+	g.parted, g.rows = nil, nil
+	return nil
+}
+
+// store stores gathered rows, which it empties, and a batch. mu is held.
+func (g *gathering) store(rows *[]export.Rows, b *export.Batch) error {
 	if g.away {
 		return errAway
 	}
 	var lines []string
-	for _, r := range append(slices.Concat(g.rows, b.Rows), rowsOf(b)) {
+	for _, r := range append(slices.Concat(*rows, b.Rows), rowsOf(b)) {
 		if r.Count > 0 {
 			lines = append(lines, strings.Split(string(r.Data), "\n")...)
 		}
@@ -111,22 +131,24 @@ func (g *gathering) Export(_ context.Context, b *export.Batch) error {
 		if g.refuses == "" || !strings.HasPrefix(l, g.refuses+"=") {
 			continue
 		}
-		if len(g.rows) > 0 {
+		if len(*rows) > 0 {
 			return errors.New("not one of those")
 		}
 		return export.Permanent(errors.New("not that one"))
 	}
-	g.got, g.rows = append(g.got, lines...), nil
+	g.got, *rows = append(g.got, lines...), nil
 	g.exports++
 	return nil
 }
 
 func (g *gathering) Ungather(put func(*export.Batch) error) error {
-	for len(g.rows) > 0 {
-		if err := put(&export.Batch{ID: "g", Rows: g.rows[:1]}); err != nil {
-			return err
+	for _, rows := range []*[]export.Rows{&g.parted, &g.rows} {
+		for len(*rows) > 0 {
+			if err := put(&export.Batch{ID: "g", Rows: (*rows)[:1]}); err != nil {
+				return err
+			}
+			*rows = (*rows)[1:]
 		}
-		g.rows = g.rows[1:]
 	}
 	return nil
 }
@@ -429,6 +451,37 @@ func TestGatheredFails(t *testing.T) {
 	r.stop()
 	if d := cmp.Diff(want(30), near.got); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestGathersWhileItStores has an exporter that takes its time to store what it has gathered: meanwhile it gathers as many again, whose memory is free,
+// and no more. All are committed in order. One that goes away with both has them in its spool, in order.
+func TestGathersWhileItStores(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		near := &gathering{}
+		r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}, more: true, gather: time.Hour}).start()
+		near.mu.Lock() // nothing is stored
+		submitted := make(chan struct{})
+		go func() { defer close(submitted); r.submit(0, 20) }()
+		released := func() int { r.mu.Lock(); defer r.mu.Unlock(); return len(r.reported) }
+		r.until("the memory of twice as many as it gathers", func() bool { return released() == 8 })
+		time.Sleep(20 * time.Millisecond)
+		if n := released(); n != 8 || r.commits() != 0 {
+			t.Errorf("the memory of %d batches is free, and %d are committed", n, r.commits())
+		}
+		near.away = away
+		near.mu.Unlock()
+		<-submitted
+		r.until("the commits", func() bool { return r.commits() == 20 })
+		if r.d.Behind("near") != away {
+			t.Errorf("behind: %t, away: %t", !away, away)
+		}
+		near.set(false)
+		r.until("all of it", r.d.Settled)
+		r.stop()
+		if d := cmp.Diff(want(20), near.received()); d != "" {
+			t.Error(d)
+		}
 	}
 }
 

@@ -239,7 +239,7 @@ func TestGatherLimits(t *testing.T) {
 		pause   time.Duration // between two of them
 		exports int
 	}{
-		"none follows": {false, time.Hour, 10, 0, 10}, "for long": {true, time.Millisecond, 10, time.Second / 2, 10}, "too many": {true, time.Hour, 130, 0, 2},
+		"none follows": {false, time.Hour, 10, 0, 10}, "for long": {true, time.Millisecond, 10, time.Second / 2, 10}, "too many": {true, time.Hour, 130, 0, 3},
 		"no other came": {true, time.Hour, 4, 1100 * time.Millisecond, 4}, "another came in time": {true, time.Hour, 4, 900 * time.Millisecond, 1},
 		"for so long": {true, 2 * time.Second, 8, 900 * time.Millisecond, 3}, "by default": {true, 0, 8, 900 * time.Millisecond, 2},
 	} {

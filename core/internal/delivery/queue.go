@@ -26,6 +26,29 @@ type queue struct {
 	// gathered are the batches that the exporter has gathered. Only the goroutine of the
 	// queue changes it, with mu held.
 	gathered []*inFlight
+	parted   *parted // the first of them, which the exporter stores meanwhile; nil: none. The queue's goroutine alone uses it
+}
+
+// parted is gathered batches that the exporter stores while it gathers others.
+type parted struct {
+	n    int
+	done chan error
+}
+
+// gathers is how many batches the exporter gathers at present, and of which.
+func (q *queue) gathers() []*inFlight {
+	if q.parted != nil {
+		return q.gathered[q.parted.n:]
+	}
+	return q.gathered
+}
+
+// storing is ready when parted batches are stored, or could not be.
+func (q *queue) storing() <-chan error {
+	if q.parted != nil {
+		return q.parted.done
+	}
+	return nil
 }
 
 func (q *queue) settled() bool {
@@ -146,14 +169,16 @@ type turn struct {
 
 // export sends the batches of a queue to its exporter.
 func (d *Delivery) export(ctx context.Context, q *queue) {
+	defer d.awaitParted(q)
 	for {
 		t, err := d.next(ctx, q)
 		if err != nil {
 			return
 		}
-		if d.gather(q, t.p) {
+		if d.gather(ctx, q, t.p) {
 			continue
 		}
+		d.awaitParted(q) // what could not be stored is sent with the batch
 		err = d.send(ctx, q, t.batch, t.sealed, !t.spooled)
 		if ctx.Err() != nil {
 			return
@@ -179,10 +204,14 @@ func (d *Delivery) export(ctx context.Context, q *queue) {
 }
 
 // gather has the exporter gather a batch that another follows, if it can. The memory of the
-// batch is free then.
-func (d *Delivery) gather(q *queue, p *inFlight) bool {
+// batch is free then. Where the exporter has enough of them, it stores those while it gathers the next.
+func (d *Delivery) gather(ctx context.Context, q *queue, p *inFlight) bool {
 	g, ok := q.Exporter.(export.Gatherer)
-	if !ok || p == nil || !p.more || len(q.gathered) >= maxGathered || d.gatheredFor(q) > d.settings.GatherFor || !g.Gather(p.batch) {
+	if !ok || p == nil || !p.more {
+		return false
+	}
+	room := len(q.gathers()) < maxGathered && d.gatheredFor(q) <= d.settings.GatherFor
+	if (!room || !g.Gather(p.batch)) && !(d.part(ctx, q, g) && g.Gather(p.batch)) {
 		return false
 	}
 	q.mu.Lock()
@@ -195,10 +224,48 @@ func (d *Delivery) gather(q *queue, p *inFlight) bool {
 }
 
 func (d *Delivery) gatheredFor(q *queue) time.Duration {
-	if len(q.gathered) == 0 {
+	list := q.gathers()
+	if len(list) == 0 {
 		return 0
 	}
-	return time.Since(q.gathered[0].sealed)
+	return time.Since(list[0].sealed)
+}
+
+// part has the exporter store what it has gathered, once it has stored what was parted before. False: there is
+// none, or that failed.
+func (d *Delivery) part(ctx context.Context, q *queue, g export.Gatherer) bool {
+	n := len(q.gathers())
+	if n == 0 || !d.awaitParted(q) {
+		return false
+	}
+	m, sealed, store := d.settings.Metrics, q.gathered[0].sealed, g.Part()
+	q.parted = &parted{n, make(chan error, 1)}
+	go func(done chan<- error) {
+		m.ExporterLag.With(q.Name).Set(time.Since(sealed).Seconds())
+		began := time.Now()
+		err := store(ctx)
+		if err == nil {
+			m.BatchSeconds.With(q.Name).Observe(time.Since(began).Seconds())
+			m.Batches.With(q.Name, "ok").Inc()
+		}
+		done <- err
+	}(q.parted.done)
+	return true
+}
+
+// awaitParted waits for the batches that are being stored, and reports whether they are.
+func (d *Delivery) awaitParted(q *queue) bool {
+	return q.parted == nil || d.endParted(q, <-q.parted.done)
+}
+
+func (d *Delivery) endParted(q *queue, err error) bool {
+	n := q.parted.n
+	q.parted = nil
+	if err != nil {
+		return false
+	}
+	d.acceptGathered(q, n)
+	return true
 }
 
 // acceptGathered accepts the first n gathered batches.
@@ -249,10 +316,17 @@ func (d *Delivery) ungather(ctx context.Context, q *queue) error {
 
 var errNoRoom = errors.New("no room in the spools")
 
-// next waits for the first batch of a queue; an empty one, when none has come for a moment,
-// delivers the gathered ones. The error is ctx's.
+// next waits for the first batch of a queue; an empty one, when none has come for a moment or those that were parted
+// could not be stored, delivers the gathered ones. The error is ctx's.
 func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 	for {
+		select {
+		case err := <-q.storing():
+			if !d.endParted(q, err) {
+				return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed}, nil
+			}
+		default:
+		}
 		q.mu.Lock()
 		record, err := q.spool.Peek()
 		if errors.Is(err, spool.ErrEmpty) {
@@ -283,13 +357,17 @@ func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 		case !errors.Is(err, spool.ErrEmpty):
 			d.warn(q, "the spool cannot be read, trying again", "error", err)
 			after = time.After(d.settings.RetryMin)
-		case len(q.gathered) > 0:
+		case len(q.gathers()) > 0:
 			after = time.After(min(d.settings.GatherFor-d.gatheredFor(q), time.Second))
 		}
 		select {
 		case <-q.wake:
 		case <-after:
-			if len(q.gathered) > 0 {
+			if len(q.gathers()) > 0 {
+				return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed}, nil
+			}
+		case err := <-q.storing():
+			if !d.endParted(q, err) {
 				return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed}, nil
 			}
 		case <-ctx.Done():
