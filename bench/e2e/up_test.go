@@ -89,7 +89,7 @@ func TestUp(t *testing.T) {
 	if out := h.waitExit(start("sessions", "-o", "json")); !strings.Contains(out, "Coil the rope.") {
 		t.Errorf("sessions without a configuration:\n%s", out)
 	}
-	if out := h.waitExit(start("doctor")); !strings.Contains(out, "books claude-code") || !strings.Contains(out, "books gemini-cli") {
+	if out := h.waitExit(start("doctor")); !strings.Contains(out, "books claude-code") || !strings.Contains(out, "books gemini-cli") || strings.Contains(out, "note  books") {
 		t.Errorf("doctor without a configuration:\n%s", out)
 	}
 	if out := h.waitExit(start("erase", "--session", "00000003-0000-4000-8000-000000000001")); !strings.Contains(out, "nothing is erased yet") {

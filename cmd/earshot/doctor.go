@@ -127,6 +127,10 @@ func (d *doctor) directory() {
 }
 
 func (d *doctor) decoders(ctx context.Context) {
+	if len(d.cfg.Sources) == 0 {
+		d.note("sources", "no agent of this machine has a conversation yet")
+		return
+	}
 	problems, err := decoders().Check(ctx, d.cfg)
 	if err != nil {
 		d.fail("decoders", "%v", err)
@@ -239,13 +243,17 @@ func (d *doctor) books(accounts []inspect.Account, rows map[string]inspect.Store
 		}
 		switch gone := s.Messages - int64(has.Messages); {
 		case gone == 0:
-			d.ok(check, "%d messages, all of them rows", s.Messages)
+			open := ""
+			if has.Open > 0 {
+				open = fmt.Sprintf("; %d more are still open", has.Open)
+			}
+			d.ok(check, "%d messages, all of them rows%s", s.Messages, open)
 		case s.Messages > 0 && has.Messages == 0:
 			d.fail(check, "%d messages and no row: the table was emptied, or retention has taken all of it", s.Messages)
 		case gone > 0:
 			d.note(check, "%d messages in %d rows: %d replaced an earlier version of themselves, or are past their retention (--deep tells)", s.Messages, has.Messages, gone)
 		default:
-			d.note(check, "%d messages in %d rows: some are unfinished, a later decoder has read more (earshot backfill), or a file was read under two names", s.Messages, has.Messages)
+			d.note(check, "%d messages in %d rows: a later decoder has read more (earshot backfill), or a file was read under two names", s.Messages, has.Messages)
 		}
 		switch gone := s.Problems - int64(has.DeadLetters); {
 		case gone > 0:

@@ -180,12 +180,13 @@ func (f *configFile) load(optional bool) (*config.Config, error) {
 }
 
 // loadSources reads the configuration, whose sources the command needs. Without a file they are those of earshot up,
-// where it has run, of the agents that have a conversation.
+// where it has run, of the agents that have a conversation; none where no agent has one.
 func (f *configFile) loadSources(ctx context.Context) (*config.Config, error) {
 	if f.found() {
 		return f.load(false)
 	}
-	if dir, err := userData(); err != nil || !exists(dir) {
+	dir, err := userData()
+	if err != nil || !exists(dir) {
 		return f.load(false)
 	}
 	r, err := find(ctx)
@@ -193,6 +194,11 @@ func (f *configFile) loadSources(ctx context.Context) (*config.Config, error) {
 		return nil, err
 	}
 	r.Agents = slices.DeleteFunc(r.Agents, func(a discover.Agent) bool { return a.Files == 0 })
+	if len(r.Agents) == 0 {
+		c := config.Default()
+		c.DataDir = dir
+		return c, nil
+	}
 	return upConfig(r)
 }
 

@@ -66,9 +66,9 @@ func Fits(ctx context.Context, q Querier) ([]Fit, error) {
 	return out, nil
 }
 
-// Stored counts the rows of one source.
+// Stored counts the rows of one source. A message that is open is none of the books yet.
 type Stored struct {
-	Messages, DeadLetters, Resolved uint64
+	Messages, Open, DeadLetters, Resolved uint64
 }
 
 // Rows returns the stored rows by source, and the store's clock.
@@ -76,15 +76,15 @@ func Rows(ctx context.Context, q Querier) (map[string]Stored, time.Time, error) 
 	out := make(map[string]Stored)
 	var now time.Time
 	err := q.Each(ctx, `
-		SELECT toString(source), sum(m), sum(l), sum(r), now64(9, 'UTC') FROM (
-			SELECT source, count() AS m, 0 AS l, 0 AS r FROM messages FINAL GROUP BY source
-			UNION ALL SELECT source, 0, countIf(stage != 'export'), countIf(resolved) FROM dead_letters FINAL GROUP BY source
-			UNION ALL SELECT '', 0, 0, 0)
+		SELECT toString(source), sum(m), sum(o), sum(l), sum(r), now64(9, 'UTC') FROM (
+			SELECT source, countIf(complete) AS m, countIf(NOT complete) AS o, 0 AS l, 0 AS r FROM messages FINAL GROUP BY source
+			UNION ALL SELECT source, 0, 0, countIf(stage != 'export'), countIf(resolved) FROM dead_letters FINAL GROUP BY source
+			UNION ALL SELECT '', 0, 0, 0, 0)
 		GROUP BY source`, nil,
 		func(v []any) error {
 			r := reader{values: v}
 			name := r.str()
-			out[name] = Stored{r.num(), r.num(), r.num()}
+			out[name] = Stored{r.num(), r.num(), r.num(), r.num()}
 			now = r.time()
 			return r.err
 		})
