@@ -22,6 +22,7 @@ type progress struct {
 	on    bool
 	began time.Time
 	last  time.Time
+	text  string // of the line; empty: there is none
 	rate  rate
 	files int // the most that were left
 }
@@ -35,9 +36,13 @@ func newProgress(w io.Writer) *progress {
 func (p *progress) begin(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.draw(what+" ...", time.Now())
+}
+
+func (p *progress) draw(text string, now time.Time) {
 	if p.on {
-		p.last = time.Now()
-		fmt.Fprint(p.w, "\r\x1b[K", what, " ...")
+		p.last, p.text = now, text
+		fmt.Fprint(p.w, "\r\x1b[K", text)
 	}
 }
 
@@ -45,19 +50,21 @@ func (p *progress) show(n app.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); p.on && now.Sub(p.last) >= 200*time.Millisecond {
-		p.last = now
-		fmt.Fprint(p.w, "\r\x1b[K", p.line(n, now))
+		p.draw(p.line(n, now), now)
 	}
 }
 
-// above prints in the place of the line, which is drawn below it again.
+// above prints in the place of the line, and draws it below again.
 func (p *progress) above(print func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.on && !p.last.IsZero() {
+	if p.text != "" {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 	print()
+	if p.text != "" {
+		fmt.Fprint(p.w, p.text)
+	}
 }
 
 // Write implements io.Writer, for whole lines above the line.
@@ -93,9 +100,9 @@ func (p *progress) line(n app.Progress, now time.Time) string {
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.on && !p.last.IsZero() {
+	if p.text != "" {
 		fmt.Fprintln(p.w)
-		p.last = time.Time{}
+		p.text = ""
 	}
 }
 
