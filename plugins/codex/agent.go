@@ -2,6 +2,7 @@ package codex
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -51,28 +52,32 @@ func (d *calls) spawned(c *codex.Call, output jsonv.Value) {
 	m.Content = content(output, m)
 }
 
-// activity decodes sub_agent_activity and the records of other versions that link a call to
-// the thread that it began.
-func (d *calls) activity(r *record, id jsonv.Value, thread string, began bool) {
-	c := d.OpenCall(ident.Of(id))
-	if c.ID != "" && thread != "" && began {
-		d.Link(c, thread, ident.Of(r.p.Get("agent_path")), r.id(), r.name)
-		return
+// agents decodes an event about agents. It may link a call to the thread that the call began, and have the states of agents:
+//
+//	sub_agent_activity, item SubAgentActivity  {event_id | id, agent_thread_id, agent_path, kind: started | …}
+//	collab_agent_spawn_end                     {call_id, new_thread_id}
+//	collab_waiting_end, collab_close_end       {call_id, statuses | agent_statuses | receiver_thread_id, status}
+//	item CollabAgentToolCall                   {id, tool, prompt, receiver_thread_ids, agents_states}
+func (d *calls) agents(r *record) {
+	p, c := r.p, d.OpenCall(ident.Of(r.p.First("event_id", "call_id", "id")))
+	child := ident.First(p.Get("agent_thread_id"), p.Get("new_thread_id"))
+	child = cmp.Or(child, codex.FirstID(p.First("receiver_thread_ids", "receiverThreadIds")))
+	began := r.name == "collab_agent_spawn_end" || p.Get("kind").Equal("started") || p.Get("tool").In("spawnAgent", "spawn_agent", "SpawnAgent")
+	if r.family == byDone && c.Name != "" {
+		p.Skip("prompt") // the call has it
 	}
-	m := d.Status(r.id(), r.name)
-	m.Tool.CallID = c.ID
-	codex.SetIDs(m, r.p, "kind")
-	m.SetAttr("agent_thread_id", thread)
-}
-
-// collaborated decodes the item of a call to an agent: {tool, receiver_thread_ids, agents_states: {"<thread>": {status, message}}}.
-func (d *calls) collaborated(r *record) {
-	if d.Calls.Named(ident.Of(r.p.Get("id"))) != nil {
-		r.p.Skip("prompt") // the call has it
+	if began && c.ID != "" && child != "" {
+		d.Link(c, child, ident.Of(p.Get("agent_path")), r.id(), r.name)
+	} else {
+		m := d.Status(r.id(), r.name)
+		m.Tool.CallID = c.ID
+		codex.SetIDs(m, p, "kind")
+		m.SetAttr("agent_thread_id", child)
 	}
-	child := codex.FirstID(r.p.First("receiver_thread_ids", "receiverThreadIds"))
-	d.activity(r, r.p.Get("id"), child, r.p.Get("tool").In("spawnAgent", "spawn_agent", "SpawnAgent"))
-	d.answers(r.p.First("agents_states", "agentsStates"))
+	d.answers(p.Get("statuses"))
+	d.answers(p.Get("agent_statuses"))
+	d.answers(p.First("agents_states", "agentsStates"))
+	d.answerOf(p.Get("receiver_thread_id"), p.Get("status"))
 }
 
 // answers adds the answers in {"<thread>": state} or [{thread_id, status: state}].

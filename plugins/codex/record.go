@@ -307,17 +307,8 @@ func (d *thread) event(r *record) {
 			m.Signal = msg.WaitStart
 		}
 
-	case "sub_agent_activity", "item_completed/SubAgentActivity":
-		d.activity(r, r.p.First("event_id", "call_id", "id"), ident.Of(r.p.Get("agent_thread_id")), r.p.Get("kind").Equal("started"))
-	case "collab_agent_spawn_end":
-		d.activity(r, r.p.Get("call_id"), ident.Of(r.p.Get("new_thread_id")), true)
-	case "collab_waiting_end", "collab_close_end":
-		d.Status(r.id(), r.name).Tool.CallID = d.OpenCall(ident.Of(r.p.Get("call_id"))).ID
-		d.answers(r.p.Get("statuses"))
-		d.answers(r.p.Get("agent_statuses"))
-		d.answerOf(r.p.Get("receiver_thread_id"), r.p.Get("status"))
-	case "item_completed/CollabAgentToolCall":
-		d.collaborated(r)
+	case "sub_agent_activity", "collab_agent_spawn_end", "collab_waiting_end", "collab_close_end", "item_completed/SubAgentActivity", "item_completed/CollabAgentToolCall":
+		d.agents(r)
 
 	case "thread_settings_applied":
 		model := ident.Of(r.p.Path("thread_settings", "model"))
