@@ -74,57 +74,10 @@ func (d *calls) agents(r *record) {
 		codex.SetIDs(m, p, "kind")
 		m.SetAttr("agent_thread_id", child)
 	}
-	d.answers(p.Get("statuses"))
-	d.answers(p.Get("agent_statuses"))
-	d.answers(p.First("agents_states", "agentsStates"))
-	d.answerOf(p.Get("receiver_thread_id"), p.Get("status"))
-}
-
-// answers adds the answers in {"<thread>": state} or [{thread_id, status: state}].
-func (d *calls) answers(states jsonv.Value) {
-	for who, state := range states.Members() {
-		d.answer(who.String(), state)
+	for _, states := range [...]jsonv.Value{p.Get("statuses"), p.Get("agent_statuses"), p.First("agents_states", "agentsStates")} {
+		d.end(d.Answers(states)...)
 	}
-	for s := range states.Elems() {
-		d.answerOf(s.Get("thread_id"), s.Get("status"))
-	}
-}
-
-// answerOf is answer for an agent whose thread is a value, which then counts as read.
-func (d *calls) answerOf(who, state jsonv.Value) {
-	if d.answer(ident.Peek(who), state) {
-		who.MarkRead()
-	}
-}
-
-// answer adds the answer of an agent, if its state is final and a call began it. A state is one of
-//
-//	"running", "shutdown"
-//	{"completed": "answer"}, {"errored": "why"}
-//	{"status": "completed", "message": "answer"}   in an item
-func (d *calls) answer(who string, v jsonv.Value) bool {
-	state, text := jsonv.Word(v, "running", "pending_init", "shutdown", "not_found"), v.Get("message")
-	if status := v.Get("status"); status.Exists() {
-		state = codex.Snake(status.PeekStr())
-	}
-	for _, final := range [...]string{"completed", "errored"} {
-		if said := v.Get(final); !said.Is(jsonv.Missing) {
-			state, text = final, said
-		}
-	}
-	if state == "" || state == "running" || state == "pending_init" {
-		return false
-	}
-	v.Get("message").Str() // which another record may have
-	c := d.Answer(who, state, msg.Plain(text.PeekStr()))
-	if c == nil {
-		return false
-	}
-	d.end(c)
-	if text.Is(jsonv.String) {
-		text.MarkRead()
-	}
-	return true
+	d.end(d.AnswerOf(p.Get("receiver_thread_id"), p.Get("status")))
 }
 
 // notified decodes the notice that the state of a sub-agent has changed:
@@ -136,7 +89,7 @@ func (d *calls) notified(text jsonv.Value) {
 	_, notice, _ := strings.Cut(text.Str(), "<subagent_notification>")
 	if end := strings.LastIndex(notice, "</subagent_notification>"); end >= 0 && d.inner.Parse([]byte(notice[:end])) == nil {
 		v := d.inner.Root()
-		d.answerOf(v.First("agent_id", "agent_path"), v.Get("status"))
+		d.end(d.AnswerOf(v.First("agent_id", "agent_path"), v.Get("status")))
 	}
 }
 

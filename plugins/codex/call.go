@@ -69,12 +69,17 @@ func (d *calls) call(r *record) {
 // maxEnded is the number of ended calls that are recognized when a record repeats them.
 const maxEnded = 256
 
-// end ends a call: later records of it are repetitions.
-func (d *calls) end(c *codex.Call) {
-	d.Calls.Remove(c)
-	d.Ended.Add(conversation.SumOf(c.ID), maxEnded)
-	if c.ProtocolID != "" {
-		d.Ended.Add(conversation.SumOf(c.ProtocolID), maxEnded)
+// end ends calls, if there are any: later records of them are repetitions.
+func (d *calls) end(ended ...*codex.Call) {
+	for _, c := range ended {
+		if c == nil {
+			continue
+		}
+		d.Calls.Remove(c)
+		d.Ended.Add(conversation.SumOf(c.ID), maxEnded)
+		if c.ProtocolID != "" {
+			d.Ended.Add(conversation.SumOf(c.ProtocolID), maxEnded)
+		}
 	}
 }
 
@@ -123,7 +128,8 @@ func (d *calls) output(r *record) {
 	const most = 320 // bytes in which an output has how the call ended
 	start := first(body(output)).Escaped()
 	exit, class := ending(msg.Quoted(start[:min(len(start), most)]).String())
-	end := codex.End{Exit: cmp.Or(exit, c.Exit), Failed: c.Failed, Refused: c.Refused}
+	end := c.End
+	end.Add(codex.End{Exit: exit})
 	var wrapped jsonv.Value // as older versions wrote the output of a command
 	if output.HasPrefix(`{\"output\":`) {
 		wrapped = d.parse(output)
@@ -139,7 +145,7 @@ func (d *calls) output(r *record) {
 		codex.Fail(m, class)
 	}
 	if c.Name == "wait_agent" || c.Name == "wait" {
-		d.answers(d.parse(output).Get("status"))
+		d.end(d.Answers(d.parse(output).Get("status"))...)
 	}
 }
 
@@ -188,7 +194,8 @@ func ending(start string) (exit, class string) {
 // done decodes the end of a call of that tool. Most calls have records of the model, to which it adds how the call
 // ended. Calls that a tool made (scripts make several) and the commands of the user have only their end.
 func (d *calls) done(r *record, name string, arguments jsonv.Value) {
-	p, id, e := r.p, ident.Of(r.p.First("call_id", "callId", "id")), codex.EndOf(r.p)
+	p, id := r.p, ident.Of(r.p.First("call_id", "callId", "id"))
+	e, output := codex.EndOf(p)
 	server := ident.Of(jsonv.Or(p.Get("invocation"), p).Get("server"))
 	p.Skip("aggregated_output", "formatted_output", "stdout", "parsed_cmd") // of the output and the command
 	c := d.Calls.Named(id)
@@ -200,17 +207,15 @@ func (d *calls) done(r *record, name string, arguments jsonv.Value) {
 		}
 	}
 	if c != nil {
-		id = c.ID
-		c.Exit = cmp.Or(e.Exit, c.Exit)
-		c.Failed, c.Refused = c.Failed || e.Failed, c.Refused || e.Refused
-		c.Server = cmp.Or(c.Server, server)
+		id, c.Server = c.ID, cmp.Or(c.Server, server)
+		c.End.Add(e)
 	}
 	var m *msg.Message
 	if id == "" || name == "" || c != nil || d.hasEnded(id) {
 		m = d.Status(r.id(), r.end())
 		m.Tool.CallID, m.Tool.Name = id, name
 		arguments.MarkRead() // they are in the messages of the call
-		e.Output.MarkRead()
+		output.MarkRead()
 		m.SetAttr("exit_code", e.Exit)
 	} else {
 		d.wake(r)
@@ -225,7 +230,7 @@ func (d *calls) done(r *record, name string, arguments jsonv.Value) {
 		codex.SetIDs(m, p, "source")
 		m.SetAttr("told_by", r.end())
 		m = d.Result(c)
-		m.Content = content(e.Output, m)
+		m.Content = content(output, m)
 		e.On(m)
 		d.end(c)
 	}

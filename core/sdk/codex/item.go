@@ -138,12 +138,7 @@ func (t *Thread) call(it Item) {
 		m.Tool.Name, m.Tool.Server = name, server
 		t.result(m, it)
 	}
-	// The answers of agents that other calls began.
-	for who, state := range it.states().Members() {
-		if status := state.Get("status"); status.In("completed", "errored", "shutdown", "not_found", "notFound", "interrupted") {
-			t.Answer(who.String(), Snake(status.PeekStr()), state.Get("message").Text())
-		}
-	}
+	t.Answers(it.states()) // of agents that other calls began
 }
 
 // begin adds a call, which stays open if more of it is to come.
@@ -255,13 +250,13 @@ func FirstID(list jsonv.Value) string {
 
 // result fills in the result of a call.
 func (t *Thread) result(m *msg.Message, it Item) {
-	e := EndOf(it.Value)
+	e, output := EndOf(it.Value)
 	if states := it.states(); states.Len() > 0 {
 		m.Content = states.JSON()
-	} else if e.Output.Is(jsonv.Object) || e.Output.Is(jsonv.Array) {
-		m.Content = content(e.Output, m)
+	} else if output.Is(jsonv.Object) || output.Is(jsonv.Array) {
+		m.Content = content(output, m)
 	} else {
-		m.Content = e.Output.Text()
+		m.Content = output.Text()
 	}
 	if e.On(m); !m.IsError && it.Type == "file_change" {
 		t.Files(m.Tool.CallID, it.Get("changes"))
