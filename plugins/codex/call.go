@@ -44,15 +44,13 @@ func (d *calls) call(r *record) {
 		d.Status("again:"+r.id(), r.name)
 		return
 	}
-	d.wake(r)
-	c.Run = d.Run
 	namespace := ident.Of(r.p.Get("namespace"))
 	if server, ok := strings.CutPrefix(namespace, "mcp__"); ok && !strings.HasPrefix(name, "mcp__") {
 		name = "mcp__" + strings.TrimRight(server, "_") + "__" + name // as older versions write it
 	}
 	c.Name, c.Server = name, conversation.ToolServer(name)
 	m := d.part(r, msg.ToolCall, r.id(), "call:"+c.ID)
-	m.Tool.Arguments = arguments.Text()
+	c.Run, m.Tool.Arguments = d.Run, arguments.Text()
 	if c.Server == "" {
 		m.SetAttr("namespace", namespace)
 	}
@@ -85,15 +83,12 @@ func (d *calls) end(ended ...*codex.Call) {
 
 func (d *calls) hasEnded(id string) bool { return d.Ended.Has(conversation.SumOf(id)) }
 
-// parse parses JSON that may be in a string, and returns null for a string that has none.
+// parse returns a value, or the one that a string has as JSON.
 func (d *calls) parse(v jsonv.Value) jsonv.Value {
-	if !v.Is(jsonv.String) {
-		return v
+	if v.Is(jsonv.String) && d.inner.Parse([]byte(v.Str())) == nil {
+		return d.inner.Root()
 	}
-	if d.inner.Parse([]byte(v.Str())) != nil {
-		return jsonv.Value{}
-	}
-	return d.inner.Root()
+	return v
 }
 
 // output decodes the result of a call as the model gets it:
@@ -211,8 +206,9 @@ func (d *calls) done(r *record, name string, arguments jsonv.Value) {
 		c.End.Add(e)
 	}
 	var m *msg.Message
+	typ := strings.TrimPrefix(r.name, "item_completed/")
 	if id == "" || name == "" || c != nil || d.hasEnded(id) {
-		m = d.Status(r.id(), r.end())
+		m = d.Status(r.id(), typ)
 		m.Tool.CallID, m.Tool.Name = id, name
 		arguments.MarkRead() // they are in the messages of the call
 		output.MarkRead()
@@ -228,7 +224,7 @@ func (d *calls) done(r *record, name string, arguments jsonv.Value) {
 			m.Role = msg.RoleUser
 		}
 		codex.SetIDs(m, p, "source")
-		m.SetAttr("told_by", r.end())
+		m.SetAttr("told_by", typ)
 		m = d.Result(c)
 		m.Content = content(output, m)
 		e.On(m)
