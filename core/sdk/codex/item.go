@@ -138,7 +138,12 @@ func (t *Thread) call(it Item) {
 		m.Tool.Name, m.Tool.Server = name, server
 		t.result(m, it)
 	}
-	t.Answers(it.states()) // of agents that other calls began
+	// The answers of agents that other calls began. A status that is not known ends no call here.
+	for who, state := range it.states().Members() {
+		if state.Get("status").In("completed", "errored", "shutdown", "not_found", "notFound", "interrupted") {
+			t.answer(who.String(), state)
+		}
+	}
 }
 
 // begin adds a call, which stays open if more of it is to come.
