@@ -230,7 +230,9 @@ func (d *calls) done(r *record, name string, arguments jsonv.Value) {
 		e.On(m)
 		d.end(c)
 	}
-	m.SetAttr("duration_ms", elapsed(p.Get("duration")))
+	if took := p.Get("duration"); took.Get("secs").Is(jsonv.Number) && took.Get("secs").Uint() <= 1<<40 {
+		m.SetAttr("duration_ms", strconv.FormatUint(took.Get("secs").Uint()*1000+took.Get("nanos").Uint()/1e6, 10))
+	}
 	if !e.Failed && !e.Refused {
 		d.Files(id, p.Get("changes"))
 	}
@@ -246,15 +248,6 @@ func command(v jsonv.Value) string {
 		return ""
 	}
 	return msg.HashKey(script.PeekStr())
-}
-
-// elapsed is a duration, {secs, nanos}, in whole milliseconds.
-func elapsed(v jsonv.Value) string {
-	secs := v.Get("secs")
-	if !secs.Is(jsonv.Number) || secs.Uint() > 1<<40 {
-		return ""
-	}
-	return strconv.FormatUint(secs.Uint()*1000+v.Get("nanos").Uint()/1e6, 10)
 }
 
 // assessed decodes guardian_assessment: a reviewer, who may be a model, decides
@@ -275,16 +268,20 @@ func (d *calls) assessed(r *record) {
 }
 
 // served decodes a call that the provider ran itself, and that has ended when it is
-// recorded. An event has the same call, with its results:
+// recorded. An event has the same call, with its results; some versions have no ids, so that its subject identifies it:
 //
 //	web_search_call, web_search_end              {id?, status, action: {type, query, …}, results}
 //	image_generation_call, image_generation_end  {id, status, revised_prompt, result: base64, saved_path}
 func (d *calls) served(r *record, name, id string) {
-	typ := r.name
+	typ, action, query := r.name, r.p.Get("action"), r.p.Get("query")
 	if r.family == byDone {
 		typ = name
 	}
-	if m := d.again(r, subject(r.p, name), typ, r.p.Get("action"), r.p.Get("query")); m != nil {
+	subject := jsonv.Or(action.First("query", "url", "pattern"), query)
+	if name == "image_generation" {
+		subject = r.p.First("id", "call_id")
+	}
+	if m := d.again(r, conversation.SumOf(name).Add(subject.Escaped()), typ, action, query); m != nil {
 		m.Content = r.p.Get("results").Text()
 		codex.SetIDs(m, r.p, "saved_path")
 		return
@@ -300,14 +297,4 @@ func (d *calls) served(r *record, name, id string) {
 		m.Attachments[0].URL = ident.Of(r.p.Get("saved_path"))
 	}
 	codex.End{Failed: r.p.Get("status").Equal("failed")}.On(m)
-}
-
-// subject is a sum of the subject of a call of the provider, by which its item and its
-// event are matched: some versions have no ids.
-func subject(p jsonv.Value, name string) conversation.Sum {
-	subject := jsonv.Or(p.Get("action").First("query", "url", "pattern"), p.Get("query"))
-	if name == "image_generation" {
-		subject = p.First("id", "call_id")
-	}
-	return conversation.SumOf(name).Add(subject.Escaped())
 }

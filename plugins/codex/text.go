@@ -163,17 +163,16 @@ func (d *thread) asked(r *record, said jsonv.Value) {
 	}
 	known := words > 0 && d.again(r, sum(msg.User, said), r.kind, said, images) != nil
 	switch {
-	case known:
-	case words > 0:
+	case words > 0 && !known:
 		d.prompt(r)
+	case known && r.family != byItem:
+		return
 	case r.family != byItem:
 		d.Status(r.id(), r.kind)
 		r.p.Skip("content") // a response_item has what is injected
+		return
 	case all == 0:
 		d.unknown(r, "response_item/message")
-	}
-	if r.family != byItem && (known || words == 0) {
-		return
 	}
 	words, asides := 0, 0
 	for text, file := range parts(said) {
