@@ -83,10 +83,7 @@ func (t *Thread) Result(c *Call) *msg.Message {
 // Answered adds the result of a call that began an agent.
 func (t *Thread) Answered(c *Call) *msg.Message {
 	m := t.Result(c)
-	m.Kind, m.Delegation.To, m.Delegation.Async = msg.DelegationResult, c.To, true
-	if m.Delegation.ChildRun = c.Child; c.Child != "" {
-		m.Delegation.Link = msg.ByNativeID
-	}
+	conversation.Causes(m, c.Child)
 	return m
 }
 
@@ -98,9 +95,8 @@ func (t *Thread) Link(c *Call, child, path, key, typ string) *msg.Message {
 	c.Child, c.Path = cmp.Or(c.Child, child), cmp.Or(c.Path, path)
 	m := t.About(c, msg.Status, key)
 	m.Hidden, m.Delegation.Async = true, true
-	if child != "" {
+	if conversation.Causes(m, child); child != "" {
 		m.Signal = msg.Link
-		m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
 	}
 	m.SetAttr("type", typ)
 	m.SetAttr("agent_path", path)

@@ -6,7 +6,7 @@
 //   - Thread adds the messages of a thread, the ends of its runs, its errors and its tokens among them, and keeps its
 //     State.
 //   - Call is a tool call without a result; the answer of an agent that a call began is
-//     the result of that call (Answer).
+//     the result of that call (Answer), and the states of agents have it (Answers).
 //   - Item is an item of a thread, which has the same members in each framing, in other
 //     spellings; Thread.Item adds its messages.
 //   - End is how a call ended, by an item or by an event of its end.
