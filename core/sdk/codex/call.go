@@ -14,7 +14,6 @@ import (
 // Call is a tool call whose result has not come.
 type Call struct {
 	conversation.Call
-	Server string `json:",omitempty"`
 	Run    string `json:",omitempty"`
 	Digest string `json:",omitempty"` // of its arguments, where the end of the call repeats them
 
