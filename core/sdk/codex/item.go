@@ -136,7 +136,9 @@ func (t *Thread) call(it Item) {
 		t.Calls.Remove(c)
 		m := t.Result(c)
 		m.Tool.Name, m.Tool.Server = name, server
-		t.result(m, it)
+		if it.result(m); !m.IsError && it.Type == "file_change" {
+			t.Files(c.ID, it.Get("changes"))
+		}
 	}
 	// The answers of agents that other calls began. A status that is not known ends no call here.
 	for who, state := range it.states().Members() {
@@ -254,7 +256,7 @@ func FirstID(list jsonv.Value) string {
 }
 
 // result fills in the result of a call.
-func (t *Thread) result(m *msg.Message, it Item) {
+func (it *Item) result(m *msg.Message) {
 	e, output := EndOf(it.Value)
 	if states := it.states(); states.Len() > 0 {
 		m.Content = states.JSON()
@@ -263,9 +265,7 @@ func (t *Thread) result(m *msg.Message, it Item) {
 	} else {
 		m.Content = output.Text()
 	}
-	if e.On(m); !m.IsError && it.Type == "file_change" {
-		t.Files(m.Tool.CallID, it.Get("changes"))
-	}
+	e.On(m)
 }
 
 // content returns the texts of a list of parts, or of an MCP result:

@@ -83,15 +83,15 @@ func (t *Thread) AddTo(run string, kind msg.Kind, key string) *msg.Message {
 
 // start makes a message the start of a run. The parent of a child is a turn of another
 // thread; the id of that thread is a run only if it is a child itself.
-func (t *Thread) start(m *msg.Message) {
-	m.Signal, m.Client = msg.RunStart, t.Client
+func (s *State) start(m *msg.Message) {
+	m.Signal, m.Client = msg.RunStart, s.Client
 	switch {
-	case t.Child && t.Parent != "" && t.Parent != t.Session:
-		m.ParentRun, m.Delegation.Link = t.Parent, msg.ByParent
-	case t.Child:
+	case s.Child && s.Parent != "" && s.Parent != s.Session:
+		m.ParentRun, m.Delegation.Link = s.Parent, msg.ByParent
+	case s.Child:
 		m.ParentRun = msg.UnknownRun
-	case !t.Manual:
-		m.Delegation.CorrelationID = spawn.ID(spawn.Codex, t.ID)
+	case !s.Manual:
+		m.Delegation.CorrelationID = spawn.ID(spawn.Codex, s.ID)
 	}
 }
 
