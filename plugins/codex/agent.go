@@ -2,6 +2,7 @@ package codex
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -51,75 +52,32 @@ func (d *calls) spawned(c *codex.Call, output jsonv.Value) {
 	m.Content = content(output, m)
 }
 
-// activity decodes sub_agent_activity and the records of other versions that link a call to
-// the thread that it began.
-func (d *calls) activity(r *record, id jsonv.Value, thread string, began bool) {
-	c := d.OpenCall(ident.Of(id))
-	if c.ID != "" && thread != "" && began {
-		d.Link(c, thread, ident.Of(r.p.Get("agent_path")), r.id(), r.name)
-		return
-	}
-	m := d.Status(r.id(), r.name)
-	m.Tool.CallID = c.ID
-	codex.SetIDs(m, r.p, "kind")
-	m.SetAttr("agent_thread_id", thread)
-}
-
-// collaborated decodes the item of a call to an agent: {tool, receiver_thread_ids, agents_states: {"<thread>": {status, message}}}.
-func (d *calls) collaborated(r *record) {
-	if d.Calls.Named(ident.Of(r.p.Get("id"))) != nil {
-		r.p.Skip("prompt") // the call has it
-	}
-	child := codex.FirstID(r.p.First("receiver_thread_ids", "receiverThreadIds"))
-	d.activity(r, r.p.Get("id"), child, r.p.Get("tool").In("spawnAgent", "spawn_agent", "SpawnAgent"))
-	d.answers(r.p.First("agents_states", "agentsStates"))
-}
-
-// answers adds the answers in {"<thread>": state} or [{thread_id, status: state}].
-func (d *calls) answers(states jsonv.Value) {
-	for who, state := range states.Members() {
-		d.answer(who.String(), state)
-	}
-	for s := range states.Elems() {
-		d.answerOf(s.Get("thread_id"), s.Get("status"))
-	}
-}
-
-// answerOf is answer for an agent whose thread is a value, which then counts as read.
-func (d *calls) answerOf(who, state jsonv.Value) {
-	if d.answer(ident.Peek(who), state) {
-		who.MarkRead()
-	}
-}
-
-// answer adds the answer of an agent, if its state is final and a call began it. A state is one of
+// agents decodes an event about agents. It may link a call to the thread that the call began, and have the states of agents:
 //
-//	"running", "shutdown"
-//	{"completed": "answer"}, {"errored": "why"}
-//	{"status": "completed", "message": "answer"}   in an item
-func (d *calls) answer(who string, v jsonv.Value) bool {
-	state, text := jsonv.Word(v, "running", "pending_init", "shutdown", "not_found"), v.Get("message")
-	if status := v.Get("status"); status.Exists() {
-		state = codex.Snake(status.PeekStr())
+//	sub_agent_activity, item SubAgentActivity  {event_id | id, agent_thread_id, agent_path, kind: started | …}
+//	collab_agent_spawn_end                     {call_id, new_thread_id}
+//	collab_waiting_end, collab_close_end       {call_id, statuses | agent_statuses | receiver_thread_id, status}
+//	item CollabAgentToolCall                   {id, tool, prompt, receiver_thread_ids, agents_states}
+func (d *calls) agents(r *record) {
+	p, c := r.p, d.OpenCall(ident.Of(r.p.First("event_id", "call_id", "id")))
+	child := ident.First(p.Get("agent_thread_id"), p.Get("new_thread_id"))
+	child = cmp.Or(child, codex.FirstID(p.First("receiver_thread_ids", "receiverThreadIds")))
+	began := r.name == "collab_agent_spawn_end" || p.Get("kind").Equal("started") || p.Get("tool").In("spawnAgent", "spawn_agent", "SpawnAgent")
+	if r.family == byDone && c.Name != "" {
+		p.Skip("prompt") // the call has it
 	}
-	for _, final := range [...]string{"completed", "errored"} {
-		if said := v.Get(final); !said.Is(jsonv.Missing) {
-			state, text = final, said
-		}
+	if began && c.ID != "" && child != "" {
+		d.Link(c, child, ident.Of(p.Get("agent_path")), r.id(), r.name)
+	} else {
+		m := d.Status(r.id(), r.name)
+		m.Tool.CallID = c.ID
+		codex.SetIDs(m, p, "kind")
+		m.SetAttr("agent_thread_id", child)
 	}
-	if state == "" || state == "running" || state == "pending_init" {
-		return false
+	for _, states := range [...]jsonv.Value{p.Get("statuses"), p.Get("agent_statuses"), p.First("agents_states", "agentsStates")} {
+		d.end(d.Answers(states)...)
 	}
-	v.Get("message").Str() // which another record may have
-	c := d.Answer(who, state, msg.Plain(text.PeekStr()))
-	if c == nil {
-		return false
-	}
-	d.end(c)
-	if text.Is(jsonv.String) {
-		text.MarkRead()
-	}
-	return true
+	d.end(d.AnswerOf(p.Get("receiver_thread_id"), p.Get("status")))
 }
 
 // notified decodes the notice that the state of a sub-agent has changed:
@@ -131,7 +89,7 @@ func (d *calls) notified(text jsonv.Value) {
 	_, notice, _ := strings.Cut(text.Str(), "<subagent_notification>")
 	if end := strings.LastIndex(notice, "</subagent_notification>"); end >= 0 && d.inner.Parse([]byte(notice[:end])) == nil {
 		v := d.inner.Root()
-		d.answerOf(v.First("agent_id", "agent_path"), v.Get("status"))
+		d.end(d.AnswerOf(v.First("agent_id", "agent_path"), v.Get("status")))
 	}
 }
 

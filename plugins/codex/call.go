@@ -44,15 +44,13 @@ func (d *calls) call(r *record) {
 		d.Status("again:"+r.id(), r.name)
 		return
 	}
-	d.wake(r)
-	c.Run = d.Run
 	namespace := ident.Of(r.p.Get("namespace"))
 	if server, ok := strings.CutPrefix(namespace, "mcp__"); ok && !strings.HasPrefix(name, "mcp__") {
 		name = "mcp__" + strings.TrimRight(server, "_") + "__" + name // as older versions write it
 	}
 	c.Name, c.Server = name, conversation.ToolServer(name)
 	m := d.part(r, msg.ToolCall, r.id(), "call:"+c.ID)
-	m.Tool.Arguments = arguments.Text()
+	c.Run, m.Tool.Arguments = d.Run, arguments.Text()
 	if c.Server == "" {
 		m.SetAttr("namespace", namespace)
 	}
@@ -69,26 +67,28 @@ func (d *calls) call(r *record) {
 // maxEnded is the number of ended calls that are recognized when a record repeats them.
 const maxEnded = 256
 
-// end ends a call: later records of it are repetitions.
-func (d *calls) end(c *codex.Call) {
-	d.Calls.Remove(c)
-	d.Ended.Add(conversation.SumOf(c.ID), maxEnded)
-	if c.ProtocolID != "" {
-		d.Ended.Add(conversation.SumOf(c.ProtocolID), maxEnded)
+// end ends calls, if there are any: later records of them are repetitions.
+func (d *calls) end(ended ...*codex.Call) {
+	for _, c := range ended {
+		if c == nil {
+			continue
+		}
+		d.Calls.Remove(c)
+		d.Ended.Add(conversation.SumOf(c.ID), maxEnded)
+		if c.ProtocolID != "" {
+			d.Ended.Add(conversation.SumOf(c.ProtocolID), maxEnded)
+		}
 	}
 }
 
 func (d *calls) hasEnded(id string) bool { return d.Ended.Has(conversation.SumOf(id)) }
 
-// parse parses JSON that may be in a string, and returns null for a string that has none.
+// parse returns a value, or the one that a string has as JSON.
 func (d *calls) parse(v jsonv.Value) jsonv.Value {
-	if !v.Is(jsonv.String) {
-		return v
+	if v.Is(jsonv.String) && d.inner.Parse([]byte(v.Str())) == nil {
+		return d.inner.Root()
 	}
-	if d.inner.Parse([]byte(v.Str())) != nil {
-		return jsonv.Value{}
-	}
-	return d.inner.Root()
+	return v
 }
 
 // output decodes the result of a call as the model gets it:
@@ -123,7 +123,8 @@ func (d *calls) output(r *record) {
 	const most = 320 // bytes in which an output has how the call ended
 	start := first(body(output)).Escaped()
 	exit, class := ending(msg.Quoted(start[:min(len(start), most)]).String())
-	end := codex.End{Exit: cmp.Or(exit, c.Exit), Failed: c.Failed, Refused: c.Refused}
+	end := c.End
+	end.Add(codex.End{Exit: exit})
 	var wrapped jsonv.Value // as older versions wrote the output of a command
 	if output.HasPrefix(`{\"output\":`) {
 		wrapped = d.parse(output)
@@ -139,7 +140,7 @@ func (d *calls) output(r *record) {
 		codex.Fail(m, class)
 	}
 	if c.Name == "wait_agent" || c.Name == "wait" {
-		d.answers(d.parse(output).Get("status"))
+		d.end(d.Answers(d.parse(output).Get("status"))...)
 	}
 }
 
@@ -188,7 +189,8 @@ func ending(start string) (exit, class string) {
 // done decodes the end of a call of that tool. Most calls have records of the model, to which it adds how the call
 // ended. Calls that a tool made (scripts make several) and the commands of the user have only their end.
 func (d *calls) done(r *record, name string, arguments jsonv.Value) {
-	p, id, e := r.p, ident.Of(r.p.First("call_id", "callId", "id")), codex.EndOf(r.p)
+	p, id := r.p, ident.Of(r.p.First("call_id", "callId", "id"))
+	e, output := codex.EndOf(p)
 	server := ident.Of(jsonv.Or(p.Get("invocation"), p).Get("server"))
 	p.Skip("aggregated_output", "formatted_output", "stdout", "parsed_cmd") // of the output and the command
 	c := d.Calls.Named(id)
@@ -200,17 +202,16 @@ func (d *calls) done(r *record, name string, arguments jsonv.Value) {
 		}
 	}
 	if c != nil {
-		id = c.ID
-		c.Exit = cmp.Or(e.Exit, c.Exit)
-		c.Failed, c.Refused = c.Failed || e.Failed, c.Refused || e.Refused
-		c.Server = cmp.Or(c.Server, server)
+		id, c.Server = c.ID, cmp.Or(c.Server, server)
+		c.End.Add(e)
 	}
 	var m *msg.Message
+	typ := strings.TrimPrefix(r.name, "item_completed/")
 	if id == "" || name == "" || c != nil || d.hasEnded(id) {
-		m = d.Status(r.id(), r.end())
+		m = d.Status(r.id(), typ)
 		m.Tool.CallID, m.Tool.Name = id, name
 		arguments.MarkRead() // they are in the messages of the call
-		e.Output.MarkRead()
+		output.MarkRead()
 		m.SetAttr("exit_code", e.Exit)
 	} else {
 		d.wake(r)
@@ -223,13 +224,15 @@ func (d *calls) done(r *record, name string, arguments jsonv.Value) {
 			m.Role = msg.RoleUser
 		}
 		codex.SetIDs(m, p, "source")
-		m.SetAttr("told_by", r.end())
+		m.SetAttr("told_by", typ)
 		m = d.Result(c)
-		m.Content = content(e.Output, m)
+		m.Content = content(output, m)
 		e.On(m)
 		d.end(c)
 	}
-	m.SetAttr("duration_ms", elapsed(p.Get("duration")))
+	if took := p.Get("duration"); took.Get("secs").Is(jsonv.Number) && took.Get("secs").Uint() <= 1<<40 {
+		m.SetAttr("duration_ms", strconv.FormatUint(took.Get("secs").Uint()*1000+took.Get("nanos").Uint()/1e6, 10))
+	}
 	if !e.Failed && !e.Refused {
 		d.Files(id, p.Get("changes"))
 	}
@@ -245,15 +248,6 @@ func command(v jsonv.Value) string {
 		return ""
 	}
 	return msg.HashKey(script.PeekStr())
-}
-
-// elapsed is a duration, {secs, nanos}, in whole milliseconds.
-func elapsed(v jsonv.Value) string {
-	secs := v.Get("secs")
-	if !secs.Is(jsonv.Number) || secs.Uint() > 1<<40 {
-		return ""
-	}
-	return strconv.FormatUint(secs.Uint()*1000+v.Get("nanos").Uint()/1e6, 10)
 }
 
 // assessed decodes guardian_assessment: a reviewer, who may be a model, decides
@@ -274,16 +268,20 @@ func (d *calls) assessed(r *record) {
 }
 
 // served decodes a call that the provider ran itself, and that has ended when it is
-// recorded. An event has the same call, with its results:
+// recorded. An event has the same call, with its results; some versions have no ids, so that its subject identifies it:
 //
 //	web_search_call, web_search_end              {id?, status, action: {type, query, …}, results}
 //	image_generation_call, image_generation_end  {id, status, revised_prompt, result: base64, saved_path}
 func (d *calls) served(r *record, name, id string) {
-	typ := r.name
+	typ, action, query := r.name, r.p.Get("action"), r.p.Get("query")
 	if r.family == byDone {
 		typ = name
 	}
-	if m := d.again(r, subject(r.p, name), typ, r.p.Get("action"), r.p.Get("query")); m != nil {
+	subject := jsonv.Or(action.First("query", "url", "pattern"), query)
+	if name == "image_generation" {
+		subject = r.p.First("id", "call_id")
+	}
+	if m := d.again(r, conversation.SumOf(name).Add(subject.Escaped()), typ, action, query); m != nil {
 		m.Content = r.p.Get("results").Text()
 		codex.SetIDs(m, r.p, "saved_path")
 		return
@@ -299,14 +297,4 @@ func (d *calls) served(r *record, name, id string) {
 		m.Attachments[0].URL = ident.Of(r.p.Get("saved_path"))
 	}
 	codex.End{Failed: r.p.Get("status").Equal("failed")}.On(m)
-}
-
-// subject is a sum of the subject of a call of the provider, by which its item and its
-// event are matched: some versions have no ids.
-func subject(p jsonv.Value, name string) conversation.Sum {
-	subject := jsonv.Or(p.Get("action").First("query", "url", "pattern"), p.Get("query"))
-	if name == "image_generation" {
-		subject = p.First("id", "call_id")
-	}
-	return conversation.SumOf(name).Add(subject.Escaped())
 }

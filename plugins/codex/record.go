@@ -28,6 +28,7 @@ type record struct {
 	payload jsonv.Value // the root of a line without one
 	p       jsonv.Value // its subject: the payload, or the item in it
 	family  family
+	kind    string // its type: token_count, item_completed
 	name    string // its type, after a slash that of the item in it: token_count, item_completed/Plan
 	key     string // computed on the first call of id
 }
@@ -170,26 +171,18 @@ func (r *record) turn() string {
 	return ident.Peek(jsonv.Or(r.payload.Get("turn_id"), r.metadata().Get("turn_id")))
 }
 
-// kind is its type as that of a text: item_completed.
-func (r *record) kind() string {
-	kind, _, _ := strings.Cut(r.name, "/")
-	return kind
-}
-
-// end is its type as that of the end of a call: CommandExecution.
-func (r *record) end() string { return strings.TrimPrefix(r.name, "item_completed/") }
-
 func (d *turns) unknown(r *record, typ string) {
 	d.Unknown(msg.HashKey(string(r.root.Peek())), typ, r.root)
 }
 
 // item decodes a response_item: an input or an output of the model.
 func (d *thread) item(r *record) {
-	r.family, r.name = byItem, r.p.Get("type").Str()
 	role := r.p.Get("role")
+	r.family, r.name = byItem, r.p.Get("type").Str()
 	if r.name == "" && role.Is(jsonv.String) {
 		r.name = "message"
 	}
+	r.kind = r.name
 	if r.name == "reasoning" || role.Equal("assistant") {
 		d.Response.has() // an event may have had it before
 	}
@@ -235,11 +228,12 @@ func (d *thread) message(r *record, role jsonv.Value) {
 // event decodes an event_msg, which the CLI writes for its user interface. A paginated history has item_completed in
 // the place of most of them: {item: {id, type, …}}. The item of an answer or of a thought has the id of its response_item.
 func (d *thread) event(r *record) {
-	r.family, r.name = byEvent, r.p.Get("type").Str()
+	r.family, r.kind = byEvent, r.p.Get("type").Str()
+	r.name = r.kind
 	id := ""
-	if r.name == "item_completed" {
+	if r.kind == "item_completed" {
 		r.family, r.p = byDone, r.p.Get("item")
-		r.name, id = "item_completed/"+r.p.Get("type").Str(), ident.Of(r.p.Get("id"))
+		r.name, id = r.kind+"/"+r.p.Get("type").Str(), ident.Of(r.p.Get("id"))
 	}
 	switch r.name {
 	case "user_message":
@@ -307,17 +301,8 @@ func (d *thread) event(r *record) {
 			m.Signal = msg.WaitStart
 		}
 
-	case "sub_agent_activity", "item_completed/SubAgentActivity":
-		d.activity(r, r.p.First("event_id", "call_id", "id"), ident.Of(r.p.Get("agent_thread_id")), r.p.Get("kind").Equal("started"))
-	case "collab_agent_spawn_end":
-		d.activity(r, r.p.Get("call_id"), ident.Of(r.p.Get("new_thread_id")), true)
-	case "collab_waiting_end", "collab_close_end":
-		d.Status(r.id(), r.name).Tool.CallID = d.OpenCall(ident.Of(r.p.Get("call_id"))).ID
-		d.answers(r.p.Get("statuses"))
-		d.answers(r.p.Get("agent_statuses"))
-		d.answerOf(r.p.Get("receiver_thread_id"), r.p.Get("status"))
-	case "item_completed/CollabAgentToolCall":
-		d.collaborated(r)
+	case "sub_agent_activity", "collab_agent_spawn_end", "collab_waiting_end", "collab_close_end", "item_completed/SubAgentActivity", "item_completed/CollabAgentToolCall":
+		d.agents(r)
 
 	case "thread_settings_applied":
 		model := ident.Of(r.p.Path("thread_settings", "model"))

@@ -161,19 +161,18 @@ func (d *thread) asked(r *record, said jsonv.Value) {
 			words++
 		}
 	}
-	known := words > 0 && d.again(r, sum(msg.User, said), r.kind(), said, images) != nil
+	known := words > 0 && d.again(r, sum(msg.User, said), r.kind, said, images) != nil
 	switch {
-	case known:
-	case words > 0:
+	case words > 0 && !known:
 		d.prompt(r)
+	case known && r.family != byItem:
+		return
 	case r.family != byItem:
-		d.Status(r.id(), r.kind())
+		d.Status(r.id(), r.kind)
 		r.p.Skip("content") // a response_item has what is injected
+		return
 	case all == 0:
 		d.unknown(r, "response_item/message")
-	}
-	if r.family != byItem && (known || words == 0) {
-		return
 	}
 	words, asides := 0, 0
 	for text, file := range parts(said) {
@@ -235,8 +234,8 @@ func (d *thread) speak(m *msg.Message, text jsonv.Value) (context []byte) {
 func (d *thread) said(r *record, kind msg.Kind, id, key string, said jsonv.Value) {
 	switch text := sum(kind, said); {
 	case r.family != byItem && text == sum(kind, jsonv.Value{}):
-		d.Status(r.id(), r.kind())
-	case d.again(r, text, r.kind(), said) == nil:
+		d.Status(r.id(), r.kind)
+	case d.again(r, text, r.kind, said) == nil:
 		m := d.part(r, kind, id, key)
 		m.Content = content(said, m)
 		codex.SetIDs(m, r.p, "phase")
@@ -246,7 +245,7 @@ func (d *thread) said(r *record, kind msg.Kind, id, key string, said jsonv.Value
 // thoughts adds the texts of a reasoning item with that id: lists of {text} or of strings. Those of a
 // response_item may be encrypted.
 func (d *thread) thoughts(r *record, id string, summary, raw jsonv.Value) {
-	emitted, again := 0, 0
+	before, texts := len(d.Out.Messages), 0
 	for _, list := range [...]struct {
 		key   string
 		texts jsonv.Value
@@ -256,21 +255,19 @@ func (d *thread) thoughts(r *record, id string, summary, raw jsonv.Value) {
 			if len(text.Escaped()) == 0 {
 				continue
 			}
-			key := conversation.Ordinal(id+list.key, &n)
-			if d.repeats(r, sum(msg.Reasoning, text)) {
+			texts++
+			if key := conversation.Ordinal(id+list.key, &n); d.repeats(r, sum(msg.Reasoning, text)) {
 				text.MarkRead()
-				again++
-				continue
+			} else {
+				d.part(r, msg.Reasoning, id, key).Content = text.Text()
 			}
-			emitted++
-			d.part(r, msg.Reasoning, id, key).Content = text.Text()
 		}
 	}
 	switch {
-	case emitted > 0:
+	case len(d.Out.Messages) > before:
 	case r.family != byItem:
 		d.Status(r.id(), r.name)
-	case again > 0:
+	case texts > 0:
 		d.Status("item:"+id, r.name)
 	default:
 		m := d.part(r, msg.Reasoning, id, id+"/thinking")

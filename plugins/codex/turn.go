@@ -47,7 +47,7 @@ func (d *turns) prompt(r *record) {
 	d.close()
 }
 
-// begin begins a run, and with that ends the one before. Without an id it has that of the record.
+// begin begins a run, and with that ends the one before. Without an id it has the key of the record.
 func (d *turns) begin(r *record, id string) {
 	d.Run, d.Turn, d.Prompted, d.Replied = r.or(id), r.turn(), false, false
 	d.close()

@@ -14,14 +14,10 @@ import (
 // Call is a tool call whose result has not come.
 type Call struct {
 	conversation.Call
-	Server string `json:",omitempty"`
 	Run    string `json:",omitempty"`
 	Digest string `json:",omitempty"` // of its arguments, where the end of the call repeats them
 
-	// Facts of its end that events have before its output.
-	Exit    string `json:",omitempty"`
-	Failed  bool   `json:",omitempty"`
-	Refused bool   `json:",omitempty"`
+	End // as far as events have it before the output
 
 	Human      bool   `json:",omitempty"` // a person answers it
 	Delegation bool   `json:",omitempty"`
@@ -86,10 +82,7 @@ func (t *Thread) Result(c *Call) *msg.Message {
 // Answered adds the result of a call that began an agent.
 func (t *Thread) Answered(c *Call) *msg.Message {
 	m := t.Result(c)
-	m.Kind, m.Delegation.To, m.Delegation.Async = msg.DelegationResult, c.To, true
-	if m.Delegation.ChildRun = c.Child; c.Child != "" {
-		m.Delegation.Link = msg.ByNativeID
-	}
+	conversation.Causes(m, c.Child)
 	return m
 }
 
@@ -101,9 +94,8 @@ func (t *Thread) Link(c *Call, child, path, key, typ string) *msg.Message {
 	c.Child, c.Path = cmp.Or(c.Child, child), cmp.Or(c.Path, path)
 	m := t.About(c, msg.Status, key)
 	m.Hidden, m.Delegation.Async = true, true
-	if child != "" {
+	if conversation.Causes(m, child); child != "" {
 		m.Signal = msg.Link
-		m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
 	}
 	m.SetAttr("type", typ)
 	m.SetAttr("agent_path", path)
@@ -130,6 +122,53 @@ func (t *Thread) Answer(who, state string, answer msg.Text) *Call {
 		Fail(m, "cancelled")
 	default:
 		Fail(m, "tool_error")
+	}
+	return c
+}
+
+// Answers adds the answers in {"<thread>": state} or [{thread_id, status: state}], and returns the calls whose results they are, nil for
+// a state that is none.
+func (t *Thread) Answers(states jsonv.Value) (answered []*Call) {
+	for who, state := range states.Members() {
+		answered = append(answered, t.answer(who.String(), state))
+	}
+	for s := range states.Elems() {
+		answered = append(answered, t.AnswerOf(s.Get("thread_id"), s.Get("status")))
+	}
+	return answered
+}
+
+// AnswerOf is Answers for one agent. Its thread counts as read if it has answered.
+func (t *Thread) AnswerOf(who, state jsonv.Value) *Call {
+	c := t.answer(ident.Peek(who), state)
+	if c != nil {
+		who.MarkRead()
+	}
+	return c
+}
+
+// answer adds the answer of an agent, if its state is final and a call began it. A state is one of
+//
+//	"running", "shutdown"
+//	{"completed": "answer"}, {"errored": "why"}
+//	{"status": "completed", "message": "answer"}   in an item
+func (t *Thread) answer(who string, v jsonv.Value) *Call {
+	state, text := jsonv.Word(v, "shutdown", "not_found"), v.Get("message")
+	if status := v.Get("status"); status.Exists() {
+		state = Snake(status.PeekStr())
+	}
+	for _, final := range [...]string{"completed", "errored"} {
+		if said := v.Get(final); !said.Is(jsonv.Missing) {
+			state, text = final, said
+		}
+	}
+	if state == "" || state == "running" || state == "pending_init" {
+		return nil
+	}
+	v.Get("message").Str() // which another record may have
+	c := t.Answer(who, state, msg.Plain(text.PeekStr()))
+	if c != nil && text.Is(jsonv.String) {
+		text.MarkRead()
 	}
 	return c
 }
@@ -176,44 +215,48 @@ func Tool(v jsonv.Value) (name, server string) {
 
 // End is how a call ended, as an item or an event of its end has it.
 type End struct {
-	Output  jsonv.Value
-	Exit    string // code of a command
-	Failed  bool
-	Refused bool // by a person, or by a rule
+	Exit    string `json:",omitempty"` // code of a command
+	Failed  bool   `json:",omitempty"`
+	Refused bool   `json:",omitempty"` // by a person, or by a rule
 }
 
-// EndOf reads the end of a call. The members, of which each kind of call has some, are
+// Add adds the facts of a later record.
+func (e *End) Add(o End) {
+	e.Exit, e.Failed, e.Refused = cmp.Or(o.Exit, e.Exit), e.Failed || o.Failed, e.Refused || o.Refused
+}
+
+// EndOf reads the end of a call and its output. The members, of which each kind of call has some, are
 //
 //	{status, success, aggregated_output | formatted_output | stdout, exit_code}  a command
 //	{status, success, stdout, stderr, changes}                                  a patch
 //	{status, result: {content} | {Ok: {content}} | {Err: "…"}, error: {message}} a tool of an MCP server
 //	{success, content_items, error: "…"}                                        a tool of the client
-func EndOf(v jsonv.Value) End {
+func EndOf(v jsonv.Value) (e End, output jsonv.Value) {
 	status := v.Get("status")
-	e := End{
-		Output:  v.First("aggregated_output", "aggregatedOutput", "formatted_output", "stdout", "result", "content_items", "contentItems"),
+	output = v.First("aggregated_output", "aggregatedOutput", "formatted_output", "stdout", "result", "content_items", "contentItems")
+	e = End{
 		Exit:    v.First("exit_code", "exitCode").Digits(),
 		Failed:  status.Equal("failed") || v.Get("success").Is(jsonv.False),
 		Refused: status.Equal("declined"),
 	}
 	if e.Failed && v.Get("changes").Exists() && len(v.Get("stderr").Escaped()) > 0 {
-		e.Output = v.Get("stderr")
+		output = v.Get("stderr")
 	}
-	if ok := e.Output.Get("Ok"); ok.Exists() {
-		e.Output = ok
+	if ok := output.Get("Ok"); ok.Exists() {
+		output = ok
 	}
 	fault := v.Get("error")
 	if fault.Is(jsonv.Object) {
 		fault = fault.Get("message")
 	}
-	for _, why := range [...]jsonv.Value{e.Output.Get("Err"), fault} {
+	for _, why := range [...]jsonv.Value{output.Get("Err"), fault} {
 		if why.Exists() {
-			e.Failed, e.Output = true, why
+			e.Failed, output = true, why
 			break
 		}
 	}
-	e.Failed = e.Failed || e.Output.First("isError", "is_error").Bool()
-	return e
+	e.Failed = e.Failed || output.First("isError", "is_error").Bool()
+	return e, output
 }
 
 // On makes a result an error if the call failed.

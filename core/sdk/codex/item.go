@@ -136,12 +136,14 @@ func (t *Thread) call(it Item) {
 		t.Calls.Remove(c)
 		m := t.Result(c)
 		m.Tool.Name, m.Tool.Server = name, server
-		t.result(m, it)
+		if it.result(m); !m.IsError && it.Type == "file_change" {
+			t.Files(c.ID, it.Get("changes"))
+		}
 	}
-	// The answers of agents that other calls began.
+	// The answers of agents that other calls began. A status that is not known ends no call here.
 	for who, state := range it.states().Members() {
-		if status := state.Get("status"); status.In("completed", "errored", "shutdown", "not_found", "notFound", "interrupted") {
-			t.Answer(who.String(), Snake(status.PeekStr()), state.Get("message").Text())
+		if state.Get("status").In("completed", "errored", "shutdown", "not_found", "notFound", "interrupted") {
+			t.answer(who.String(), state)
 		}
 	}
 }
@@ -254,18 +256,16 @@ func FirstID(list jsonv.Value) string {
 }
 
 // result fills in the result of a call.
-func (t *Thread) result(m *msg.Message, it Item) {
-	e := EndOf(it.Value)
+func (it *Item) result(m *msg.Message) {
+	e, output := EndOf(it.Value)
 	if states := it.states(); states.Len() > 0 {
 		m.Content = states.JSON()
-	} else if e.Output.Is(jsonv.Object) || e.Output.Is(jsonv.Array) {
-		m.Content = content(e.Output, m)
+	} else if output.Is(jsonv.Object) || output.Is(jsonv.Array) {
+		m.Content = content(output, m)
 	} else {
-		m.Content = e.Output.Text()
+		m.Content = output.Text()
 	}
-	if e.On(m); !m.IsError && it.Type == "file_change" {
-		t.Files(m.Tool.CallID, it.Get("changes"))
-	}
+	e.On(m)
 }
 
 // content returns the texts of a list of parts, or of an MCP result:

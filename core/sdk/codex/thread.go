@@ -6,7 +6,7 @@
 //   - Thread adds the messages of a thread, the ends of its runs, its errors and its tokens among them, and keeps its
 //     State.
 //   - Call is a tool call without a result; the answer of an agent that a call began is
-//     the result of that call (Answer).
+//     the result of that call (Answer), and the states of agents have it (Answers).
 //   - Item is an item of a thread, which has the same members in each framing, in other
 //     spellings; Thread.Item adds its messages.
 //   - End is how a call ended, by an item or by an event of its end.
@@ -83,15 +83,15 @@ func (t *Thread) AddTo(run string, kind msg.Kind, key string) *msg.Message {
 
 // start makes a message the start of a run. The parent of a child is a turn of another
 // thread; the id of that thread is a run only if it is a child itself.
-func (t *Thread) start(m *msg.Message) {
-	m.Signal, m.Client = msg.RunStart, t.Client
+func (s *State) start(m *msg.Message) {
+	m.Signal, m.Client = msg.RunStart, s.Client
 	switch {
-	case t.Child && t.Parent != "" && t.Parent != t.Session:
-		m.ParentRun, m.Delegation.Link = t.Parent, msg.ByParent
-	case t.Child:
+	case s.Child && s.Parent != "" && s.Parent != s.Session:
+		m.ParentRun, m.Delegation.Link = s.Parent, msg.ByParent
+	case s.Child:
 		m.ParentRun = msg.UnknownRun
-	case !t.Manual:
-		m.Delegation.CorrelationID = spawn.ID(spawn.Codex, t.ID)
+	case !s.Manual:
+		m.Delegation.CorrelationID = spawn.ID(spawn.Codex, s.ID)
 	}
 }
 
