@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -69,7 +68,7 @@ type Exporter struct {
 	mu        sync.Mutex // of preparing
 	ready     bool
 	writers   *writers
-	wire      *wire
+	inserts   inserter
 	batch     string              // the last one that was offered
 	accepted  map[string]struct{} // tokens of its parts that are stored
 	gathered  gathered
@@ -110,7 +109,9 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
 	schema.days = conn.embedded && s.CreateSchema
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}, parted: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}, underived: underived{some: make(chan struct{}, 1)}}, nil
+	x := &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), gathered: gathered{dir: s.TempDir}, parted: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}, underived: underived{some: make(chan struct{}, 1)}}
+	x.inserts = inserter{conn: conn, settings: &x.settings, wire: newWire(conn.method), ended: x.checkTables}
+	return x, nil
 }
 
 // Unread notes whether the rows have no reader at present: what is derived from them for readers waits then, for minutes at
@@ -310,32 +311,12 @@ func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 			}
 			return j.block.Encode(to)
 		}
-		if err := x.insertWithin(ctx, insertion{table: j.table, next: next, token: token}); err != nil {
+		if err := x.inserts.run(ctx, insertion{table: j.table, next: next, token: token}); err != nil {
 			return x.conn.classify(ctx, fmt.Errorf("clickhouse: insert %d rows into %s: %w", p.to-p.from, j.name, err))
 		}
 		x.accepted[token] = struct{}{}
 	}
 	return nil
-}
-
-// insertWithin runs an insert in the time that it may take.
-func (x *Exporter) insertWithin(ctx context.Context, i insertion) error {
-	limit := x.settings.longest(i.size)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-	defer cancel()
-	err := x.insert(ctx, i)
-	x.checkTables(err)
-	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
-		return fmt.Errorf("no answer in %s: %w", limit, err)
-	}
-	return err
-}
-
-var errTimeout = errors.New("insert timed out")
-
-// longest is how long an insert of so many bytes may take.
-func (s *Settings) longest(size int64) time.Duration {
-	return s.Timeout * time.Duration(1+size/(32<<20))
 }
 
 // settle is how long after the time of its ingest_ts a row may come to be visible.

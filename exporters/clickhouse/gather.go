@@ -272,7 +272,7 @@ func (x *Exporter) storeGathered(ctx context.Context, g *gathered) error {
 			n, rows = n+1, rows+at.rows
 			return g.read(at, to)
 		}
-		if err := x.insertWithin(ctx, insertion{table: t, next: next, token: token, size: p.size()}); err != nil {
+		if err := x.inserts.run(ctx, insertion{table: t, next: next, token: token, size: p.size()}); err != nil {
 			return x.conn.classify(ctx, fmt.Errorf("clickhouse: insert %d gathered rows into %s: %w", rows, t.name, err))
 		}
 		g.stored[token] = struct{}{}
@@ -348,7 +348,7 @@ func (x *Exporter) exportRows(ctx context.Context, b *export.Batch) error {
 			to.Buf = append(to.Buf, r.Data...)
 			return nil
 		}
-		if err := x.insertWithin(ctx, insertion{table: t, next: next, token: token, size: int64(len(r.Data))}); err != nil {
+		if err := x.inserts.run(ctx, insertion{table: t, next: next, token: token, size: int64(len(r.Data))}); err != nil {
 			return x.conn.classify(ctx, fmt.Errorf("clickhouse: insert %d rows into %s: %w", r.Count, r.Table, err))
 		}
 		x.accepted[token] = struct{}{}

@@ -633,7 +633,7 @@ func TestSettingsOfAnInsert(t *testing.T) {
 		x, server := inserting(t, Settings{CreateSchema: true})
 		x.conn.embedded = c.days
 		sent := false
-		if err := x.insert(t.Context(), insertion{table: &x.writers.messages.table, size: c.size, token: "t", next: func(to *proto.Buffer) error {
+		if err := x.inserts.insert(t.Context(), insertion{table: &x.writers.messages.table, size: c.size, token: "t", next: func(to *proto.Buffer) error {
 			if sent {
 				return io.EOF
 			}

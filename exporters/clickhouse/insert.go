@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
@@ -29,8 +30,36 @@ const largeInsert = 32 << 20
 // of a day that is over builds it again from the contents. So where settled.go looks after those days, no insert builds it.
 const textIndex = "idx_fts"
 
+// inserter runs inserts, one at a time.
+type inserter struct {
+	conn     *Conn
+	settings *Settings
+	wire     *wire
+	ended    func(error) // called with the outcome of each
+}
+
+// run runs an insert in the time that it may take.
+func (x *inserter) run(ctx context.Context, i insertion) error {
+	limit := x.settings.longest(i.size)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+	defer cancel()
+	err := x.insert(ctx, i)
+	x.ended(err)
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return fmt.Errorf("no answer in %s: %w", limit, err)
+	}
+	return err
+}
+
+var errTimeout = errors.New("insert timed out")
+
+// longest is how long an insert of so many bytes may take.
+func (s *Settings) longest(size int64) time.Duration {
+	return s.Timeout * time.Duration(1+size/(32<<20))
+}
+
 // insert runs one INSERT.
-func (x *Exporter) insert(ctx context.Context, i insertion) error {
+func (x *inserter) insert(ctx context.Context, i insertion) error {
 	settings := chgo.Settings{
 		"async_insert":               0, // an answer means that the rows are stored
 		"insert_deduplication_token": i.token,
@@ -55,7 +84,7 @@ func (x *Exporter) insert(ctx context.Context, i insertion) error {
 	if i.size >= largeInsert {
 		settings["materialize_skip_indexes_on_insert"] = 1
 		settings["min_insert_block_size_bytes"] = 2 * i.size // one part, not a large and a small one
-		if settlesDays(x) {
+		if settlesDays(x.conn, x.settings) {
 			settings["exclude_materialize_skip_indexes_on_insert"] = textIndex
 		}
 	}
@@ -77,7 +106,7 @@ func (x *Exporter) insert(ctx context.Context, i insertion) error {
 // insertNative hands the blocks to the driver's batch. The driver's columns are
 // filled by decoding ours, as they are when a server sends them: there is no way
 // to append to them that does not box every cell.
-func (x *Exporter) insertNative(ctx context.Context, i insertion) (err error) {
+func (x *inserter) insertNative(ctx context.Context, i insertion) (err error) {
 	batch, err := x.conn.db.PrepareBatch(ctx, i.table.insert)
 	if err != nil {
 		return err

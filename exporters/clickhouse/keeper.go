@@ -97,7 +97,7 @@ func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 	rolls := roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}
 	k.done.Go(func() { keepRollups(ctx, x.conn, rolls.pass, first, settle, log) })
 	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k, fresh, log) })
-	if settlesDays(x) {
+	if settlesDays(x.conn, &x.settings) {
 		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
 		replaced, err := p.empty(prepare)
 		if err != nil {
@@ -108,8 +108,8 @@ func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 	}
 }
 
-// settlesDays reports whether the exporter's keeper merges the days that are over.
-func settlesDays(x *Exporter) bool { return x.conn.embedded && x.settings.CreateSchema }
+// settlesDays reports whether an exporter's keeper merges the days that are over.
+func settlesDays(c *Conn, s *Settings) bool { return c.embedded && s.CreateSchema }
 
 func (k *keeper) stop() {
 	if k.cancel != nil {

@@ -19,7 +19,7 @@ func TestTextIndexIsBuiltOncePerDay(t *testing.T) {
 		t.Run(fmt.Sprint(inserts), func(t *testing.T) {
 			x, c := exporter(t, func(s *Settings) { s.TempDir = t.TempDir() })
 			x.keeper.stop()
-			if !settlesDays(x) {
+			if !settlesDays(x.conn, &x.settings) {
 				t.Skip("of the embedded store")
 			}
 			if err := c.Exec(t.Context(), "SYSTEM STOP MERGES messages"); err != nil {
