@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	if eng, err = Open(Config{Library: lib, Path: dir, Connections: 4}); err != nil {
+	if eng, err = Open(Config{Library: lib, Path: dir, Connections: 4, MaxMemory: 2 << 30}); err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
@@ -448,6 +448,17 @@ func TestSessionsRunInParallel(t *testing.T) {
 
 // The library must leave Go's handling of faults alone: a nil pointer stays a
 // panic that can be recovered, before and after sessions come and go.
+// TestReadsHaveThreads: a read has more than one thread under the limit of memory that the embedded store has.
+func TestReadsHaveThreads(t *testing.T) {
+	s := session(t, SessionOptions{})
+	exec(t, s, "CREATE TABLE halves (n UInt64) ENGINE = MergeTree ORDER BY n PARTITION BY n % 2")
+	exec(t, s, "INSERT INTO halves SELECT number FROM numbers(100000)")
+	plan := exec(t, s, "EXPLAIN PIPELINE SELECT sum(n) FROM halves SETTINGS max_threads = 2, merge_tree_min_rows_for_concurrent_read = 1, merge_tree_min_bytes_for_concurrent_read = 1")
+	if !strings.Contains(plan, "AggregatingTransform × 2") {
+		t.Errorf("the plan is\n%s", plan)
+	}
+}
+
 func TestGoStillOwnsItsSignals(t *testing.T) {
 	session(t, SessionOptions{}).Close()
 	defer func() {
