@@ -130,7 +130,7 @@ func (s *stream) document(kind frame.Kind, name string, data []byte) {
 		return
 	}
 	e := &s.e
-	*e = event{moment: moment{v: root}}
+	*e = event{v: root}
 	e.read(root)
 	if e.typ.Is(jsonv.String) && !e.messages.Is(jsonv.Array) {
 		s.event(e)

@@ -58,10 +58,10 @@ type storedRun struct {
 	inEvents bool          // another run of the list keeps its events
 	told     bool          // its story is, or is part of another one
 
-	call *moment        // that caused it, where that has a place in the story
+	call *event         // that caused it, where that has a place in the story
 	by   msg.LinkMethod // how the call was found
 
-	says   []moment // of its messages, those that its events have not passed
+	says   []*event // its messages, those that its events have not passed
 	texts  int      // of its messages, between its events
 	gaps   bool     // between two of the texts is a call that no event has
 	deltas bool     // its events have the texts
@@ -287,8 +287,8 @@ func (b *body) known(id string) bool {
 
 // decode decodes a stored run and all below it.
 func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
-	for _, m := range b.storyOf(top, 0) {
-		b.tell(&m)
+	for _, e := range b.storyOf(top, 0) {
+		b.s.event(e)
 	}
 	for _, v := range slices.Backward(all) {
 		if r := b.s.Runs.get(runID(v)); r != nil {
@@ -323,9 +323,10 @@ func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 func (b *body) finish(r *run, v jsonv.Value) {
 	st, rule := b.run(r.ID), b.s.rules[ending(v)]
 	if b.s.Runs.get(r.ID) == r && rule != nil {
-		at := r.Last
+		e := partOf(v)
+		e.v, e.rule, e.at, e.of = v, rule, r.Last, st
 		st.say(r, len(st.says))
-		b.tell(&moment{v: v, rule: rule, at: at, in: v, of: st, said: true})
+		b.s.event(&e)
 	}
 }
 

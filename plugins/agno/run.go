@@ -427,7 +427,7 @@ func (r *run) endUnannounced(at conversation.Time) {
 	if r.Joined || r.Announced || r.Ended {
 		return
 	}
-	e := event{moment: moment{at: r.Last}}
+	e := event{at: r.Last}
 	r.Text.close(r, e.at, msg.Complete)
 	r.ended(r.Text.Emitted.Sum.Add(nil), e.at)
 	r.emitPlaceholders(&e)
