@@ -127,17 +127,16 @@ func (s *stream) reload(root jsonv.Value) {
 
 func newBody(s *stream, list jsonv.Value) *body {
 	b := &body{s: s, runs: make(map[string]*storedRun)}
-	for v := range jsonv.Each(list) {
-		if list.Is(jsonv.Object) || isRun(v) {
-			b.order = append(b.order, v)
-		}
-	}
 	learn := func(v jsonv.Value) {
 		if !b.session.Is(jsonv.String) {
 			b.session = v.Get("session_id")
 		}
 	}
-	for _, v := range b.order {
+	for v := range jsonv.Each(list) {
+		if !list.Is(jsonv.Object) && !isRun(v) {
+			continue
+		}
+		b.order = append(b.order, v)
 		id := runID(v)
 		if st := b.run(id); !st.v.Exists() {
 			st.v = v
@@ -261,10 +260,7 @@ func (b *body) decodeTree(v jsonv.Value) {
 		return
 	}
 	b.decode(v, all)
-	for _, r := range slices.Clone(b.s.Runs.Open) { // those that are still open
-		r.emitOpen()
-		b.s.Runs.drop(r)
-	}
+	b.s.Runs.evict(len(b.s.Runs.Open))
 }
 
 // subtree returns the run and those below it. An id may occur any number of times, and parents may form a cycle.

@@ -67,16 +67,21 @@ func (rs *runs) get(id string) *run { return rs.byID[id] }
 // add adds a run, and evicts the oldest ones beyond maxRuns.
 func (rs *runs) add(r *run) {
 	if len(rs.Open) >= maxRuns {
-		for _, old := range slices.Clone(rs.Open[:maxRuns/8]) {
-			old.emitOpen()
-			rs.drop(old)
-		}
+		rs.evict(maxRuns / 8)
 	}
 	if rs.byID == nil {
 		rs.byID = make(map[string]*run)
 	}
 	rs.Open = append(rs.Open, r)
 	rs.byID[r.ID] = r
+}
+
+// evict drops the oldest runs, and emits what is open in them.
+func (rs *runs) evict(n int) {
+	for _, r := range slices.Clone(rs.Open[:n]) {
+		r.emitOpen()
+		rs.drop(r)
+	}
 }
 
 // drop drops a run that is over.
@@ -105,25 +110,21 @@ func (rs *runs) top(r *run) *run {
 // repeats one of a run that is over.
 func (s *stream) runOf(e *event) *run {
 	r := s.Runs.byID[string(e.run.Chars())]
-	id := ""
 	if r == nil {
-		id = ident.Of(e.run)
-		r = s.Runs.get(id)
+		r = s.Runs.get(ident.Peek(e.run))
 	}
 	if r != nil {
 		r.describe(e)
 		return r
 	}
-	r = &run{Run: conversation.Run{ID: id}, s: s, Session: s.sessionFor(e.session)}
-	late := s.Runs.Ended.Has(r.ID)
-	switch {
-	case late && e.rule.phase == continues:
+	r = &run{Run: conversation.Run{ID: ident.Of(e.run)}, s: s, Session: s.sessionFor(e.session)}
+	switch late := s.Runs.Ended.Has(r.ID); {
+	case late && e.rule.phase != continues:
+		if e.rule.phase != reports || e.index.Is(jsonv.Number) {
+			return nil
+		}
+	default:
 		s.Runs.Ended.Remove(r.ID)
-		late = false
-	case late && (e.rule.phase != reports || e.index.Is(jsonv.Number)):
-		return nil
-	}
-	if !late {
 		s.Runs.add(r)
 	}
 	r.describe(e)
@@ -135,7 +136,7 @@ func (s *stream) runOf(e *event) *run {
 		r.Parent = ident.OrNumber(e.workflowRun)
 	}
 	if p := r.parent(); p != nil && p != r {
-		p.addBelow(r)
+		p.Below = bounded.Push(p.Below, r.ID, maxCalls)
 		r.Under = p.Steps.runOf(e.v)
 		p.Calls.link(p, r, e)
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
@@ -166,8 +167,7 @@ func (r *run) startUnannounced(at conversation.Time) {
 		at = conversation.TimeOf(v.Get("created_at")).Or(at)
 		r.setModel(v)
 	}
-	r.emitStart(at).Complete = msg.Summary
-	r.emitPrompt(at)
+	r.begin(at, jsonv.Value{}, msg.Summary)
 }
 
 // describe sets the run's agent from an event.
@@ -190,8 +190,6 @@ func (r *run) setModel(v jsonv.Value) {
 
 // parent returns the run above r, if it is open.
 func (r *run) parent() *run { return r.s.Runs.get(r.Parent) }
-
-func (r *run) addBelow(child *run) { r.Below = bounded.Push(r.Below, child.ID, maxCalls) }
 
 // key returns the key of a message by its part of the run.
 func (r *run) key(part string) string { return r.ID + "/" + part }
@@ -240,23 +238,17 @@ func (r *run) start(e *event) {
 		return
 	}
 	r.Joined, r.Announced = false, true
-	m := r.emitStart(e.at)
-	conversation.AttrsAs(m, e.v, str, "step_id", "step_name", "step_index")
-	r.emitPrompt(e.at)
+	r.begin(e.at, e.v, msg.Complete)
 }
 
-func (r *run) emitStart(at conversation.Time) *msg.Message {
+// begin emits the start of a run, which this event announces if there is one, and its prompt: of a person for a
+// top-level run, of the parent for a child.
+func (r *run) begin(at conversation.Time, announced jsonv.Value, c msg.Completeness) {
 	r.Started, r.Begun = true, true
 	m := r.status(r.key("start"), "start", at)
-	m.Signal, m.Model, m.Provider = msg.RunStart, r.Model, r.Provider
-	return m
-}
-
-// emitPrompt emits the prompt of a run: of a person for a top-level run, of the parent for a
-// child.
-func (r *run) emitPrompt(at conversation.Time) {
-	p := r.parent()
-	switch {
+	m.Signal, m.Model, m.Provider, m.Complete = msg.RunStart, r.Model, r.Provider, min(c, m.Complete)
+	conversation.AttrsAs(m, announced, str, "step_id", "step_name", "step_index")
+	switch p := r.parent(); {
 	case r.s.body != nil:
 		r.s.body.emitPrompt(r, at)
 	case r.Parent == "":

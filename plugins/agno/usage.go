@@ -60,7 +60,7 @@ func (u *usage) respond(r *run, e *event) {
 	u.name(r)
 	u.Replies++
 	u.Waits = false
-	u.count(tokens(e.v, r.Provider, r.Model), e.at)
+	u.count(tokens(e.v, r.Provider, r.Model), e.at) // of the model that the event names
 	u.Cost.First = e.v.Get("time_to_first_token").Digits()
 }
 
