@@ -136,9 +136,10 @@ func (s *stream) document(kind frame.Kind, name string, data []byte) {
 		s.event(e)
 		return
 	}
-	if kind == frame.Body && root.Is(jsonv.Array) || root.Is(jsonv.Object) && reloads(root) {
+	switch {
+	case kind == frame.Body && root.Is(jsonv.Array), isRun(root), root.Get("runs").Is(jsonv.Array), root.Get("chat_history").Is(jsonv.Array):
 		s.reload(root)
-	} else {
+	default:
 		s.stray(name, root)
 	}
 }

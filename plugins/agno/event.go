@@ -221,7 +221,9 @@ func (s *stream) event(e *event) {
 	s.setSession(e.session)
 	switch {
 	case e.rule.control && e.created.Kind() == jsonv.Missing:
-		s.control(e)
+		q := pendingOf(control, string(e.name), v)
+		q.Data = ident.PeekOrNumber(v.Get("status"))
+		s.connection(q)
 		return
 	case len(e.run.Chars()) == 0 && e.rule.phase == fails:
 		s.refuse(e)

@@ -193,12 +193,10 @@ const maxAhead = 256
 // calling returns how many of the messages are over with that call.
 func (st *storedRun) calling(id jsonv.Value) int {
 	return 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x *event) bool {
-		return x.rule.phase == callStarts && sameID(callID(x.v), id)
+		own := callID(x.v)
+		return x.rule.phase == callStarts && own.Exists() && bytes.Equal(own.Peek(), id.Peek())
 	})
 }
-
-// sameID reports whether both are one id.
-func sameID(x, y jsonv.Value) bool { return x.Exists() && bytes.Equal(x.Peek(), y.Peek()) }
 
 // say reads the texts in the next messages of a run whose events lack them.
 func (st *storedRun) say(r *run, messages int) {

@@ -17,11 +17,6 @@ import (
 //
 //	runs: [child {events: c…}, top {events: t c… t}]    decoded: t c… t
 
-// reloads reports whether an object is something that a session is reloaded from.
-func reloads(v jsonv.Value) bool {
-	return isRun(v) || v.Get("runs").Is(jsonv.Array) || v.Get("chat_history").Is(jsonv.Array)
-}
-
 // isRun reports whether an object is a stored run.
 func isRun(v jsonv.Value) bool {
 	return runID(v) != "" && slices.ContainsFunc([]string{"run_input", "input", "messages", "status", "metrics", "events", "run_response_format"},
@@ -244,7 +239,7 @@ const maxReloaded = 4096
 // decodeTree decodes the run at the top of a tree, and the runs below it, unless the same tree
 // was decoded before.
 func (b *body) decodeTree(v jsonv.Value) {
-	if b.known(runID(v)) {
+	if b.s.known(runID(v)) {
 		return
 	}
 	sum := conversation.SumOf(b.s.Session)
@@ -277,8 +272,8 @@ func (b *body) subtree(top jsonv.Value) []jsonv.Value {
 }
 
 // known reports whether a run was decoded, or is part of a story.
-func (b *body) known(id string) bool {
-	return b.run(id).told || b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id)
+func (s *stream) known(id string) bool {
+	return s.Runs.get(id) != nil || s.Runs.Ended.Has(id) || s.body != nil && s.body.run(id).told
 }
 
 // decode decodes a stored run and all below it.
@@ -302,9 +297,8 @@ func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
 // are missing: the team does not stream them.
 func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 	for v := range list.Elems() {
-		id := runID(v)
-		switch {
-		case id == "", id == r.ID, s.Runs.get(id) != nil, s.Runs.Ended.Has(id), s.body != nil && s.body.run(id).told:
+		switch id := runID(v); {
+		case id == "", s.known(id):
 			v.MarkRead() // its own events were decoded
 		case s.body == nil:
 			s.body = newBody(s, v)

@@ -111,17 +111,6 @@ func (s *stream) command(root jsonv.Value) {
 	}
 }
 
-// control emits an event of the connection. One that precedes the first event with a session
-// waits for that session:
-//
-//	{"event":"connected","message":"…","requires_auth":true}
-//	{"event":"catch_up","run_id":"…","status":"running","missed_events":4,"message":"…"}
-func (s *stream) control(e *event) {
-	q := pendingOf(control, string(e.name), e.v)
-	q.Data = ident.PeekOrNumber(e.v.Get("status"))
-	s.connection(q)
-}
-
 // pending is an item that arrived before its owner: a request before its run, a connection's
 // event before its session.
 type pending struct {
@@ -172,7 +161,10 @@ func (s *stream) wait(q pending) {
 	}
 }
 
-// connection emits an event of the connection now, or when its session is known.
+// connection emits an event of the connection now, or when its session is known, if it precedes the first event with one:
+//
+//	{"event":"connected","message":"…","requires_auth":true}
+//	{"event":"catch_up","run_id":"…","status":"running","missed_events":4,"message":"…"}
 func (s *stream) connection(q pending) {
 	if s.Runs.get(q.Run) == nil && q.Session == "" && s.Session == "" {
 		s.wait(q)

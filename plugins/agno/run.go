@@ -3,6 +3,7 @@ package agno
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
@@ -178,13 +179,12 @@ func (r *run) describe(e *event) {
 	}
 }
 
-// setModel sets the model and the provider that an event names.
+// setModel sets the model that an event names, and its provider by the name that OpenTelemetry has.
 func (r *run) setModel(v jsonv.Value) {
-	if model := ident.OrNumber(v.Get("model")); model != "" {
-		r.Model = model
-	}
+	r.Model = cmp.Or(ident.OrNumber(v.Get("model")), r.Model)
 	if p := v.Get("model_provider"); p.Exists() {
-		r.Provider = provider(ident.OrNumber(p))
+		name := ident.OrNumber(p)
+		r.Provider = cmp.Or(msg.KnownProvider(name), strings.ReplaceAll(strings.ToLower(name), " ", "_"))
 	}
 }
 

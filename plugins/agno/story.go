@@ -39,7 +39,7 @@ func (b *body) storyOf(v jsonv.Value, depth int) []*event {
 	}
 	var children []*aside
 	for _, c := range st.children {
-		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
+		if child := b.run(runID(c)); !b.s.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
 			story := b.storyOf(c, depth+1)
 			var e event

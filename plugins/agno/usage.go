@@ -1,7 +1,6 @@
 package agno
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 
@@ -135,9 +134,4 @@ func cacheBesideInput(provider, model string) bool {
 		return false
 	}
 	return strings.HasPrefix(model, "claude")
-}
-
-// provider returns the name that OpenTelemetry has for AGNO's.
-func provider(name string) string {
-	return cmp.Or(msg.KnownProvider(name), strings.ReplaceAll(strings.ToLower(name), " ", "_"))
 }
