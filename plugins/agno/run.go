@@ -138,7 +138,9 @@ func (s *stream) runOf(e *event) *run {
 	}
 	if p := r.parent(); p != nil && p != r {
 		p.Below = bounded.Push(p.Below, r.ID, maxCalls)
-		r.Under = p.Steps.runOf(e.v)
+		if o := p.Steps.of(e.v); o != nil {
+			r.Under = o.Run
+		}
 		p.Calls.link(p, r, e)
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
