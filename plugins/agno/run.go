@@ -275,36 +275,34 @@ func (r *run) input(at conversation.Time, text msg.Text, by msg.Agent) *msg.Mess
 
 // complete ends a run that succeeded. Its last event has all texts of the run.
 func (r *run) complete(e *event) {
-	b := r.s.body
+	t, b := &r.Text, r.s.body
 	r.setModel(e.v)
-	if b != nil {
-		b.fillLast(r, e)
-	}
-	if len(r.Text.Thinking) == 0 && !r.Text.Thought {
-		r.Text.add(r, msg.Text{}, e.reasoning.Text(), msg.Text{})
+	b.fillLast(r, e)
+	if len(t.Thinking) == 0 && !t.Thought {
+		t.add(r, msg.Text{}, e.reasoning.Text(), msg.Text{})
 	}
 	e.reasoning.MarkRead()
-	r.Text.markSteps(e)
-	last := r.Text.last(r, e)
+	t.markSteps(e)
+	last := t.last(r, e)
 	if last.IsZero() {
 		last = e.v.Path("response_audio", "transcript").Text()
 	}
 	whole := e.content.Exists()
-	if r.Joined && whole && r.Text.After == "" && sameText(r.Text.Text, e.content) && sameText(r.Text.Thinking, e.reasoning) {
+	if r.Joined && whole && t.After == "" && sameText(t.Text, e.content) && sameText(t.Thinking, e.reasoning) {
 		r.Joined = false // no text was missed
 	}
 	answer := conversation.SumOfText(last)
-	if r.Text.Emitted.Len > 0 && e.content.Is(jsonv.String) {
+	if t.Emitted.Len > 0 && e.content.Is(jsonv.String) {
 		answer = sumOf(e.content)
 	}
 	files := attachments(e.v)
-	missed := r.Joined && r.Text.size() == 0
-	m := r.Text.emit(r, e.at, msg.Complete, last)
+	missed := r.Joined && (t.After == "" || t.size() == 0)
+	m := t.emit(r, e.at, msg.Complete, last)
 	switch {
 	case m != nil:
 		m.FinishReason, m.Attachments = completed, files
 		m.SetAttr(msg.FinishReasonOf, "run")
-		if whole && (m.Complete == msg.Partial || missed) || b != nil && !e.said && !b.split(r) {
+		if whole && missed || b != nil && !e.said && !b.split(r) {
 			m.Complete = msg.Summary // all texts in one
 		}
 	case len(files) > 0:
@@ -411,12 +409,10 @@ func (r *run) closeBelow() {
 // endUnannounced ends a run without an end event when its caller continues: with its stored
 // object, or with the text so far. A run whose start was announced has its own end event.
 func (r *run) endUnannounced(at conversation.Time) {
-	if b := r.s.body; b != nil {
-		if v := b.run(r.ID).v; v.Exists() && !v.Get("status").Equal("PAUSED") {
-			r.Last = at.Or(r.Last)
-			b.finish(r, v)
-			return
-		}
+	if v := r.s.body.stored(r); v.Exists() && !v.Get("status").Equal("PAUSED") {
+		r.Last = at.Or(r.Last)
+		r.s.body.finish(r, v)
+		return
 	}
 	if r.Joined || r.Announced || r.Ended {
 		return

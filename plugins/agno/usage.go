@@ -92,10 +92,7 @@ func (u *usage) emit(r *run, of string, t msg.Tokens, at conversation.Time) *msg
 // all its legs.
 func (u *usage) total(r *run, e *event) {
 	u.flush(r, msg.Complete)
-	metrics := e.v.Get("metrics")
-	if !metrics.Exists() {
-		metrics = r.s.body.stored(r).Get("metrics")
-	}
+	metrics := jsonv.Or(e.v.Get("metrics"), r.s.body.stored(r).Get("metrics"))
 	switch t := tokens(metrics, r.Provider, r.Model); {
 	case t.IsZero(), r.s.body.isFork(r), u.Counted && !r.Begun:
 	case u.Counted:
