@@ -130,15 +130,16 @@ func (s *stream) document(kind frame.Kind, name string, data []byte) {
 		return
 	}
 	e := &s.e
-	*e = event{moment: moment{v: root}}
+	*e = event{v: root}
 	e.read(root)
 	if e.typ.Is(jsonv.String) && !e.messages.Is(jsonv.Array) {
 		s.event(e)
 		return
 	}
-	if kind == frame.Body && root.Is(jsonv.Array) || root.Is(jsonv.Object) && reloads(root) {
+	switch {
+	case kind == frame.Body && root.Is(jsonv.Array), isRun(root), root.Get("runs").Is(jsonv.Array), root.Get("chat_history").Is(jsonv.Array):
 		s.reload(root)
-	} else {
+	default:
 		s.stray(name, root)
 	}
 }

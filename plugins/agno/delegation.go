@@ -71,9 +71,6 @@ func delegates(tool string) (is, many bool) {
 	return false, false
 }
 
-// everyone is the member of a call that names none.
-const everyone = "*"
-
 // taskOf returns the task in the arguments of a delegation.
 func taskOf(args jsonv.Value) msg.Text {
 	return peekText(args.First("task", "task_description", "expected_output"))
@@ -85,7 +82,7 @@ func (t *calls) delegation(u use) (d delegation) {
 		return d
 	}
 	if d.To = u.member(); d.To == "" && d.Many {
-		d.To = everyone
+		d.To = "*" // all members
 	}
 	if d.Task = taskOf(u.args).String(); d.Task == "" {
 		var all conversation.Texts

@@ -18,8 +18,18 @@ import (
 //
 // An agent's event has agent_id instead of team_id and no Team in its name; a workflow's has
 // workflow_id. Null fields are omitted. A stored run has the same fields.
+//
+// A part of a stored run that has the meaning of an event is one too, and has the fields of the run.
 type event struct {
-	moment
+	v    jsonv.Value // the event; a message, a call of one, or the run itself
+	rule *rule
+	at   conversation.Time
+
+	in    jsonv.Value // the stored run that keeps it
+	of    *storedRun  // whose it is; nil in a stream
+	said  bool        // it is a part of a stored run
+	place int64       // its time in the story of the runs above, Unix ns
+
 	typ  jsonv.Value
 	name []byte // without Team
 
@@ -35,41 +45,26 @@ type event struct {
 var eventNames = jsonv.NamesOf("event", "run_id", "parent_run_id", "session_id", "created_at", "event_index", "content", "content_type", "reasoning_content",
 	"messages", "agent_id", "team_id", "workflow_id", "agent_name", "team_name", "workflow_name", "workflow_run_id")
 
-// moment is what happens in a run: an event, or a part of a stored run that has the same meaning.
-type moment struct {
-	v    jsonv.Value // the event; a message, a call of one, or the run itself
-	rule *rule
-	at   conversation.Time
-
-	in   jsonv.Value // the stored run that keeps it
-	of   *storedRun  // whose it is; nil in a stream
-	said bool        // it is no event
-}
-
-// tool returns the object that has the call of the moment.
-func (m *moment) tool() jsonv.Value {
-	if m.said {
-		return m.v
+// tool returns the object that has the call of the event.
+func (e *event) tool() jsonv.Value {
+	if e.said {
+		return e.v
 	}
-	return m.v.Get("tool")
+	return e.v.Get("tool")
 }
 
-// read reads the envelope of an event, or of the stored run that says one.
+// read reads the envelope of an event, or of a stored run.
 func (e *event) read(v jsonv.Value) {
 	eventNames.Read(v, &e.typ, &e.run, &e.parent, &e.session, &e.created, &e.index, &e.content, &e.contentType, &e.reasoning,
 		&e.messages, &e.agent, &e.team, &e.workflow, &e.label, &e.label, &e.workflowName, &e.workflowRun)
-	e.name = eventName(e.typ)
+	e.name = bytes.TrimPrefix(e.typ.Chars(), []byte("Team"))
 }
 
-func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(v.Chars(), []byte("Team")) }
-
-// inherit sets the fields that the event lacks from the stored run that keeps it.
-func (e *event) inherit() {
-	if len(e.run.Chars()) > 0 || !e.in.Exists() {
+// inherit sets the fields that an event without a run id lacks from the stored run that keeps it.
+func (e *event) inherit(of *event) {
+	if len(e.run.Chars()) > 0 {
 		return
 	}
-	var of event
-	of.read(e.in)
 	e.run, e.parent, e.workflowRun = of.run, of.parent, of.workflowRun
 	if !e.agent.Exists() && !e.team.Exists() && !e.workflow.Exists() {
 		e.agent, e.team, e.workflow, e.label, e.workflowName = of.agent, of.team, of.workflow, of.label, of.workflowName
@@ -215,19 +210,20 @@ func (s *stream) rule(name []byte) *rule {
 	return &rule{}
 }
 
-// event decodes one event. One without a run id belongs to the stored run that keeps it.
+// event decodes one event.
 func (s *stream) event(e *event) {
 	defer func(before bool) { s.summary = before }(s.summary)
 	s.summary = e.said
 	v := e.v
-	e.inherit()
 	if e.rule == nil {
 		e.rule = s.rule(e.name)
 	}
 	s.setSession(e.session)
 	switch {
 	case e.rule.control && e.created.Kind() == jsonv.Missing:
-		s.control(e)
+		q := pendingOf(control, string(e.name), v)
+		q.Data = ident.PeekOrNumber(v.Get("status"))
+		s.connection(q)
 		return
 	case len(e.run.Chars()) == 0 && e.rule.phase == fails:
 		s.refuse(e)
@@ -245,9 +241,12 @@ func (s *stream) event(e *event) {
 	}
 	e.markCopies(r)
 	if e.of != nil {
-		e.of.say(r, e.of.before(&e.moment))
+		e.of.say(r, e.of.before(e))
 	}
 	e.at = e.at.Or(conversation.TimeOf(e.created)).Or(r.Last)
+	if e.said && e.rule.phase >= ends && r.Last.Nanos > e.at.Nanos {
+		e.at = r.Last // a child ended later
+	}
 	r.Last = e.at
 	if e.rule.phase > reports {
 		r.startUnannounced(e.at)

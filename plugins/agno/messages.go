@@ -78,12 +78,23 @@ func (b *body) emitPrompt(r *run, at conversation.Time) {
 	}
 }
 
-// messagesOf returns the moments of a stored run's messages.
-func (b *body) messagesOf(v jsonv.Value) (out []moment) {
-	of, begin := b.run(runID(v)), conversation.TimeOf(v.Get("created_at"))
-	out = make([]moment, 0, 2+2*v.Get("messages").Len())
+// partOf returns the event that a part of a stored run is, without the fields of the part.
+func partOf(v jsonv.Value) event {
+	e := event{in: v, said: true}
+	e.read(v)
+	e.typ, e.created, e.content, e.contentType, e.reasoning = jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}
+	return e
+}
+
+// messagesOf returns the events that a stored run's messages are.
+func (b *body) messagesOf(v jsonv.Value) (out []*event) {
+	part, begin := partOf(v), conversation.TimeOf(v.Get("created_at"))
+	part.of = b.run(runID(v))
+	out = make([]*event, 0, 2+2*v.Get("messages").Len())
 	add := func(rule *rule, x jsonv.Value, at conversation.Time) {
-		out = append(out, moment{of: of, in: v, v: x, rule: rule, at: at, said: true})
+		e := part
+		e.v, e.rule, e.at = x, rule, at
+		out = append(out, &e)
 	}
 	answers, calls, results := &rule{phase: within, do: (*run).answer}, b.s.rules["ToolCallStarted"], b.s.rules["ToolCallCompleted"]
 	add(b.s.rules["RunStarted"], v, begin)
@@ -162,12 +173,12 @@ func (st *storedRun) metricsOf(call string) jsonv.Value {
 
 // before returns how many of the run's messages, of those that are not read yet, precede an event: up to the call that it
 // begins or waits for, and all before the end.
-func (st *storedRun) before(m *moment) (n int) {
-	switch m.rule.phase {
+func (st *storedRun) before(e *event) (n int) {
+	switch e.rule.phase {
 	case callStarts:
-		return st.calling(callID(m.tool()))
+		return st.calling(callID(e.tool()))
 	case pauses:
-		for _, tool := range waiting(m.v, runID(m.v)) {
+		for _, tool := range waiting(e.v, runID(e.v)) {
 			n = max(n, st.calling(callID(tool)))
 		}
 	case ends, fails:
@@ -181,13 +192,11 @@ const maxAhead = 256
 
 // calling returns how many of the messages are over with that call.
 func (st *storedRun) calling(id jsonv.Value) int {
-	return 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x moment) bool {
-		return x.rule.phase == callStarts && sameID(callID(x.v), id)
+	return 1 + slices.IndexFunc(st.says[:min(len(st.says), maxAhead)], func(x *event) bool {
+		own := callID(x.v)
+		return x.rule.phase == callStarts && own.Exists() && bytes.Equal(own.Peek(), id.Peek())
 	})
 }
-
-// sameID reports whether both are one id.
-func sameID(x, y jsonv.Value) bool { return x.Exists() && bytes.Equal(x.Peek(), y.Peek()) }
 
 // say reads the texts in the next messages of a run whose events lack them.
 func (st *storedRun) say(r *run, messages int) {

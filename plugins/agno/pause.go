@@ -27,7 +27,9 @@ func (r *run) pause(e *event) {
 			c.Waits = true
 			m := c.wait(r, msg.WaitStart, "wait:", e.at)
 			m.SetAttr("for", reason)
-			markWaitsFor(m, reason == external)
+			if reason == external {
+				m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
+			}
 		}
 	}
 	for q := range e.v.Get("requirements").Elems() { // they repeat the calls of their runs
@@ -47,7 +49,9 @@ func (r *run) pause(e *event) {
 	r.Usage.flush(r, msg.Complete)
 	m := r.status(r.key("pause/"+e.second()), "pause", e.at)
 	m.Signal = msg.RunPause
-	markWaitsFor(m, outside)
+	if outside {
+		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
+	}
 	r.Text.Emitted = conversation.Written{}
 }
 
@@ -66,14 +70,7 @@ func waiting(v jsonv.Value, run string) []jsonv.Value {
 	return waits
 }
 
-// markWaitsFor marks a wait for an external program that runs the call, as opposed to a
-// person.
-func markWaitsFor(m *msg.Message, outside bool) {
-	if outside {
-		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
-	}
-}
-
+// external is the reason of a call that waits for an external program that runs it, as opposed to a person.
 const external = "external_execution"
 
 // reasonOf returns the reason why a call waits; empty when it does not.

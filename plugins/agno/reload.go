@@ -17,11 +17,6 @@ import (
 //
 //	runs: [child {events: c…}, top {events: t c… t}]    decoded: t c… t
 
-// reloads reports whether an object is something that a session is reloaded from.
-func reloads(v jsonv.Value) bool {
-	return isRun(v) || v.Get("runs").Is(jsonv.Array) || v.Get("chat_history").Is(jsonv.Array)
-}
-
 // isRun reports whether an object is a stored run.
 func isRun(v jsonv.Value) bool {
 	return runID(v) != "" && slices.ContainsFunc([]string{"run_input", "input", "messages", "status", "metrics", "events", "run_response_format"},
@@ -58,10 +53,10 @@ type storedRun struct {
 	inEvents bool          // another run of the list keeps its events
 	told     bool          // its story is, or is part of another one
 
-	call *moment        // that caused it, where that has a place in the story
+	call *event         // that caused it, where that has a place in the story
 	by   msg.LinkMethod // how the call was found
 
-	says   []moment // of its messages, those that its events have not passed
+	says   []*event // its messages, those that its events have not passed
 	texts  int      // of its messages, between its events
 	gaps   bool     // between two of the texts is a call that no event has
 	deltas bool     // its events have the texts
@@ -127,17 +122,16 @@ func (s *stream) reload(root jsonv.Value) {
 
 func newBody(s *stream, list jsonv.Value) *body {
 	b := &body{s: s, runs: make(map[string]*storedRun)}
-	for v := range jsonv.Each(list) {
-		if list.Is(jsonv.Object) || isRun(v) {
-			b.order = append(b.order, v)
-		}
-	}
 	learn := func(v jsonv.Value) {
 		if !b.session.Is(jsonv.String) {
 			b.session = v.Get("session_id")
 		}
 	}
-	for _, v := range b.order {
+	for v := range jsonv.Each(list) {
+		if !list.Is(jsonv.Object) && !isRun(v) {
+			continue
+		}
+		b.order = append(b.order, v)
 		id := runID(v)
 		if st := b.run(id); !st.v.Exists() {
 			st.v = v
@@ -245,7 +239,7 @@ const maxReloaded = 4096
 // decodeTree decodes the run at the top of a tree, and the runs below it, unless the same tree
 // was decoded before.
 func (b *body) decodeTree(v jsonv.Value) {
-	if b.known(runID(v)) {
+	if b.s.known(runID(v)) {
 		return
 	}
 	sum := conversation.SumOf(b.s.Session)
@@ -261,10 +255,7 @@ func (b *body) decodeTree(v jsonv.Value) {
 		return
 	}
 	b.decode(v, all)
-	for _, r := range slices.Clone(b.s.Runs.Open) { // those that are still open
-		r.emitOpen()
-		b.s.Runs.drop(r)
-	}
+	b.s.Runs.evict(len(b.s.Runs.Open))
 }
 
 // subtree returns the run and those below it. An id may occur any number of times, and parents may form a cycle.
@@ -281,14 +272,14 @@ func (b *body) subtree(top jsonv.Value) []jsonv.Value {
 }
 
 // known reports whether a run was decoded, or is part of a story.
-func (b *body) known(id string) bool {
-	return b.run(id).told || b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id)
+func (s *stream) known(id string) bool {
+	return s.Runs.get(id) != nil || s.Runs.Ended.Has(id) || s.body != nil && s.body.run(id).told
 }
 
 // decode decodes a stored run and all below it.
 func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
-	for _, m := range b.storyOf(top, 0) {
-		b.tell(&m)
+	for _, e := range b.storyOf(top, 0) {
+		b.s.event(e)
 	}
 	for _, v := range slices.Backward(all) {
 		if r := b.s.Runs.get(runID(v)); r != nil {
@@ -306,9 +297,8 @@ func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
 // are missing: the team does not stream them.
 func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 	for v := range list.Elems() {
-		id := runID(v)
-		switch {
-		case id == "", id == r.ID, s.Runs.get(id) != nil, s.Runs.Ended.Has(id), s.body != nil && s.body.run(id).told:
+		switch id := runID(v); {
+		case id == "", s.known(id):
 			v.MarkRead() // its own events were decoded
 		case s.body == nil:
 			s.body = newBody(s, v)
@@ -323,9 +313,10 @@ func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
 func (b *body) finish(r *run, v jsonv.Value) {
 	st, rule := b.run(r.ID), b.s.rules[ending(v)]
 	if b.s.Runs.get(r.ID) == r && rule != nil {
-		at := r.Last
+		e := partOf(v)
+		e.v, e.rule, e.at, e.of = v, rule, r.Last, st
 		st.say(r, len(st.says))
-		b.tell(&moment{v: v, rule: rule, at: at, in: v, of: st, said: true})
+		b.s.event(&e)
 	}
 }
 

@@ -3,12 +3,6 @@ package agno
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"io"
-	"mime/multipart"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -19,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
 // request decodes the body of a request:
@@ -29,7 +24,7 @@ import (
 //
 // A request starts no run by itself: its id is in the events of the answer.
 func (s *stream) request(f *frame.Frame) {
-	method, path, _ := strings.Cut(valid(f.Name), " ")
+	method, path, _ := strings.Cut(strings.ToValidUTF8(f.Name, "\uFFFD"), " ")
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	at := -1
@@ -41,7 +36,10 @@ func (s *stream) request(f *frame.Frame) {
 	if method != "POST" || at < 0 {
 		return // a read; its response is decoded
 	}
-	fields, files := form(f.Data)
+	fields, files := bytes.TrimLeft(f.Data, " \t\r\n"), []msg.Attachment(nil)
+	if !bytes.HasPrefix(fields, []byte("{")) {
+		fields, files = media.Form(fields, "message", "tools", "stream", "session_id")
+	}
 	if fields == nil {
 		if len(bytes.TrimSpace(f.Data)) > 0 {
 			s.Out.Problem(msg.ReasonInvalid, "a request body that is no form and no JSON object")
@@ -67,73 +65,6 @@ func (s *stream) request(f *frame.Frame) {
 		s.connection(q)
 	}
 }
-
-// form returns the fields of a request as a JSON object, and its files; nil for a body that is no form. The content type is
-// not in the frame; the first bytes show it.
-func form(body []byte) (object []byte, files []msg.Attachment) {
-	body = bytes.TrimLeft(body, " \t\r\n")
-	fields := make(map[string]string)
-	switch {
-	case bytes.HasPrefix(body, []byte("{")):
-		return body, nil
-	case bytes.HasPrefix(body, []byte("--")):
-		if files = multipartForm(body, fields); files == nil && len(fields) == 0 {
-			return nil, nil
-		}
-	default:
-		values, err := url.ParseQuery(string(body))
-		known := func(name string) bool { return values.Get(name) != "" }
-		if err != nil || !slices.ContainsFunc([]string{"message", "tools", "stream", "session_id"}, known) {
-			return nil, nil
-		}
-		for name, list := range values {
-			fields[valid(name)] = valid(strings.Join(list, "\n"))
-		}
-	}
-	object, err := json.Marshal(fields)
-	if err != nil { // strings always have a JSON form
-		return nil, nil
-	}
-	return object, files
-}
-
-// maxField limits the kept bytes of a form's field.
-const maxField = 8 << 20
-
-// multipartForm reads the fields of a multipart form, and returns its files. A truncated body yields the parts before the cut.
-func multipartForm(body []byte, fields map[string]string) (files []msg.Attachment) {
-	line, _, _ := bytes.Cut(body, []byte("\n"))
-	boundary := string(bytes.TrimSpace(line[2:]))
-	if boundary == "" || len(boundary) > 200 {
-		return nil
-	}
-	r := multipart.NewReader(bytes.NewReader(body), boundary)
-	for range 1024 {
-		p, err := r.NextRawPart()
-		if err != nil {
-			break
-		}
-		if name := p.FileName(); name != "" {
-			h := sha256.New()
-			size, err := io.Copy(h, p)
-			a := msg.Attachment{Name: valid(name), MediaType: valid(p.Header.Get("Content-Type")), Size: size}
-			if err == nil {
-				a.SHA256 = hex.EncodeToString(h.Sum(nil))
-			}
-			files = append(files, a)
-			continue
-		}
-		value, err := io.ReadAll(io.LimitReader(p, maxField))
-		fields[valid(p.FormName())] = valid(string(value))
-		if err != nil {
-			break
-		}
-	}
-	return files
-}
-
-// valid returns typed text as UTF-8.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // socket decodes a WebSocket message. The server sends the text of SSE events, and
 // plain JSON about the connection; the client sends plain JSON.
@@ -178,17 +109,6 @@ func (s *stream) command(root jsonv.Value) {
 	default:
 		s.stray("", root)
 	}
-}
-
-// control emits an event of the connection. One that precedes the first event with a session
-// waits for that session:
-//
-//	{"event":"connected","message":"…","requires_auth":true}
-//	{"event":"catch_up","run_id":"…","status":"running","missed_events":4,"message":"…"}
-func (s *stream) control(e *event) {
-	q := pendingOf(control, string(e.name), e.v)
-	q.Data = ident.PeekOrNumber(e.v.Get("status"))
-	s.connection(q)
 }
 
 // pending is an item that arrived before its owner: a request before its run, a connection's
@@ -241,7 +161,10 @@ func (s *stream) wait(q pending) {
 	}
 }
 
-// connection emits an event of the connection now, or when its session is known.
+// connection emits an event of the connection now, or when its session is known, if it precedes the first event with one:
+//
+//	{"event":"connected","message":"…","requires_auth":true}
+//	{"event":"catch_up","run_id":"…","status":"running","missed_events":4,"message":"…"}
 func (s *stream) connection(q pending) {
 	if s.Runs.get(q.Run) == nil && q.Session == "" && s.Session == "" {
 		s.wait(q)

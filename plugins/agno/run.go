@@ -3,6 +3,7 @@ package agno
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
@@ -67,16 +68,21 @@ func (rs *runs) get(id string) *run { return rs.byID[id] }
 // add adds a run, and evicts the oldest ones beyond maxRuns.
 func (rs *runs) add(r *run) {
 	if len(rs.Open) >= maxRuns {
-		for _, old := range slices.Clone(rs.Open[:maxRuns/8]) {
-			old.emitOpen()
-			rs.drop(old)
-		}
+		rs.evict(maxRuns / 8)
 	}
 	if rs.byID == nil {
 		rs.byID = make(map[string]*run)
 	}
 	rs.Open = append(rs.Open, r)
 	rs.byID[r.ID] = r
+}
+
+// evict drops the oldest runs, and emits what is open in them.
+func (rs *runs) evict(n int) {
+	for _, r := range slices.Clone(rs.Open[:n]) {
+		r.emitOpen()
+		rs.drop(r)
+	}
 }
 
 // drop drops a run that is over.
@@ -105,25 +111,21 @@ func (rs *runs) top(r *run) *run {
 // repeats one of a run that is over.
 func (s *stream) runOf(e *event) *run {
 	r := s.Runs.byID[string(e.run.Chars())]
-	id := ""
 	if r == nil {
-		id = ident.Of(e.run)
-		r = s.Runs.get(id)
+		r = s.Runs.get(ident.Peek(e.run))
 	}
 	if r != nil {
 		r.describe(e)
 		return r
 	}
-	r = &run{Run: conversation.Run{ID: id}, s: s, Session: s.sessionFor(e.session)}
-	late := s.Runs.Ended.Has(r.ID)
-	switch {
-	case late && e.rule.phase == continues:
+	r = &run{Run: conversation.Run{ID: ident.Of(e.run)}, s: s, Session: s.sessionFor(e.session)}
+	switch late := s.Runs.Ended.Has(r.ID); {
+	case late && e.rule.phase != continues:
+		if e.rule.phase != reports || e.index.Is(jsonv.Number) {
+			return nil
+		}
+	default:
 		s.Runs.Ended.Remove(r.ID)
-		late = false
-	case late && (e.rule.phase != reports || e.index.Is(jsonv.Number)):
-		return nil
-	}
-	if !late {
 		s.Runs.add(r)
 	}
 	r.describe(e)
@@ -135,8 +137,10 @@ func (s *stream) runOf(e *event) *run {
 		r.Parent = ident.OrNumber(e.workflowRun)
 	}
 	if p := r.parent(); p != nil && p != r {
-		p.addBelow(r)
-		r.Under = p.Steps.runOf(e.v)
+		p.Below = bounded.Push(p.Below, r.ID, maxCalls)
+		if o := p.Steps.of(e.v); o != nil {
+			r.Under = o.Run
+		}
 		p.Calls.link(p, r, e)
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
@@ -166,8 +170,7 @@ func (r *run) startUnannounced(at conversation.Time) {
 		at = conversation.TimeOf(v.Get("created_at")).Or(at)
 		r.setModel(v)
 	}
-	r.emitStart(at).Complete = msg.Summary
-	r.emitPrompt(at)
+	r.begin(at, jsonv.Value{}, msg.Summary)
 }
 
 // describe sets the run's agent from an event.
@@ -178,20 +181,17 @@ func (r *run) describe(e *event) {
 	}
 }
 
-// setModel sets the model and the provider that an event names.
+// setModel sets the model that an event names, and its provider by the name that OpenTelemetry has.
 func (r *run) setModel(v jsonv.Value) {
-	if model := ident.OrNumber(v.Get("model")); model != "" {
-		r.Model = model
-	}
+	r.Model = cmp.Or(ident.OrNumber(v.Get("model")), r.Model)
 	if p := v.Get("model_provider"); p.Exists() {
-		r.Provider = provider(ident.OrNumber(p))
+		name := ident.OrNumber(p)
+		r.Provider = cmp.Or(msg.KnownProvider(name), strings.ReplaceAll(strings.ToLower(name), " ", "_"))
 	}
 }
 
 // parent returns the run above r, if it is open.
 func (r *run) parent() *run { return r.s.Runs.get(r.Parent) }
-
-func (r *run) addBelow(child *run) { r.Below = bounded.Push(r.Below, child.ID, maxCalls) }
 
 // key returns the key of a message by its part of the run.
 func (r *run) key(part string) string { return r.ID + "/" + part }
@@ -240,23 +240,17 @@ func (r *run) start(e *event) {
 		return
 	}
 	r.Joined, r.Announced = false, true
-	m := r.emitStart(e.at)
-	conversation.AttrsAs(m, e.v, str, "step_id", "step_name", "step_index")
-	r.emitPrompt(e.at)
+	r.begin(e.at, e.v, msg.Complete)
 }
 
-func (r *run) emitStart(at conversation.Time) *msg.Message {
+// begin emits the start of a run, which this event announces if there is one, and its prompt: of a person for a
+// top-level run, of the parent for a child.
+func (r *run) begin(at conversation.Time, announced jsonv.Value, c msg.Completeness) {
 	r.Started, r.Begun = true, true
 	m := r.status(r.key("start"), "start", at)
-	m.Signal, m.Model, m.Provider = msg.RunStart, r.Model, r.Provider
-	return m
-}
-
-// emitPrompt emits the prompt of a run: of a person for a top-level run, of the parent for a
-// child.
-func (r *run) emitPrompt(at conversation.Time) {
-	p := r.parent()
-	switch {
+	m.Signal, m.Model, m.Provider, m.Complete = msg.RunStart, r.Model, r.Provider, min(c, m.Complete)
+	conversation.AttrsAs(m, announced, str, "step_id", "step_name", "step_index")
+	switch p := r.parent(); {
 	case r.s.body != nil:
 		r.s.body.emitPrompt(r, at)
 	case r.Parent == "":
@@ -281,36 +275,34 @@ func (r *run) input(at conversation.Time, text msg.Text, by msg.Agent) *msg.Mess
 
 // complete ends a run that succeeded. Its last event has all texts of the run.
 func (r *run) complete(e *event) {
-	b := r.s.body
+	t, b := &r.Text, r.s.body
 	r.setModel(e.v)
-	if b != nil {
-		b.fillLast(r, e)
-	}
-	if len(r.Text.Thinking) == 0 && !r.Text.Thought {
-		r.Text.add(r, msg.Text{}, e.reasoning.Text(), msg.Text{})
+	b.fillLast(r, e)
+	if len(t.Thinking) == 0 && !t.Thought {
+		t.add(r, msg.Text{}, e.reasoning.Text(), msg.Text{})
 	}
 	e.reasoning.MarkRead()
-	r.Text.markSteps(e)
-	last := r.Text.last(r, e)
+	t.markSteps(e)
+	last := t.last(r, e)
 	if last.IsZero() {
 		last = e.v.Path("response_audio", "transcript").Text()
 	}
 	whole := e.content.Exists()
-	if r.Joined && whole && r.Text.After == "" && sameText(r.Text.Text, e.content) && sameText(r.Text.Thinking, e.reasoning) {
+	if r.Joined && whole && t.After == "" && sameText(t.Text, e.content) && sameText(t.Thinking, e.reasoning) {
 		r.Joined = false // no text was missed
 	}
 	answer := conversation.SumOfText(last)
-	if r.Text.Emitted.Len > 0 && e.content.Is(jsonv.String) {
+	if t.Emitted.Len > 0 && e.content.Is(jsonv.String) {
 		answer = sumOf(e.content)
 	}
 	files := attachments(e.v)
-	missed := r.Joined && r.Text.size() == 0
-	m := r.Text.emit(r, e.at, msg.Complete, last)
+	missed := r.Joined && (t.After == "" || t.size() == 0)
+	m := t.emit(r, e.at, msg.Complete, last)
 	switch {
 	case m != nil:
 		m.FinishReason, m.Attachments = completed, files
 		m.SetAttr(msg.FinishReasonOf, "run")
-		if whole && (m.Complete == msg.Partial || missed) || b != nil && !e.said && !b.split(r) {
+		if whole && missed || b != nil && !e.said && !b.split(r) {
 			m.Complete = msg.Summary // all texts in one
 		}
 	case len(files) > 0:
@@ -417,17 +409,15 @@ func (r *run) closeBelow() {
 // endUnannounced ends a run without an end event when its caller continues: with its stored
 // object, or with the text so far. A run whose start was announced has its own end event.
 func (r *run) endUnannounced(at conversation.Time) {
-	if b := r.s.body; b != nil {
-		if v := b.run(r.ID).v; v.Exists() && !v.Get("status").Equal("PAUSED") {
-			r.Last = at.Or(r.Last)
-			b.finish(r, v)
-			return
-		}
+	if v := r.s.body.stored(r); v.Exists() && !v.Get("status").Equal("PAUSED") {
+		r.Last = at.Or(r.Last)
+		r.s.body.finish(r, v)
+		return
 	}
 	if r.Joined || r.Announced || r.Ended {
 		return
 	}
-	e := event{moment: moment{at: r.Last}}
+	e := event{at: r.Last}
 	r.Text.close(r, e.at, msg.Complete)
 	r.ended(r.Text.Emitted.Sum.Add(nil), e.at)
 	r.emitPlaceholders(&e)

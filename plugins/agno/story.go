@@ -7,11 +7,11 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// A stored run is decoded as a story: its moments in the order of a stream, which are its events, or its messages
-// where it has no events. A run whose events are not among its parent's has a story of its own, which is
+// A stored run is decoded as a story: its events in the order of a stream, or its messages where it has no events. A run whose events are not among its parent's has a story of its own, which is
 // inserted between the call that caused it and that call's result:
 //
 //	runs: [child {events: c c}, top {events: t call result t}]    told: t call c c result t
@@ -21,12 +21,12 @@ type aside struct {
 	st    *storedRun
 	input string
 	names [2]string // slugs of its agent
-	story []moment
+	story []*event
 	call  int // index of the parent's delegation; -1 when none fits
 }
 
 // storyOf returns the story of a stored run, with those of the children that have their own.
-func (b *body) storyOf(v jsonv.Value, depth int) []moment {
+func (b *body) storyOf(v jsonv.Value, depth int) []*event {
 	id := runID(v)
 	st := b.run(id)
 	st.told = true
@@ -39,7 +39,7 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 	}
 	var children []*aside
 	for _, c := range st.children {
-		if child := b.run(runID(c)); !b.known(runID(c)) && !child.inEvents && depth < maxDepth {
+		if child := b.run(runID(c)); !b.s.known(runID(c)) && !child.inEvents && depth < maxDepth {
 			child.under = id
 			story := b.storyOf(c, depth+1)
 			var e event
@@ -56,24 +56,29 @@ func (b *body) storyOf(v jsonv.Value, depth int) []moment {
 }
 
 // eventsOf returns the events of a stored run, and those of the runs below it that it keeps.
-func (b *body) eventsOf(v jsonv.Value) []moment {
-	events := make([]moment, 0, v.Get("events").Len())
-	for e := range v.Get("events").Elems() {
-		if !e.Is(jsonv.Object) {
+func (b *body) eventsOf(v jsonv.Value) []*event {
+	var keeper event
+	keeper.read(v)
+	events := make([]*event, 0, v.Get("events").Len())
+	for x := range v.Get("events").Elems() {
+		if !x.Is(jsonv.Object) {
 			continue
 		}
-		of, name := b.run(cmp.Or(runID(e), runID(v))), eventName(e.Get("event"))
-		if !of.told || of.says == nil {
-			of.told, of.says = true, b.messagesOf(of.v)
+		e := &event{v: x, in: v}
+		e.read(x)
+		e.inherit(&keeper)
+		e.of, e.rule, e.at = b.run(ident.Peek(e.run)), b.s.rule(e.name), conversation.TimeOf(e.created)
+		if !e.of.told || e.of.says == nil {
+			e.of.told, e.of.says = true, b.messagesOf(e.of.v)
 		}
-		of.deltas = of.deltas || string(name) == "RunContent" || string(name) == "ReasoningContentDelta"
-		events = append(events, moment{of: of, in: v, v: e, rule: b.s.rule(name), at: conversation.TimeOf(e.Get("created_at"))})
+		e.of.deltas = e.of.deltas || string(e.name) == "RunContent" || string(e.name) == "ReasoningContentDelta"
+		events = append(events, e)
 	}
 	return events
 }
 
 // place finds the delegation of each child, and its result: by its task, by the member that is named, and else by order.
-func (b *body) place(own []moment, children []*aside) {
+func (b *body) place(own []*event, children []*aside) {
 	type asked struct {
 		at    int
 		task  string
@@ -82,9 +87,9 @@ func (b *body) place(own []moment, children []*aside) {
 		taken bool
 	}
 	var calls []*asked
-	for i := range own {
-		if own[i].rule.phase == callStarts {
-			u := b.s.use(own[i].tool())
+	for i, e := range own {
+		if e.rule.phase == callStarts {
+			u := b.s.use(e.tool())
 			if is, many := delegates(u.name); is {
 				calls = append(calls, &asked{at: i, task: taskOf(u.args).String(), to: slug(u.member()), many: many})
 			}
@@ -95,7 +100,7 @@ func (b *body) place(own []moment, children []*aside) {
 			for _, c := range calls {
 				if k.call < 0 && (c.many || !c.taken) && fits(c, k) {
 					k.call, c.taken = c.at, true
-					k.st.call, k.st.by = &own[c.at], by
+					k.st.call, k.st.by = own[c.at], by
 				}
 			}
 		}
@@ -106,29 +111,24 @@ func (b *body) place(own []moment, children []*aside) {
 	find(msg.ByOrder, func(*asked, *aside) bool { return true })
 }
 
-// merge puts the moments of children where a stream has them: after their call, before the end of the parent, by time, and at
-// the same second after what the parent begins and before what it ends.
-func merge(own []moment, children []*aside) (out []moment) {
-	type placed struct {
-		at int64
-		moment
-	}
-	before := make([][]placed, len(own)+1)
+// merge puts the events of children where a stream has them: after their call, before the end of the parent, by time, and at
+// the same second after those that the parent begins and before those that it ends.
+func merge(own []*event, children []*aside) (out []*event) {
+	before := make([][]*event, len(own)+1)
 	slices.SortStableFunc(children, func(x, y *aside) int { return cmp.Compare(x.call, y.call) })
 	for _, k := range children {
 		i, at := k.call+1, own[max(k.call, 0)].at.Nanos
-		for _, m := range k.story {
-			for at = max(at, m.at.Nanos); i < len(own) && own[i].precedes(at); {
+		for _, e := range k.story {
+			for at = max(at, e.at.Nanos); i < len(own) && own[i].precedes(at); {
 				i++
 			}
-			before[i] = append(before[i], placed{at, m})
+			e.place = at
+			before[i] = append(before[i], e)
 		}
 	}
 	for i, list := range before {
-		slices.SortStableFunc(list, func(x, y placed) int { return cmp.Compare(x.at, y.at) })
-		for _, m := range list {
-			out = append(out, m.moment)
-		}
+		slices.SortStableFunc(list, func(x, y *event) int { return cmp.Compare(x.place, y.place) })
+		out = append(out, list...)
 		if i < len(own) {
 			out = append(out, own[i])
 		}
@@ -136,30 +136,15 @@ func merge(own []moment, children []*aside) (out []moment) {
 	return out
 }
 
-// precedes reports whether the moment is before those of a child at that time.
-func (m *moment) precedes(at int64) bool {
-	switch m.rule.phase {
+// precedes reports whether the event is before those of a child at that time.
+func (e *event) precedes(at int64) bool {
+	switch e.rule.phase {
 	case ends, fails:
 		return false
 	case callEnds:
-		return m.at.Nanos != 0 && m.at.Nanos < at
+		return e.at.Nanos != 0 && e.at.Nanos < at
 	}
-	return m.at.Nanos <= at
-}
-
-// tell decodes a moment. What a message says is an event of its run.
-func (b *body) tell(m *moment) {
-	e := event{moment: *m}
-	if !m.said {
-		e.read(m.v)
-	} else {
-		e.read(m.in)
-		e.typ, e.created, e.content, e.contentType, e.reasoning = jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}, jsonv.Value{}
-		if r := b.s.Runs.byID[string(m.in.Get("run_id").Chars())]; r != nil && m.rule.phase >= ends && r.Last.Nanos > e.at.Nanos {
-			e.at = r.Last // a child ended later
-		}
-	}
-	b.s.event(&e)
+	return e.at.Nanos <= at
 }
 
 // assigned returns the open call of p that has the story of a stored child, and how it was found.

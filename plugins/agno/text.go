@@ -1,8 +1,8 @@
 package agno
 
 import (
+	"bytes"
 	"strconv"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -167,20 +167,15 @@ func (t *text) last(r *run, e *event) msg.Text {
 		}
 	case !plain(e):
 		return asText(c)
-	case t.Emitted.Len == 0:
-		if r.Leg != "" && len(t.Text) > 0 && strings.HasSuffix(string(whole), string(t.Text)) {
-			c.MarkRead() // all legs in one
-		} else if len(whole) > 0 {
-			return c.Text()
-		}
+	case t.Emitted.Len == 0 && r.Leg != "" && len(t.Text) > 0 && bytes.HasSuffix(whole, t.Text):
+		c.MarkRead() // all legs in one
 	case len(rest) > 0:
 		c.MarkRead()
 		return msg.Plain(string(rest))
+	case len(t.Text) == 0 && !follows:
+		return c.Text()
 	case len(t.Text) == 0:
 		c.MarkRead()
-		if !follows {
-			return c.Text()
-		}
 	}
 	return streamed
 }

@@ -1,7 +1,6 @@
 package agno
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 
@@ -60,7 +59,7 @@ func (u *usage) respond(r *run, e *event) {
 	u.name(r)
 	u.Replies++
 	u.Waits = false
-	u.count(tokens(e.v, r.Provider, r.Model), e.at)
+	u.count(tokens(e.v, r.Provider, r.Model), e.at) // of the model that the event names
 	u.Cost.First = e.v.Get("time_to_first_token").Digits()
 }
 
@@ -93,10 +92,7 @@ func (u *usage) emit(r *run, of string, t msg.Tokens, at conversation.Time) *msg
 // all its legs.
 func (u *usage) total(r *run, e *event) {
 	u.flush(r, msg.Complete)
-	metrics := e.v.Get("metrics")
-	if !metrics.Exists() {
-		metrics = r.s.body.stored(r).Get("metrics")
-	}
+	metrics := jsonv.Or(e.v.Get("metrics"), r.s.body.stored(r).Get("metrics"))
 	switch t := tokens(metrics, r.Provider, r.Model); {
 	case t.IsZero(), r.s.body.isFork(r), u.Counted && !r.Begun:
 	case u.Counted:
@@ -135,9 +131,4 @@ func cacheBesideInput(provider, model string) bool {
 		return false
 	}
 	return strings.HasPrefix(model, "claude")
-}
-
-// provider returns the name that OpenTelemetry has for AGNO's.
-func provider(name string) string {
-	return cmp.Or(msg.KnownProvider(name), strings.ReplaceAll(strings.ToLower(name), " ", "_"))
 }

@@ -27,13 +27,10 @@ func str(v jsonv.Value) string { return asText(v).String() }
 
 // peekText is asText for a comparison: the value does not count as read.
 func peekText(v jsonv.Value) msg.Text {
-	switch {
-	case !v.Exists():
-		return msg.Text{}
-	case v.Is(jsonv.String):
-		return msg.Quoted(v.Escaped())
+	if v.Is(jsonv.Object) || v.Is(jsonv.Array) {
+		return msg.Raw(compact(v.Peek()))
 	}
-	return msg.Raw(compact(v.Peek()))
+	return v.PeekText()
 }
 
 // compact returns JSON without white space.

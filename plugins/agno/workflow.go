@@ -28,7 +28,7 @@ import (
 //	    └── Refine 1           LoopIterationStarted … Completed
 //	        └── Taste
 type steps struct {
-	Open    []step                        `json:",omitempty"`
+	Open    []*step                       `json:",omitempty"`
 	Answers bounded.Set[conversation.Sum] `json:",omitzero"` // of the latest agents
 }
 
@@ -54,21 +54,21 @@ func (t *steps) note(r *run, e *event, m *msg.Message) {
 	if !strings.HasPrefix(e.rule.note.names, stepFields) || !begins && !ended && !failing {
 		return
 	}
-	x := step{
+	x := &step{
 		Kind: kind, ID: ident.OrNumber(e.v.Get("step_id")), Name: ident.OrNumber(e.v.Get("step_name")),
 		Index: str(e.v.Get("step_index")), Parent: r.ID,
 	}
 	if kind == "LoopIteration" {
 		x.Turn = ident.OrNumber(e.v.Get("iteration"))
 	}
-	at := slices.IndexFunc(t.Open, func(o step) bool { return o.same(&x) })
+	at := slices.IndexFunc(t.Open, func(o *step) bool { return o.same(x) })
 	switch {
 	case at >= 0:
 		x = t.Open[at]
 	case !begins: // its start is missing
 		return
 	default:
-		if up := t.enclosing(&x, ident.OrNumber(e.v.Get("parent_step_id"))); up != nil {
+		if up := t.enclosing(x, ident.OrNumber(e.v.Get("parent_step_id"))); up != nil {
 			x.Parent = up.Run
 		}
 		x.Run = x.Parent + "/" + cmp.Or(x.Turn, x.ID, x.Kind+":"+x.Name)
@@ -105,10 +105,8 @@ func (t *steps) enclosing(x *step, parent string) *step {
 		func(o *step) bool { return nested && o.Kind != "Step" && o.Index == outer },
 		func(o *step) bool { return o.Kind != "Step" && (x.Turn == "" || o.Kind == "LoopExecution") },
 	} {
-		for i := len(t.Open) - 1; i >= 0; i-- {
-			if fits(&t.Open[i]) {
-				return &t.Open[i]
-			}
+		if o := bounded.Find(t.Open, fits); o != nil {
+			return o
 		}
 	}
 	return nil
@@ -128,18 +126,15 @@ func outerIndex(index string) (outer string, nested bool) {
 	return outer, true
 }
 
-// runOf returns the run of the step that an agent works in; empty when it is not known.
-func (t *steps) runOf(v jsonv.Value) string {
+// of returns the step that an agent works in, or nil.
+func (t *steps) of(v jsonv.Value) *step {
 	if len(t.Open) == 0 {
-		return ""
+		return nil
 	}
 	id, name := ident.OrNumber(v.Get("step_id")), ident.OrNumber(v.Get("step_name"))
-	for _, o := range slices.Backward(t.Open) {
-		if o.Kind == "Step" && (id != "" && o.ID == id || id == "" && name != "" && o.Name == name) {
-			return o.Run
-		}
-	}
-	return ""
+	return bounded.Find(t.Open, func(o *step) bool {
+		return o.Kind == "Step" && (id != "" && o.ID == id || id == "" && name != "" && o.Name == name)
+	})
 }
 
 // end ends the steps that a workflow leaves open.

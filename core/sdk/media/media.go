@@ -3,6 +3,8 @@
 //
 // Bytes that break off, or are no base64, have the size of the part that is whole and no
 // hash. They do not count as read then, so that the decoder's unknown.Keeper keeps them.
+//
+// Form reads the fields of an HTTP form, and describes its files.
 package media
 
 import (
