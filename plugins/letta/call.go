@@ -44,14 +44,12 @@ func (r *run) calls(d *stream, v jsonv.Value, approval bool) {
 		markRepeated(v.Get("tool_call"), list)
 		r.close(d)
 		for e := range list.Elems() {
-			p := pieceOf(v, e, approval, true)
-			r.piece(d, &p)
+			r.piece(d, pieceOf(v, e, approval, true))
 		}
 		r.close(d)
 	case one.Is(jsonv.Object), one.Is(jsonv.String):
 		markRepeated(list, v.Get("tool_call"))
-		p := pieceOf(v, one, approval, one.Is(jsonv.String))
-		r.piece(d, &p)
+		r.piece(d, pieceOf(v, one, approval, one.Is(jsonv.String)))
 	default:
 		d.unknown(v, "")
 	}
@@ -83,8 +81,8 @@ func (w *writer) arguments(raw []byte) (canon string, v jsonv.Value) {
 	return string(compact(make([]byte, 0, len(raw)), v)), v
 }
 
-// emitCall emits a call as the message m: the call, the delegation that it is, or what it says. It returns the arguments.
-func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) (args string) {
+// emitCall emits a call as the message m: the call, the delegation that it is, or what it says.
+func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) {
 	if !flushed && len(b.Text) == 0 {
 		b.Text = []byte("{}")
 	}
@@ -109,7 +107,7 @@ func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) (args s
 		c.called(d.put(r, m), msg.Plain(args), root)
 	}
 	if flushed {
-		return args
+		return
 	}
 	if b.Approval {
 		c.Request = b.ID
@@ -119,7 +117,6 @@ func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) (args s
 	}
 	d.Calls.Take(c.ID)
 	d.Calls.Add(c)
-	return args
 }
 
 // markRepeated marks the members of v that equal those of first, or of the first element of a

@@ -230,7 +230,7 @@ func (d *stream) record(v jsonv.Value, event string) {
 func (d *stream) text(v jsonv.Value, part string, content jsonv.Value) {
 	p := piece{record: v, part: part}
 	p.text, p.files = contentOf(content)
-	d.content(v, func(r *run) { r.piece(d, &p) })
+	d.content(v, func(r *run) { r.piece(d, p) })
 }
 
 // content decodes a record with content in its run, unless its number came before.
