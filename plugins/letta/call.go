@@ -181,13 +181,8 @@ func listOr(list, or jsonv.Value) jsonv.Value {
 
 // result decodes the result of one tool; v is the message that contains it.
 func (r *run) result(d *stream, v, e jsonv.Value) {
-	returned, named := e.First("tool_return", "function_return"), v.Get("name")
-	c := d.callOf(r, v, ident.Of(e.First("tool_call_id", "function_call_id")))
-	if c == nil {
-		id := cmp.Or(ident.Of(v.Get("id")), msg.HashKey(r.ID, string(v.Get("date").Peek()), string(returned.Peek())))
-		c = callOf(conversation.Call{ID: id})
-	}
-	part, sum := conversation.PartID{Kind: "result", Name: conversation.SumOf(c.ID)}, conversation.SumOf(returned.Peek())
+	c, named := d.callOf(r, v, e), v.Get("name")
+	part, sum := conversation.PartID{Kind: "result", Name: conversation.SumOf(c.ID)}, conversation.SumOf(returned(e).Peek())
 	if d.repeats(r, v, part, func() conversation.Sum { return sum }) {
 		e.MarkRead()
 		return
@@ -204,7 +199,7 @@ func (r *run) result(d *stream, v, e jsonv.Value) {
 	if id := v.Get("sender_id"); isAgent(id) {
 		m.Agent = d.agent(ident.Of(id), "")
 	}
-	returns(m, e, v.Get("is_err").Bool())
+	fillReturn(m, e, v.Get("is_err").Bool())
 	for _, name := range [...]string{"stdout", "stderr"} {
 		output, _ := contentOf(e.Get(name))
 		m.SetAttr(name, output.String())
@@ -218,23 +213,25 @@ func (r *run) result(d *stream, v, e jsonv.Value) {
 	}
 }
 
-// callOf returns the call of a result that v has: by its id in the response, else the newest that has it, and without
-// an id the newest of the run. It is nil if nothing names it.
-func (w *writer) callOf(r *run, v jsonv.Value, id string) *call {
+// callOf returns the call of a result e that the message v has: by its id in the response, else the newest that has it, and without
+// an id the newest of the run. A call that is not known is named by that id, or by the message.
+func (w *writer) callOf(r *run, v, e jsonv.Value) *call {
+	id := ident.Of(e.First("tool_call_id", "function_call_id"))
 	if id == "" {
-		return w.Calls.Newest(func(c *call) bool { return c.Run == r.ID })
+		id = cmp.Or(ident.Of(v.Get("id")), msg.HashKey(r.ID, string(v.Get("date").Peek()), string(returned(e).Peek())))
+		return cmp.Or(w.Calls.Newest(func(c *call) bool { return c.Run == r.ID }), callOf(conversation.Call{ID: id}))
 	}
-	if c := w.Calls.GetOpen(id); c != nil {
-		return c
-	}
-	c := conversation.Call{ID: id}
-	c.Within(cmp.Or(ident.Of(v.Get("step_id")), r.ID))
-	return cmp.Or(w.Calls.GetOpen(c.ID), w.Calls.Named(id), callOf(c))
+	within := conversation.Call{ID: id}
+	within.Within(cmp.Or(ident.Of(v.Get("step_id")), r.ID))
+	return cmp.Or(w.Calls.GetOpen(id), w.Calls.GetOpen(within.ID), w.Calls.Named(id), callOf(within))
 }
 
-// returns makes the content of a result what a tool has returned.
-func returns(m *msg.Message, e jsonv.Value, failed bool) {
-	m.Content, m.Attachments = contentOf(e.First("tool_return", "function_return"))
+// returned is what a tool has returned.
+func returned(e jsonv.Value) jsonv.Value { return e.First("tool_return", "function_return") }
+
+// fillReturn makes what a tool has returned the content of a result.
+func fillReturn(m *msg.Message, e jsonv.Value, failed bool) {
+	m.Content, m.Attachments = contentOf(returned(e))
 	if m.IsError = e.Get("status").Equal("error") || failed; m.IsError {
 		m.Tool.ErrorType = errorType(m.Content)
 	}

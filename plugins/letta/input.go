@@ -186,7 +186,7 @@ func (d *stream) decision(v, e jsonv.Value, id string) {
 	d.input(v, m)
 	if id != "" && e.Get("tool_return").Exists() {
 		m = msg.Message{Key: "result:" + id}
-		returns(c.Result(&m), e, false)
+		fillReturn(c.Result(&m), e, false)
 		m.Content = m.Content.Own()
 		d.input(v, m)
 	}
