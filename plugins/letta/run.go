@@ -2,7 +2,6 @@ package letta
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -79,8 +78,7 @@ func (w *writer) find(id string) *run {
 	if r := bounded.Find(w.Runs, func(r *run) bool { return r.ID == id }); r != nil {
 		return r
 	}
-	w.none = run{}
-	return &w.none
+	return new(run)
 }
 
 // open returns the run with that id, as the most recently used, and creates it if need be.
@@ -144,14 +142,10 @@ func (r *run) note(d *stream, v jsonv.Value, typ string, content jsonv.Value) *m
 // paused is the stop reason of a run that waits for a person.
 const paused = "requires_approval"
 
-// The stop reasons of a run that failed, in the middle of a message or after it.
-var (
-	midway = []string{"error", "llm_api_error", "invalid_llm_response", "incomplete_run", "cancelled"}
-	after  = []string{"invalid_tool_call", "no_tool_call", "max_tokens_exceeded", "insufficient_credits", "context_window_overflow_in_system_prompt"}
-)
-
-func failed(reason string) bool {
-	return slices.Contains(midway, reason) || slices.Contains(after, reason)
+// failures are the stop reasons of a run that failed: in the middle of a message, if true.
+var failures = map[string]bool{
+	"error": true, "llm_api_error": true, "invalid_llm_response": true, "incomplete_run": true, "cancelled": true,
+	"invalid_tool_call": false, "no_tool_call": false, "max_tokens_exceeded": false, "insufficient_credits": false, "context_window_overflow_in_system_prompt": false,
 }
 
 // stop decodes a stop reason, which an answer has in a record. Before any frame has named its run,
@@ -164,7 +158,8 @@ func (d *stream) stop(v jsonv.Value) {
 
 // end ends a run, once; an error in its cleanup sends a second stop reason.
 func (r *run) end(d *stream, reason string) {
-	if slices.Contains(midway, reason) {
+	midway, failed := failures[reason]
+	if midway {
 		r.cut(d)
 	}
 	r.close(d)
@@ -180,7 +175,7 @@ func (r *run) end(d *stream, reason string) {
 	switch {
 	case reason == paused:
 		m.Signal = msg.RunPause
-	case failed(reason):
+	case failed:
 		m.IsError, m.Tool.ErrorType = true, reason
 	}
 }
@@ -195,18 +190,8 @@ func (d *stream) done() {
 	}
 }
 
-// counts are the classes of tokens, and where a server writes them: in one place, or else in
-// another, within an object.
-var counts = [...]struct{ class, name, within, nested string }{
-	{class: "input", name: "prompt_tokens"},
-	{class: "output", name: "completion_tokens"},
-	{"cache_read", "cached_input_tokens", "prompt_tokens_details", "cached_tokens"},
-	{"cache_write", "cache_write_tokens", "prompt_tokens_details", "cache_creation_tokens"},
-	{"reasoning", "reasoning_tokens", "completion_tokens_details", "reasoning_tokens"},
-}
-
-// usage decodes the token usage of a run, over all its responses. The classes of the protocol
-// contain each other, and one that is null is unknown.
+// usage decodes the token usage of a run, over all its responses. The classes of the protocol contain each other, and one that is
+// null is unknown. A server writes a class in one place, or else within an object.
 func (d *stream) usage(v jsonv.Value) {
 	v.Get("message_type").Equal("usage_statistics")
 	if !v.Get("prompt_tokens").IsCount() && !v.Get("completion_tokens").IsCount() {
@@ -215,10 +200,21 @@ func (d *stream) usage(v jsonv.Value) {
 	}
 	var c conversation.Counts
 	var facts, unreported []string
-	for i, count := range [...]*uint64{&c.Input, &c.Output, &c.CacheRead, &c.CacheWrite, &c.Reasoning} {
-		n := jsonv.Or(v.Get(counts[i].name), v.Path(counts[i].within, counts[i].nested))
-		if *count, facts = n.Uint(), append(facts, string(n.Peek())); !n.IsCount() {
-			unreported = append(unreported, counts[i].class)
+	prompt, completion := v.Get("prompt_tokens_details"), v.Get("completion_tokens_details")
+	for _, count := range [...]struct {
+		class string
+		of    *uint64
+		n     jsonv.Value
+	}{
+		{"input", &c.Input, v.First("prompt_tokens")},
+		{"output", &c.Output, v.First("completion_tokens")},
+		{"cache_read", &c.CacheRead, jsonv.Or(v.Get("cached_input_tokens"), prompt.Get("cached_tokens"))},
+		{"cache_write", &c.CacheWrite, jsonv.Or(v.Get("cache_write_tokens"), prompt.Get("cache_creation_tokens"))},
+		{"reasoning", &c.Reasoning, jsonv.Or(v.Get("reasoning_tokens"), completion.Get("reasoning_tokens"))},
+	} {
+		*count.of, facts = count.n.Uint(), append(facts, string(count.n.Peek()))
+		if !count.n.IsCount() {
+			unreported = append(unreported, count.class)
 		}
 	}
 	r, count := d.runOfUsage(v.Get("run_ids")), msg.HashKey(facts...)
@@ -274,7 +270,7 @@ func (d *stream) failure(v jsonv.Value) {
 	content := v.First("message", "error", "detail")
 	m := d.add(r, msg.Error, "error:"+msg.HashKey(r.ID, typ, string(content.Peek())))
 	m.Content = content.Text()
-	if typ == "cleanup_error" && r.Ended && !failed(r.Stop) && r.Stop != paused {
+	if _, failed := failures[r.Stop]; typ == "cleanup_error" && r.Ended && !failed && r.Stop != paused {
 		m.Kind = msg.Status
 		record.Hide(m, typ)
 		return
