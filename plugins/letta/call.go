@@ -195,7 +195,7 @@ func (r *run) result(d *stream, v, e jsonv.Value) {
 		c.Name = ident.Of(named)
 	}
 	c.Task, c.Async = delegates(c.Name), c.Name == asyncTool
-	m := c.Result(d.dated(r, msg.ToolResult, "result:"+c.ID))
+	m := c.Result(d.add(r, msg.ToolResult, "result:"+c.ID, d.At))
 	if id := v.Get("sender_id"); isAgent(id) {
 		m.Agent = d.agent(ident.Of(id), "")
 	}

@@ -101,9 +101,12 @@ func (r *run) number(seq jsonv.Value) {
 	}
 }
 
-// undated is the time of a message without a date: the server sends such a record right after
-// a dated one. It stays the same when a complete message is repeated.
-func (r *run) undated(m *msg.Message) int64 {
+// undated is that of a message without a date of its own.
+var undated conversation.Time
+
+// lastDate is the time of an undated message: the server sends such a record right after a dated one. It stays the same when a
+// complete message is repeated.
+func (r *run) lastDate(m *msg.Message) int64 {
 	if m.Complete == msg.Partial {
 		return r.Last
 	}
@@ -134,7 +137,7 @@ func (r *run) note(d *stream, v jsonv.Value, typ string, content jsonv.Value) *m
 	if key == "" {
 		key = msg.HashKey(r.ID, typ, string(v.Get("date").Peek()), string(content.Peek()))
 	}
-	m := record.Hide(d.dated(r, msg.Status, key), typ)
+	m := record.Hide(d.add(r, msg.Status, key, d.At), typ)
 	m.Content = content.Text()
 	return m
 }
@@ -165,12 +168,12 @@ func (r *run) end(d *stream, reason string) {
 	r.close(d)
 	if r.Ended {
 		if r.Stop != reason {
-			record.Hide(d.add(r, msg.Status, "stop:"+r.ID+"/"+reason), "stop_reason").FinishReason = reason
+			record.Hide(d.add(r, msg.Status, "stop:"+r.ID+"/"+reason, undated), "stop_reason").FinishReason = reason
 		}
 		return
 	}
 	r.Ended, r.Stop = true, reason
-	m := d.add(r, msg.Stop, "stop:"+r.ID)
+	m := d.add(r, msg.Stop, "stop:"+r.ID, undated)
 	m.FinishReason, m.Signal = reason, msg.RunEnd
 	switch {
 	case reason == paused:
@@ -184,8 +187,7 @@ func (r *run) end(d *stream, reason string) {
 func (d *stream) done() {
 	d.unanswered()
 	r := d.find(d.Run)
-	r.close(d)
-	if r.ID != "" && !r.Ended {
+	if r.close(d); r.ID != "" && !r.Ended {
 		r.end(d, "")
 	}
 }
@@ -224,11 +226,11 @@ func (d *stream) usage(v jsonv.Value) {
 	case count:
 		return // a repetition
 	default: // the first count is final
-		record.Hide(d.add(r, msg.Status, "usage:"+r.ID+"/"+count), "usage_statistics").Content = v.JSON()
+		record.Hide(d.add(r, msg.Status, "usage:"+r.ID+"/"+count, undated), "usage_statistics").Content = v.JSON()
 		return
 	}
 	r.Usage = count
-	m := d.add(r, msg.Usage, "usage:"+cmp.Or(r.ID, count))
+	m := d.add(r, msg.Usage, "usage:"+cmp.Or(r.ID, count), undated)
 	m.Hidden = true
 	m.Usage = openai.Tokens(c, msg.Provider)
 	conversation.AttrsAs(m, v, jsonv.Value.Digits, "step_count", "context_tokens")
@@ -268,7 +270,7 @@ func (d *stream) failure(v jsonv.Value) {
 	r.cut(d)
 	typ := cmp.Or(ident.Of(v.First("error_type", "code")), "error")
 	content := v.First("message", "error", "detail")
-	m := d.add(r, msg.Error, "error:"+msg.HashKey(r.ID, typ, string(content.Peek())))
+	m := d.add(r, msg.Error, "error:"+msg.HashKey(r.ID, typ, string(content.Peek())), undated)
 	m.Content = content.Text()
 	if _, failed := failures[r.Stop]; typ == "cleanup_error" && r.Ended && !failed && r.Stop != paused {
 		m.Kind = msg.Status
@@ -288,31 +290,26 @@ func (w *writer) put(r *run, m msg.Message) *msg.Message {
 		m.Agent = w.agent(w.scope().Agent, "")
 	}
 	if m.Time == 0 {
-		m.Time = r.undated(&m)
+		m.Time = r.lastDate(&m)
 	}
 	w.Out.Emit(m)
 	return &w.Out.Messages[len(w.Out.Messages)-1]
 }
 
-// add adds a message without a date of its own.
-func (w *writer) add(r *run, kind msg.Kind, key string) *msg.Message {
-	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level})
-}
-
-// dated adds a message with the date of the record.
-func (w *writer) dated(r *run, kind msg.Kind, key string) *msg.Message {
-	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level, Time: w.At.Nanos, Precision: w.At.Precision})
+// add adds a message at a time: of the record, or undated.
+func (w *writer) add(r *run, kind msg.Kind, key string, at conversation.Time) *msg.Message {
+	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level, Time: at.Nanos, Precision: at.Precision})
 }
 
 // unknown keeps a record of unknown type; event is the name of its frame.
 func (w *writer) unknown(v jsonv.Value, event string) {
-	w.raw(v, cmp.Or(ident.Of(v.First("message_type", "type")), event, "none"))
+	w.raw(v, cmp.Or(ident.Of(v.First("message_type", "type")), event))
 }
 
 // raw keeps v raw.
 func (w *writer) raw(v jsonv.Value, typ string) {
 	if m := w.Unknown(typ, v); m.Time == 0 || !v.Get("date").Exists() { // a call in a record has none
-		m.Time, m.Precision = w.find(w.Run).undated(m), msg.Inferred
+		m.Time, m.Precision = w.find(w.Run).lastDate(m), msg.Inferred
 	}
 }
 
