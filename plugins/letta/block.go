@@ -250,12 +250,8 @@ func (b *block) words() msg.Text {
 	if len(b.Text) > 0 {
 		text = msg.Raw(b.Text)
 	}
-	if b.Part != thinking {
-		return text
-	}
-	s := text.String()
-	if trimmed := strings.TrimSpace(s); len(trimmed) < len(s) {
-		return msg.Plain(trimmed)
+	if b.Part == thinking {
+		text = msg.Plain(strings.TrimSpace(text.String()))
 	}
 	return text
 }
@@ -309,7 +305,7 @@ func (r *run) emit(d *stream, b *block) {
 		m.Complete = msg.Partial
 	}
 	switch {
-	case !b.begun(), flushed && b.Part == calling && b.Tool.CallID == "": // the id may follow the name
+	case flushed && b.Part == calling && b.Tool.CallID == "": // the id may follow the name
 		return
 	case b.Part == calling:
 		r.emitCall(d, b, m, flushed)

@@ -223,7 +223,7 @@ func (w *writer) callOf(r *run, v, e jsonv.Value) *call {
 	}
 	within := conversation.Call{ID: id}
 	within.Within(cmp.Or(ident.Of(v.Get("step_id")), r.ID))
-	return cmp.Or(w.Calls.GetOpen(id), w.Calls.GetOpen(within.ID), w.Calls.Named(id), callOf(within))
+	return cmp.Or(w.Calls.GetOpen(within.ID), w.Calls.Named(id), callOf(within))
 }
 
 // returned is what a tool has returned.

@@ -278,7 +278,7 @@ func (d *stream) failure(v jsonv.Value) {
 		return
 	}
 	m.IsError, m.Tool.ErrorType = true, typ
-	if detail := v.Get("detail"); detail.Exists() && string(detail.Peek()) != string(content.Peek()) {
+	if detail := v.Get("detail"); string(detail.Peek()) != string(content.Peek()) {
 		m.SetAttr("detail", detail.Text().String())
 	}
 }
