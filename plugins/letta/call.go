@@ -164,9 +164,9 @@ func compact(dst []byte, v jsonv.Value) []byte {
 func (r *run) results(d *stream, v jsonv.Value) {
 	r.close(d)
 	r.First, r.Response = 1, ""
-	list := listOr(v.Get("tool_returns"), v)
-	markRepeated(v, v.Get("tool_returns"))
-	for e := range jsonv.Each(list) {
+	list := v.Get("tool_returns")
+	markRepeated(v, list)
+	for e := range jsonv.Each(listOr(list, v)) {
 		r.result(d, v, e)
 	}
 }
@@ -218,8 +218,11 @@ func (r *run) result(d *stream, v, e jsonv.Value) {
 func (w *writer) callOf(r *run, v, e jsonv.Value) *call {
 	id := ident.Of(e.First("tool_call_id", "function_call_id"))
 	if id == "" {
+		if c := w.Calls.Newest(func(c *call) bool { return c.Run == r.ID }); c != nil {
+			return c
+		}
 		id = cmp.Or(ident.Of(v.Get("id")), msg.HashKey(r.ID, string(v.Get("date").Peek()), string(returned(e).Peek())))
-		return cmp.Or(w.Calls.Newest(func(c *call) bool { return c.Run == r.ID }), callOf(conversation.Call{ID: id}))
+		return callOf(conversation.Call{ID: id})
 	}
 	within := conversation.Call{ID: id}
 	within.Within(cmp.Or(ident.Of(v.Get("step_id")), r.ID))

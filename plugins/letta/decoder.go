@@ -87,6 +87,7 @@ type writer struct {
 	whole  bool             // the frame is complete: no later frame continues it
 	inner  jsonv.Doc        // JSON in a string of the frame
 	origin scope            // of the source
+	none   run              // without an id
 }
 
 // state is the state between frames.

@@ -78,7 +78,8 @@ func (w *writer) find(id string) *run {
 	if r := bounded.Find(w.Runs, func(r *run) bool { return r.ID == id }); r != nil {
 		return r
 	}
-	return new(run)
+	w.none = run{}
+	return &w.none
 }
 
 // open returns the run with that id, as the most recently used, and creates it if need be.
@@ -165,8 +166,7 @@ func (r *run) end(d *stream, reason string) {
 	if midway {
 		r.cut(d)
 	}
-	r.close(d)
-	if r.Ended {
+	if r.close(d); r.Ended {
 		if r.Stop != reason {
 			record.Hide(d.add(r, msg.Status, "stop:"+r.ID+"/"+reason, undated), "stop_reason").FinishReason = reason
 		}
