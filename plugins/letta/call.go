@@ -36,7 +36,7 @@ func (b *block) call() conversation.Call {
 }
 
 // calls decodes a message that calls tools: one piece of one call, or a list of whole calls.
-// What one field has the other repeats.
+// Each of two fields may repeat the other.
 func (r *run) calls(d *stream, v jsonv.Value, approval bool) {
 	list, one := v.Get("tool_calls"), v.First("tool_call", "tool_calls", "function_call")
 	switch {
@@ -81,7 +81,7 @@ func (w *writer) arguments(raw []byte) (canon string, v jsonv.Value) {
 	return string(compact(make([]byte, 0, len(raw)), v)), v
 }
 
-// emitCall emits a call as the message m: the call, the delegation that it is, or what it says.
+// emitCall emits a call as the message m: the call, the delegation that it is, or the text of speechTool.
 func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) {
 	if !flushed && len(b.Text) == 0 {
 		b.Text = []byte("{}")
@@ -229,10 +229,10 @@ func (w *writer) callOf(r *run, v, e jsonv.Value) *call {
 	return cmp.Or(w.Calls.GetOpen(within.ID), w.Calls.Named(id), callOf(within))
 }
 
-// returned is what a tool has returned.
+// returned is the output of a tool.
 func returned(e jsonv.Value) jsonv.Value { return e.First("tool_return", "function_return") }
 
-// fillReturn makes what a tool has returned the content of a result.
+// fillReturn makes the output of a tool the content of a result.
 func fillReturn(m *msg.Message, e jsonv.Value, failed bool) {
 	m.Content, m.Attachments = contentOf(returned(e))
 	if m.IsError = e.Get("status").Equal("error") || failed; m.IsError {

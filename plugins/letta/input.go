@@ -37,7 +37,7 @@ func (d *stream) request(v jsonv.Value) {
 			d.unknown(v, "request")
 		}
 	}
-	if run != "" && strings.Contains(path, "/stream") { // the rest of a stream may have only what names no run: a stop reason, a count
+	if run != "" && strings.Contains(path, "/stream") { // the rest of a stream may have only records that name no run: a stop reason, a count
 		d.Run = d.open(run).ID
 	}
 }
@@ -184,7 +184,7 @@ func (d *stream) decision(v, e jsonv.Value, c *call) {
 	}
 }
 
-// input passes on a message to an agent that v has. What is stored may name its run, and yields to the same in its
+// input passes on a message to an agent that v has. A stored message may name its run, and yields to the same in its
 // request, which has no ids: a prompt without one names the run if none answers.
 func (d *stream) input(v jsonv.Value, m msg.Message) {
 	r, id, otid, stored := d.find(""), ident.Of(v.Get("id")), ident.Of(v.Get("otid")), d.Frame.Kind != frame.Request
