@@ -150,38 +150,6 @@ type session struct {
 	Restored bool `json:",omitempty"`
 }
 
-// handlers decode the events, by their names.
-var handlers = map[string]func(*stream){
-	"agent.thinking":        thinking,
-	"agent.partial_answer":  partialAnswer,
-	"agent.final_answer":    finalAnswer,
-	"agent.llm_message":     llmMessage,
-	"agent.tool_call":       toolCall,
-	"agent.tool_result":     toolResult,
-	"agent.user_confirm":    ask,
-	"agent.error":           agentError,
-	"agent.timeout":         func(d *stream) { d.fail("timeout", "timeout") },
-	"agent.interrupted":     interrupted,
-	"agent.session_created": sessionCreated,
-	"agent.session_end":     sessionEnd, "agent.session_ended": sessionEnd,
-	"agent.state_exported": saved, "agent.state_restored": saved,
-
-	"user.message": prompt, "user.solve_tasks": prompt, "user.response": answer,
-	"user.create_session": request, "user.reconnect": request, "user.reconnect_with_state": request, "user.request_state": request, "user.ack": request,
-	"user.cancel": request, "user.cancel_task": request, "user.cancel_plan": request, "user.restart_task": request, "user.replan": request,
-
-	"plan.start": plan, "plan.completed": plan, "plan.cancelled": plan, "plan.coercion_error": badPlan, "plan.validation_error": badPlan,
-	"plan.step_completed": func(d *stream) { progress(d) },
-	"solver.start":        solver, "solver.completed": solver, "solver.cancelled": solver, "solver.restarted": solver,
-	"solver.progress": solver, "solver.step_failed": solver, "solver.retry": solver,
-	"aggregate.start": aggregation, "aggregate.completed": aggregation, "pipeline.completed": pipelineEnd,
-
-	"error.execution": otherError, "error.validation": otherError, "error.timeout": otherError, "error.recovery_failed": otherError,
-	"error.retry": recovery, "error.recovery_started": recovery, "error.recovery_success": recovery,
-	"system.connected": system, "system.notice": system, "system.heartbeat": system,
-	"system.error": func(d *stream) { d.addError("system_error").Run = "" },
-}
-
 // Read decodes an event, or a snapshot without one around it:
 //
 //	{"event":"agent.tool_call","session_id":"…","timestamp":"2026-03-02T10:00:00.123456","step_id":"step_0_x",
@@ -189,7 +157,7 @@ var handlers = map[string]func(*stream){
 func (d *stream) Read() {
 	root := d.Root
 	d.content, d.meta, d.id = root.Get("content"), root.Get("metadata"), ""
-	d.name, d.step, d.conn = ident.Of(root.Get("event")), ident.Of(root.Get("step_id")), ident.Of(d.meta.Get("connection_id"))
+	d.step, d.conn = ident.Of(root.Get("step_id")), ident.Of(d.meta.Get("connection_id"))
 	d.At, d.seq = timeIn(root.Get("timestamp"), d.zone), root.Get("seq").Int()
 	list := root
 	if root.Is(jsonv.Object) {
@@ -206,7 +174,7 @@ func (d *stream) Read() {
 	d.s, d.of = d.session(root.Get("session_id")), nil
 	switch {
 	case isEvent:
-		d.decode()
+		d.event(ident.Of(root.Get("event")))
 	case list.Is(jsonv.Array):
 		d.name, d.id = "agent.llm_message", msg.HashKey(string(list.Peek()))
 		(&reader{stream: d}).snapshot(list)
@@ -269,17 +237,79 @@ func (d *stream) restored() {
 	s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), s.Agent)
 }
 
-// decode decodes the event by its name, without the namespace that a pipeline may be
-// configured to put before it.
-func (d *stream) decode() {
-	for name, more := d.name, true; more; _, name, more = strings.Cut(name, ".") {
-		if handle := handlers[name]; handle != nil {
-			d.name = name
-			handle(d)
+// event decodes an event by its name.
+func (d *stream) event(name string) {
+	switch d.name = name; name {
+	case "agent.thinking":
+		thinking(d)
+	case "agent.partial_answer":
+		partialAnswer(d)
+	case "agent.final_answer":
+		finalAnswer(d)
+	case "agent.llm_message":
+		llmMessage(d)
+	case "agent.tool_call":
+		toolCall(d)
+	case "agent.tool_result":
+		toolResult(d)
+	case "agent.user_confirm":
+		ask(d)
+	case "agent.error":
+		agentError(d)
+	case "agent.timeout":
+		d.fail("timeout", "timeout")
+	case "agent.interrupted":
+		interrupted(d)
+	case "agent.session_created":
+		d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
+		d.notice(d.text()).Run = ""
+	case "agent.session_end", "agent.session_ended":
+		sessionEnd(d)
+	case "agent.state_exported", "agent.state_restored":
+		m := d.notice(d.text(), "original_session_id", "message_count")
+		if id := ident.Of(d.Root.Get("session_id")); id != d.s.ID {
+			m.SetAttr("restored_session_id", id)
+		}
+	case "user.message", "user.solve_tasks":
+		d.prompt(d.text())
+	case "user.response":
+		answer(d)
+	case "user.create_session", "user.reconnect", "user.reconnect_with_state", "user.request_state", "user.ack",
+		"user.cancel", "user.cancel_task", "user.cancel_plan", "user.restart_task", "user.replan":
+		m := d.notice(d.content.First("question", "reason").Text())
+		conversation.AttrsAs(m, d.content, ident.OrNumber, "task_id", "last_seq=last_seq|last_event_id")
+	case "plan.start", "plan.completed", "plan.cancelled":
+		plan(d)
+	case "plan.coercion_error", "plan.validation_error": // it has not the form that the pipeline needs
+		d.addError("validation").SetAttr("error", conversation.Excerpt(d.content.Get("error")))
+	case "plan.step_completed":
+		progress(d)
+	case "solver.start", "solver.completed", "solver.cancelled", "solver.restarted", "solver.progress", "solver.step_failed", "solver.retry":
+		solver(d)
+	case "aggregate.start", "aggregate.completed":
+		aggregation(d)
+	case "pipeline.completed":
+		pipelineEnd(d)
+	case "error.execution", "error.validation", "error.timeout", "error.recovery_failed":
+		d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")), d.action()))
+	case "error.retry", "error.recovery_started", "error.recovery_success":
+		m := d.notice(d.text(), "attempt", "delay_ms=delay_ms|backoff_ms")
+		if name != "error.recovery_success" {
+			m.Signal = msg.Retry
+		}
+		m.SetAttr("error", conversation.Excerpt(d.meta.Get("error")))
+	case "system.connected", "system.notice", "system.heartbeat": // of the server itself
+		m := d.notice(d.text(), "action", "task_id")
+		m.Run, m.Agent = "", msg.Agent{}
+	case "system.error":
+		d.addError("system_error").Run = ""
+	default:
+		if _, rest, more := strings.Cut(name, "."); more { // a pipeline may be configured to put a namespace before it
+			d.event(rest)
 			return
 		}
+		d.Unknown(ident.Of(d.Root.Get("event")), d.Root)
 	}
-	d.Unknown(d.name, d.Root)
 }
 
 // action is the part of the event's name behind its group: completed of plan.completed.
@@ -327,43 +357,6 @@ func (d *stream) addError(class string) *msg.Message {
 		m.SetAttr("type", d.name)
 	}
 	return m
-}
-
-func otherError(d *stream) { d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")), d.action())) }
-
-// recovery decodes an attempt to recover from an error, and its success.
-func recovery(d *stream) {
-	m := d.notice(d.text(), "attempt", "delay_ms=delay_ms|backoff_ms")
-	if d.name != "error.recovery_success" {
-		m.Signal = msg.Retry
-	}
-	m.SetAttr("error", conversation.Excerpt(d.meta.Get("error")))
-}
-
-// request decodes a request of the client that is no prompt.
-func request(d *stream) {
-	m := d.notice(d.content.First("question", "reason").Text())
-	conversation.AttrsAs(m, d.content, ident.OrNumber, "task_id", "last_seq=last_seq|last_event_id")
-}
-
-// sessionCreated decodes the beginning of a session, which names its agent.
-func sessionCreated(d *stream) {
-	d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
-	d.notice(d.text()).Run = ""
-}
-
-// saved decodes that the state of a session was exported or restored.
-func saved(d *stream) {
-	m := d.notice(d.text(), "original_session_id", "message_count")
-	if id := ident.Of(d.Root.Get("session_id")); id != d.s.ID {
-		m.SetAttr("restored_session_id", id)
-	}
-}
-
-// system decodes the server's messages about itself.
-func system(d *stream) {
-	m := d.notice(d.text(), "action", "task_id")
-	m.Run, m.Agent = "", msg.Agent{}
 }
 
 // unknown keeps a value of an unknown shape, which is of the session's turn.

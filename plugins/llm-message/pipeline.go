@@ -113,11 +113,6 @@ func plan(d *stream) {
 	}
 }
 
-// badPlan decodes that the plan is not of the form that the pipeline needs.
-func badPlan(d *stream) {
-	d.addError("validation").SetAttr("error", conversation.Excerpt(d.content.Get("error")))
-}
-
 // reason is the event's reason.
 func (d *stream) reason() msg.Text {
 	for _, v := range [...]jsonv.Value{d.content.Get("reason"), d.meta.Get("reason"), d.content} {

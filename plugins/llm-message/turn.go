@@ -83,9 +83,6 @@ func (t *turn) overtook(d *stream) bool {
 	return !t.Open && d.seq > 0 && d.seq < t.Seq && d.conn == t.Conn
 }
 
-// prompt decodes a prompt of the user.
-func prompt(d *stream) { d.prompt(d.text()) }
-
 // prompt starts a turn with the text of the user.
 func (d *stream) prompt(text msg.Text) {
 	d.s.Draft.abandon(d, "")
