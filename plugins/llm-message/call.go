@@ -21,19 +21,19 @@ import (
 type call struct {
 	conversation.Call
 	place
-	Signature string
-	To        string   `json:",omitempty"` // the agent that it delegates to
-	Steps     []string `json:",omitempty"` // ids of the events that began it and have no result
-	Begin     evidence `json:",omitzero"`
-	Result    evidence `json:",omitzero"`
+	Signature string           `json:",omitempty"`
+	To        string           `json:",omitempty"` // the agent that it delegates to
+	Sum       conversation.Sum `json:",omitempty"` // of its item in a snapshot, or of the task in its start event
+	Steps     []string         `json:",omitempty"` // ids of the events that began it and have no result
+	Begin     evidence         `json:",omitzero"`
+	Result    evidence         `json:",omitzero"`
 	// Identified means that its result was emitted with the model's id.
 	Identified bool `json:",omitempty"`
 
 	// Of a call that a pipeline makes:
-	Task   string           `json:",omitempty"` // its name, unique in the turn
-	Title  string           `json:",omitempty"`
-	Sum    conversation.Sum `json:",omitempty"` // of the task in its start event
-	Worker string           `json:",omitempty"` // the agent that works on it, where its name is known
+	Task   string `json:",omitempty"` // its name, unique in the turn
+	Title  string `json:",omitempty"`
+	Worker string `json:",omitempty"` // the agent that works on it, where its name is known
 }
 
 // newCall is a call of the agent whose event or memory it is.

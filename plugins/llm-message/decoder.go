@@ -55,7 +55,7 @@ func New() decoder.Factory {
 			Reload: true,
 		},
 		LeavesOut: leavesOut,
-		State:     4,
+		State:     5,
 		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
 		Open: func(r *record.Current, s *state) record.Reader {
 			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}
@@ -95,7 +95,7 @@ const (
 	maxSessions = 64
 	maxSeen     = 4096 // events
 	maxEmitted  = 8192 // texts, calls, results and responses of a session
-	maxIDs      = 1024 // calls with an id in snapshots
+	maxNamed    = 1024 // calls with an id in snapshots
 	maxMemories = 16   // of a session
 	maxItems    = 2048 // messages and calls of a memory
 	maxGuides   = 8
@@ -141,7 +141,7 @@ type session struct {
 	Draft    draft                     `json:",omitzero"`
 	Emitted  ledger                    `json:",omitzero"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
-	IDs      []*identifiedCall         `json:",omitempty"` // calls that have an id in a snapshot
+	Named    []*call                   `json:",omitempty"` // calls that have an id in a snapshot, as it has them
 	Waits    conversation.Waits        `json:",omitempty"`
 	Memories []*memory                 `json:",omitempty"` // least recently used first
 	Guides   []conversation.Sum        `json:",omitempty"` // of prompts that the agent adds to the user's

@@ -272,15 +272,8 @@ func (g *reader) readText(i int) {
 	}
 }
 
-// identifiedCall is a call with the id that it has in snapshots. The id alone does not identify
-// a call: some models number their calls from 0 each time.
-type identifiedCall struct {
-	ID, Call string
-	Sum      conversation.Sum // of the item
-	To       string           `json:",omitempty"`
-}
-
-// readCall emits a call that had no event, or adds the model's id to one that had.
+// readCall emits a call that had no event, or adds the model's id to one that had. The id alone does not identify a
+// call: some models number their calls from 0 each time.
 func (g *reader) readCall(v *item) {
 	s, function := g.s, v.Get("function")
 	name, id, written := ident.Of(function.Get("name")), ident.Of(v.Get("id")), function.Get("arguments")
@@ -291,7 +284,7 @@ func (g *reader) readCall(v *item) {
 		return
 	}
 	to, sign := arguments(name, written)
-	known := count(s.IDs, func(c *identifiedCall) bool { return c.Sum == v.sum })
+	known := count(s.Named, func(c *call) bool { return c.Sum == v.sum })
 	shown := count(g.items, func(it item) bool { return it.sum == v.sum })
 	if e := s.Emitted.entry(sign); known >= shown && e.Emitted <= e.Shown {
 		v.MarkRead() // a snapshot has had it, though the memory around it was changed
@@ -299,7 +292,7 @@ func (g *reader) readCall(v *item) {
 	}
 	key, emitted := s.Emitted.show(sign)
 	if id != "" {
-		s.IDs = bounded.Push(s.IDs, &identifiedCall{id, key, v.sum, to.To}, maxIDs)
+		s.Named = bounded.Push(s.Named, &call{Call: conversation.Call{ID: key, ProtocolID: id}, To: to.To, Sum: v.sum}, maxNamed)
 	}
 	if v.known {
 		return
@@ -327,8 +320,8 @@ func (g *reader) readResult(v *item) {
 	if id == "" {
 		c.ID = "unnamed:" + msg.HashKey(string(v.Peek()))
 	}
-	if n := bounded.Find(s.IDs, func(n *identifiedCall) bool { return n.ID == id }); n != nil {
-		c.ID, c.To = n.Call, n.To
+	if n := bounded.Find(s.Named, func(n *call) bool { return n.ProtocolID == id }); n != nil {
+		c.ID, c.To = n.ID, n.To
 	}
 	text, failed := observed(v.Get("content"))
 	if !s.Emitted.once("result:" + c.ID) {
