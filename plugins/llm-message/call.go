@@ -37,8 +37,8 @@ type call struct {
 }
 
 // newCall is a call of the agent whose event or memory it is.
-func (d *stream) newCall(key, name string) *call {
-	return &call{Call: conversation.Call{ID: key, Name: name}, place: d.place()}
+func (d *stream) newCall(key, name, signature string) *call {
+	return &call{Call: conversation.Call{ID: key, Name: name}, place: d.place(), Signature: signature}
 }
 
 // evidence is the part of a call, or of its result, that an event has and a snapshot does not.
@@ -122,8 +122,7 @@ func toolCall(d *stream) {
 	}
 	c := s.Calls.Oldest(func(c *call) bool { return c.Signature == sign && len(c.Steps) == 0 })
 	if c == nil { // no snapshot was faster
-		c = d.newCall(s.Emitted.emit(sign), name)
-		c.Signature = sign
+		c = d.newCall(s.Emitted.emit(sign), name, sign)
 		s.Calls.Add(c)
 	}
 	c.Steps, c.Begin = []string{d.step}, evidence{Event: true, At: d.At, Step: d.step}
