@@ -71,17 +71,18 @@ func (d *stream) Configure(raw json.RawMessage) error {
 	if err := record.Options(raw, &options); err != nil {
 		return err
 	}
-	t, err := time.ParseInLocation("Z07:00", options.Timezone, time.UTC)
-	if err == nil {
+	if t, err := time.ParseInLocation("Z07:00", options.Timezone, time.UTC); err == nil {
 		d.zone = t.Location()
 		return nil
 	}
-	if d.zone, err = time.LoadLocation(options.Timezone); err == nil && d.zone == time.Local {
-		err = fmt.Errorf("unknown time zone %s", options.Timezone) // of the machine that decodes: not a fact of the stream
-	}
-	if err != nil {
+	zone, err := time.LoadLocation(options.Timezone)
+	switch {
+	case err != nil:
 		return fmt.Errorf("option timezone: %w", err)
+	case zone == time.Local: // of the machine that decodes: not a fact of the stream
+		return fmt.Errorf("option timezone: unknown time zone %s", options.Timezone)
 	}
+	d.zone = zone
 	return nil
 }
 
@@ -163,23 +164,41 @@ func (d *stream) Read() {
 	if root.Is(jsonv.Object) {
 		list = root.Get("messages")
 	}
-	isEvent := root.Get("event").Is(jsonv.String)
-	if isEvent {
-		if d.isRepeated() {
-			root.MarkRead()
-			return
-		}
-		d.restored()
-	}
-	d.s, d.of = d.session(root.Get("session_id")), nil
-	switch {
+	switch isEvent := root.Get("event").Is(jsonv.String); {
+	case isEvent && d.isRepeated():
+		root.MarkRead()
 	case isEvent:
+		d.enter(ident.Of(d.meta.Get("original_session_id")))
 		d.event(ident.Of(root.Get("event")))
 	case list.Is(jsonv.Array):
+		d.enter("")
 		d.name, d.id = "agent.llm_message", msg.HashKey(string(list.Peek()))
 		(&reader{stream: d}).snapshot(list)
 	default:
+		d.enter("")
 		d.Unknown(ident.Of(root.Get("type")), root)
+	}
+}
+
+// enter finds the session that the record names, or the one that it must belong to. A session that goes on under
+// another id, as agent.state_restored states, is the first one.
+func (d *stream) enter(first string) {
+	name := ident.Of(d.Root.Get("session_id"))
+	restored := first != "" && name != "" && first != name
+	if restored {
+		first = cmp.Or(d.Alias[first], first)
+		if d.Alias == nil || len(d.Alias) >= maxSessions {
+			d.Alias = make(map[string]string)
+		}
+		d.Alias[name] = first
+	}
+	d.Last = cmp.Or(d.Alias[name], name, d.Last)
+	name = cmp.Or(d.Last, d.origin)
+	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} })
+	d.s, d.of = d.Sessions[len(d.Sessions)-1], nil
+	if restored {
+		d.s.Restored = d.s.Restored || len(d.s.Memories) == 0 // its memory is from another connection
+		d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
 	}
 }
 
@@ -219,22 +238,6 @@ func (n *numbers) count(conn string, seq int64) {
 	case n.Missing > 0: // it arrived behind later ones
 		n.Missing--
 	}
-}
-
-// restored notes that a session goes on under another id, which agent.state_restored states.
-func (d *stream) restored() {
-	first, is := ident.Of(d.meta.Get("original_session_id")), ident.Peek(d.Root.Get("session_id"))
-	if first == "" || is == "" || first == is {
-		return
-	}
-	first = cmp.Or(d.Alias[first], first)
-	if d.Alias == nil || len(d.Alias) >= maxSessions {
-		d.Alias = make(map[string]string)
-	}
-	d.Alias[is] = first
-	s := d.session(d.Root.Get("session_id"))
-	s.Restored = s.Restored || len(s.Memories) == 0 // its memory is from another connection
-	s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), s.Agent)
 }
 
 // event decodes an event by its name.
@@ -381,15 +384,6 @@ func (d *stream) Flush() {
 			s.Draft.emit(d)
 		}
 	}
-}
-
-// session finds the session that an event names, or the one that it must belong to.
-func (d *stream) session(v jsonv.Value) *session {
-	name := ident.Of(v)
-	d.Last = cmp.Or(d.Alias[name], name, d.Last)
-	name = cmp.Or(d.Last, d.origin)
-	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} })
-	return d.Sessions[len(d.Sessions)-1]
 }
 
 // sumOf is the checksum of byte strings without a zero, as JSON is.
