@@ -292,7 +292,11 @@ func (d *stream) event(name string) {
 	case "aggregate.start", "aggregate.completed":
 		aggregation(d)
 	case "pipeline.completed":
-		pipelineEnd(d)
+		// It repeats the results of its parts; only calls of the model that no part had are new.
+		d.statistics(d.s.turnPlace(), d.content.Get("statistics"))
+		m := d.notice(msg.Text{})
+		m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
+		m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
 	case "error.execution", "error.validation", "error.timeout", "error.recovery_failed":
 		d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")), d.action()))
 	case "error.retry", "error.recovery_started", "error.recovery_success":
