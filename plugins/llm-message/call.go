@@ -142,10 +142,10 @@ func (c *call) isWrapped(step string) bool {
 	return strings.HasPrefix(step, fmt.Sprintf("step_%d_", last+1))
 }
 
-// toolResult decodes the end of a call, or of a wrapper of it, which repeats the result.
+// toolResult decodes the end of a call, or of a wrapper of it, which repeats the result. A call has one result.
 func toolResult(d *stream) {
 	s, tool := d.s, d.meta.First("tool", "tool_name")
-	same := sumOf(d.content.Peek(), d.meta.Peek())
+	same, isOuter := sumOf(d.content.Peek(), d.meta.Peek()), false
 	c := s.Calls.Find(func(c *call) bool { return slices.Contains(c.Steps, d.step) })
 	if c == nil {
 		if s.Turn.Run == "" {
@@ -155,27 +155,19 @@ func toolResult(d *stream) {
 		if d.step == "" {
 			c.ID = d.key()
 		}
-		c.result(d, same)
-		return
+	} else {
+		tool.Equal(c.Name)
+		c.Steps = slices.DeleteFunc(c.Steps, func(step string) bool { return step == d.step })
+		if isOuter = s.Calls.GetOpen(c.ID) == nil; !isOuter {
+			s.Calls.End(c)
+			d.endWaits(c.ID)
+		}
 	}
-	tool.Equal(c.Name)
-	c.Steps = slices.DeleteFunc(c.Steps, func(step string) bool { return step == d.step })
-	if s.Calls.GetOpen(c.ID) != nil {
-		s.Calls.End(c)
-		d.endWaits(c.ID)
-		c.result(d, same)
-		return
-	}
-	if c.Result.Same == same { // of an outer wrapper
-		d.content.MarkRead()
-		d.meta.MarkRead()
-	}
-	c.status(d)
-}
-
-// result emits the result that an event has, once.
-func (c *call) result(d *stream, same conversation.Sum) {
-	if !d.s.Emitted.once("result:" + c.ID) {
+	if isOuter || !s.Emitted.once("result:"+c.ID) {
+		if c.Result.Same == same {
+			d.content.MarkRead()
+			d.meta.MarkRead()
+		}
 		c.status(d)
 		return
 	}
