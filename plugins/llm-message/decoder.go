@@ -57,9 +57,7 @@ func New() decoder.Factory {
 		LeavesOut: leavesOut,
 		State:     5,
 		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
-		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}
-		},
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{Current: r, state: s} },
 	}.Factory()
 }
 
@@ -107,8 +105,7 @@ const (
 type stream struct {
 	*record.Current
 	*state
-	origin string // the session of events that name none
-	zone   *time.Location
+	zone *time.Location
 
 	// Of the current event:
 	s             *session
@@ -193,7 +190,9 @@ func (d *stream) enter(first string) {
 		d.Alias[name] = first
 	}
 	d.Last = cmp.Or(d.Alias[name], name, d.Last)
-	name = cmp.Or(d.Last, d.origin)
+	if name = d.Last; name == "" {
+		name = sessionOfOrigin(d.Origin)
+	}
 	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} })
 	d.s, d.of = d.Sessions[len(d.Sessions)-1], nil
 	if restored {
@@ -267,7 +266,12 @@ func (d *stream) event(name string) {
 		d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
 		d.notice(d.text()).Run = ""
 	case "agent.session_end", "agent.session_ended":
-		sessionEnd(d)
+		d.s.Draft.abandon(d, "session_end")
+		m := d.notice(msg.Text{}, "reason")
+		if d.s.Turn.Open {
+			m.Kind = msg.Stop
+			d.endTurn(m, "session_end", false)
+		}
 	case "agent.state_exported", "agent.state_restored":
 		m := d.notice(d.text(), "original_session_id", "message_count")
 		if id := ident.Of(d.Root.Get("session_id")); id != d.s.ID {

@@ -227,17 +227,17 @@ func (g *reader) readText(i int) {
 		return
 	}
 	isBelow := g.isBelow()
-	switch {
-	case v.kind != msg.User, isBelow:
-	case i == g.prompted:
-		s.Turn.Prompted = true
+	if v.kind == msg.User && !isBelow {
 		g.run = ""
-	case i < g.prompted: // of a turn before the current one
-		g.run = key
-	default:
-		s.Draft.abandon(g.stream, "")
-		s.startTurn(key, true)
-		g.run = ""
+		switch {
+		case i == g.prompted:
+			s.Turn.Prompted = true
+		case i < g.prompted: // of a turn before the current one
+			g.run = key
+		default:
+			s.Draft.abandon(g.stream, "")
+			s.startTurn(key, true)
+		}
 	}
 	role, _ := msg.ParseRole(v.role)
 	m := g.addText(v.kind, role, key, text, image)

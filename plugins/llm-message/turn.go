@@ -285,12 +285,3 @@ func interrupted(d *stream) {
 	m.Content = d.text()
 	d.endTurn(m, "interrupted", true)
 }
-
-func sessionEnd(d *stream) {
-	d.s.Draft.abandon(d, "session_end")
-	m := d.notice(msg.Text{}, "reason")
-	if d.s.Turn.Open {
-		m.Kind = msg.Stop
-		d.endTurn(m, "session_end", false)
-	}
-}
