@@ -46,7 +46,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "llm-message", Revision: 7,
+			Name: "llm-message", Revision: 8,
 			Summary:    "WebSocket events and memory snapshots of myagent.",
 			Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
 			Options: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
@@ -204,19 +204,19 @@ func (d *stream) enter(first string) {
 // isRepeated finds the event's identity and reports whether it was decoded before: a restored
 // connection repeats events, under new numbers.
 func (d *stream) isRepeated() bool {
-	r := d.Root
-	if d.id = cmp.Or(ident.Of(d.meta.Get("orig_event_id")), ident.Of(r.Get("event_id"))); d.id == "" {
+	r, resent := d.Root, ident.Of(d.meta.Get("orig_event_id"))
+	if d.id = cmp.Or(resent, ident.Of(r.Get("event_id"))); d.id == "" {
 		d.id = msg.HashKey(string(r.Get("event").Peek()), string(r.Get("timestamp").Peek()), string(r.Get("session_id").Peek()),
 			string(r.Get("step_id").Peek()), string(d.content.Peek()), string(d.meta.Peek()))
 		if d.At.Nanos == 0 { // it has no identity
 			return false
 		}
 	}
-	if !d.Seen.Add(conversation.SumOf(d.id), maxSeen) {
-		return true
+	isNew := d.Seen.Add(conversation.SumOf(d.id), maxSeen)
+	if isNew || resent != "" {
+		d.Numbers.count(d.conn, d.seq)
 	}
-	d.Numbers.count(d.conn, d.seq)
-	return false
+	return !isNew
 }
 
 // numbers counts the events of a connection that did not arrive: its numbers have gaps.
