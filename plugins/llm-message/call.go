@@ -21,24 +21,24 @@ import (
 type call struct {
 	conversation.Call
 	place
-	Signature string
-	To        string   `json:",omitempty"` // the agent that it delegates to
-	Steps     []string `json:",omitempty"` // ids of the events that began it and have no result
-	Begin     evidence `json:",omitzero"`
-	Result    evidence `json:",omitzero"`
+	Signature string           `json:",omitempty"`
+	To        string           `json:",omitempty"` // the agent that it delegates to
+	Sum       conversation.Sum `json:",omitempty"` // of its item in a snapshot, or of the task in its start event
+	Steps     []string         `json:",omitempty"` // ids of the events that began it and have no result
+	Begin     evidence         `json:",omitzero"`
+	Result    evidence         `json:",omitzero"`
 	// Identified means that its result was emitted with the model's id.
 	Identified bool `json:",omitempty"`
 
 	// Of a call that a pipeline makes:
-	Task   string           `json:",omitempty"` // its name, unique in the turn
-	Title  string           `json:",omitempty"`
-	Sum    conversation.Sum `json:",omitempty"` // of the task in its start event
-	Worker string           `json:",omitempty"` // the agent that works on it, where its name is known
+	Task   string `json:",omitempty"` // its name, unique in the turn
+	Title  string `json:",omitempty"`
+	Worker string `json:",omitempty"` // the agent that works on it, where its name is known
 }
 
 // newCall is a call of the agent whose event or memory it is.
-func (d *stream) newCall(key, name string) *call {
-	return &call{Call: conversation.Call{ID: key, Name: name}, place: d.place()}
+func (d *stream) newCall(key, name, signature string) *call {
+	return &call{Call: conversation.Call{ID: key, Name: name}, place: d.place(), Signature: signature}
 }
 
 // evidence is the part of a call, or of its result, that an event has and a snapshot does not.
@@ -122,8 +122,7 @@ func toolCall(d *stream) {
 	}
 	c := s.Calls.Oldest(func(c *call) bool { return c.Signature == sign && len(c.Steps) == 0 })
 	if c == nil { // no snapshot was faster
-		c = d.newCall(s.Emitted.emit(sign), name)
-		c.Signature = sign
+		c = d.newCall(s.Emitted.emit(sign), name, sign)
 		s.Calls.Add(c)
 	}
 	c.Steps, c.Begin = []string{d.step}, evidence{Event: true, At: d.At, Step: d.step}
@@ -143,10 +142,10 @@ func (c *call) isWrapped(step string) bool {
 	return strings.HasPrefix(step, fmt.Sprintf("step_%d_", last+1))
 }
 
-// toolResult decodes the end of a call, or of a wrapper of it, which repeats the result.
+// toolResult decodes the end of a call, or of a wrapper of it, which repeats the result. A call has one result.
 func toolResult(d *stream) {
 	s, tool := d.s, d.meta.First("tool", "tool_name")
-	same := sumOf(d.content.Peek(), d.meta.Peek())
+	same, isOuter := sumOf(d.content.Peek(), d.meta.Peek()), false
 	c := s.Calls.Find(func(c *call) bool { return slices.Contains(c.Steps, d.step) })
 	if c == nil {
 		if s.Turn.Run == "" {
@@ -156,27 +155,19 @@ func toolResult(d *stream) {
 		if d.step == "" {
 			c.ID = d.key()
 		}
-		c.result(d, same)
-		return
+	} else {
+		tool.Equal(c.Name)
+		c.Steps = slices.DeleteFunc(c.Steps, func(step string) bool { return step == d.step })
+		if isOuter = s.Calls.GetOpen(c.ID) == nil; !isOuter {
+			s.Calls.End(c)
+			d.endWaits(c.ID)
+		}
 	}
-	tool.Equal(c.Name)
-	c.Steps = slices.DeleteFunc(c.Steps, func(step string) bool { return step == d.step })
-	if s.Calls.GetOpen(c.ID) != nil {
-		s.Calls.End(c)
-		d.endWaits(c.ID)
-		c.result(d, same)
-		return
-	}
-	if c.Result.Same == same { // of an outer wrapper
-		d.content.MarkRead()
-		d.meta.MarkRead()
-	}
-	c.status(d)
-}
-
-// result emits the result that an event has, once.
-func (c *call) result(d *stream, same conversation.Sum) {
-	if !d.s.Emitted.once("result:" + c.ID) {
+	if isOuter || !s.Emitted.once("result:"+c.ID) {
+		if c.Result.Same == same {
+			d.content.MarkRead()
+			d.meta.MarkRead()
+		}
 		c.status(d)
 		return
 	}

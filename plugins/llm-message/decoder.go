@@ -46,7 +46,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "llm-message", Revision: 7,
+			Name: "llm-message", Revision: 8,
 			Summary:    "WebSocket events and memory snapshots of myagent.",
 			Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
 			Options: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
@@ -55,11 +55,9 @@ func New() decoder.Factory {
 			Reload: true,
 		},
 		LeavesOut: leavesOut,
-		State:     4,
+		State:     5,
 		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
-		Open: func(r *record.Current, s *state) record.Reader {
-			return &stream{Current: r, state: s, origin: sessionOfOrigin(r.Origin)}
-		},
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{Current: r, state: s} },
 	}.Factory()
 }
 
@@ -71,17 +69,18 @@ func (d *stream) Configure(raw json.RawMessage) error {
 	if err := record.Options(raw, &options); err != nil {
 		return err
 	}
-	t, err := time.ParseInLocation("Z07:00", options.Timezone, time.UTC)
-	if err == nil {
+	if t, err := time.ParseInLocation("Z07:00", options.Timezone, time.UTC); err == nil {
 		d.zone = t.Location()
 		return nil
 	}
-	if d.zone, err = time.LoadLocation(options.Timezone); err == nil && d.zone == time.Local {
-		err = fmt.Errorf("unknown time zone %s", options.Timezone) // of the machine that decodes: not a fact of the stream
-	}
-	if err != nil {
+	zone, err := time.LoadLocation(options.Timezone)
+	switch {
+	case err != nil:
 		return fmt.Errorf("option timezone: %w", err)
+	case zone == time.Local: // of the machine that decodes: not a fact of the stream
+		return fmt.Errorf("option timezone: unknown time zone %s", options.Timezone)
 	}
+	d.zone = zone
 	return nil
 }
 
@@ -95,7 +94,7 @@ const (
 	maxSessions = 64
 	maxSeen     = 4096 // events
 	maxEmitted  = 8192 // texts, calls, results and responses of a session
-	maxIDs      = 1024 // calls with an id in snapshots
+	maxNamed    = 1024 // calls with an id in snapshots
 	maxMemories = 16   // of a session
 	maxItems    = 2048 // messages and calls of a memory
 	maxGuides   = 8
@@ -106,8 +105,7 @@ const (
 type stream struct {
 	*record.Current
 	*state
-	origin string // the session of events that name none
-	zone   *time.Location
+	zone *time.Location
 
 	// Of the current event:
 	s             *session
@@ -141,45 +139,13 @@ type session struct {
 	Draft    draft                     `json:",omitzero"`
 	Emitted  ledger                    `json:",omitzero"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
-	IDs      []*identifiedCall         `json:",omitempty"` // calls that have an id in a snapshot
+	Named    []*call                   `json:",omitempty"` // calls that have an id in a snapshot, as it has them
 	Waits    conversation.Waits        `json:",omitempty"`
 	Memories []*memory                 `json:",omitempty"` // least recently used first
 	Guides   []conversation.Sum        `json:",omitempty"` // of prompts that the agent adds to the user's
 	// Restored means that the messages of the session's first snapshot were emitted from
 	// another connection.
 	Restored bool `json:",omitempty"`
-}
-
-// handlers decode the events, by their names.
-var handlers = map[string]func(*stream){
-	"agent.thinking":        thinking,
-	"agent.partial_answer":  partialAnswer,
-	"agent.final_answer":    finalAnswer,
-	"agent.llm_message":     llmMessage,
-	"agent.tool_call":       toolCall,
-	"agent.tool_result":     toolResult,
-	"agent.user_confirm":    ask,
-	"agent.error":           agentError,
-	"agent.timeout":         func(d *stream) { d.fail("timeout", "timeout") },
-	"agent.interrupted":     interrupted,
-	"agent.session_created": sessionCreated,
-	"agent.session_end":     sessionEnd, "agent.session_ended": sessionEnd,
-	"agent.state_exported": saved, "agent.state_restored": saved,
-
-	"user.message": prompt, "user.solve_tasks": prompt, "user.response": answer,
-	"user.create_session": request, "user.reconnect": request, "user.reconnect_with_state": request, "user.request_state": request, "user.ack": request,
-	"user.cancel": request, "user.cancel_task": request, "user.cancel_plan": request, "user.restart_task": request, "user.replan": request,
-
-	"plan.start": plan, "plan.completed": plan, "plan.cancelled": plan, "plan.coercion_error": badPlan, "plan.validation_error": badPlan,
-	"plan.step_completed": func(d *stream) { progress(d) },
-	"solver.start":        solver, "solver.completed": solver, "solver.cancelled": solver, "solver.restarted": solver,
-	"solver.progress": solver, "solver.step_failed": solver, "solver.retry": solver,
-	"aggregate.start": aggregation, "aggregate.completed": aggregation, "pipeline.completed": pipelineEnd,
-
-	"error.execution": otherError, "error.validation": otherError, "error.timeout": otherError, "error.recovery_failed": otherError,
-	"error.retry": recovery, "error.recovery_started": recovery, "error.recovery_success": recovery,
-	"system.connected": system, "system.notice": system, "system.heartbeat": system,
-	"system.error": func(d *stream) { d.addError("system_error").Run = "" },
 }
 
 // Read decodes an event, or a snapshot without one around it:
@@ -189,48 +155,68 @@ var handlers = map[string]func(*stream){
 func (d *stream) Read() {
 	root := d.Root
 	d.content, d.meta, d.id = root.Get("content"), root.Get("metadata"), ""
-	d.name, d.step, d.conn = ident.Of(root.Get("event")), ident.Of(root.Get("step_id")), ident.Of(d.meta.Get("connection_id"))
+	d.step, d.conn = ident.Of(root.Get("step_id")), ident.Of(d.meta.Get("connection_id"))
 	d.At, d.seq = timeIn(root.Get("timestamp"), d.zone), root.Get("seq").Int()
 	list := root
 	if root.Is(jsonv.Object) {
 		list = root.Get("messages")
 	}
-	isEvent := root.Get("event").Is(jsonv.String)
-	if isEvent {
-		if d.isRepeated() {
-			root.MarkRead()
-			return
-		}
-		d.restored()
-	}
-	d.s, d.of = d.session(root.Get("session_id")), nil
-	switch {
+	switch isEvent := root.Get("event").Is(jsonv.String); {
+	case isEvent && d.isRepeated():
+		root.MarkRead()
 	case isEvent:
-		d.decode()
+		d.enter(ident.Of(d.meta.Get("original_session_id")))
+		d.event(ident.Of(root.Get("event")))
 	case list.Is(jsonv.Array):
+		d.enter("")
 		d.name, d.id = "agent.llm_message", msg.HashKey(string(list.Peek()))
 		(&reader{stream: d}).snapshot(list)
 	default:
+		d.enter("")
 		d.Unknown(ident.Of(root.Get("type")), root)
+	}
+}
+
+// enter finds the session that the record names, or the one that it must belong to. A session that goes on under
+// another id, as agent.state_restored states, is the first one.
+func (d *stream) enter(first string) {
+	name := ident.Of(d.Root.Get("session_id"))
+	restored := first != "" && name != "" && first != name
+	if restored {
+		first = cmp.Or(d.Alias[first], first)
+		if d.Alias == nil || len(d.Alias) >= maxSessions {
+			d.Alias = make(map[string]string)
+		}
+		d.Alias[name] = first
+	}
+	d.Last = cmp.Or(d.Alias[name], name, d.Last)
+	if name = d.Last; name == "" {
+		name = sessionOfOrigin(d.Origin)
+	}
+	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} })
+	d.s, d.of = d.Sessions[len(d.Sessions)-1], nil
+	if restored {
+		d.s.Restored = d.s.Restored || len(d.s.Memories) == 0 // its memory is from another connection
+		d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
 	}
 }
 
 // isRepeated finds the event's identity and reports whether it was decoded before: a restored
 // connection repeats events, under new numbers.
 func (d *stream) isRepeated() bool {
-	r := d.Root
-	if d.id = cmp.Or(ident.Of(d.meta.Get("orig_event_id")), ident.Of(r.Get("event_id"))); d.id == "" {
+	r, resent := d.Root, ident.Of(d.meta.Get("orig_event_id"))
+	if d.id = cmp.Or(resent, ident.Of(r.Get("event_id"))); d.id == "" {
 		d.id = msg.HashKey(string(r.Get("event").Peek()), string(r.Get("timestamp").Peek()), string(r.Get("session_id").Peek()),
 			string(r.Get("step_id").Peek()), string(d.content.Peek()), string(d.meta.Peek()))
 		if d.At.Nanos == 0 { // it has no identity
 			return false
 		}
 	}
-	if !d.Seen.Add(conversation.SumOf(d.id), maxSeen) {
-		return true
+	isNew := d.Seen.Add(conversation.SumOf(d.id), maxSeen)
+	if isNew || resent != "" {
+		d.Numbers.count(d.conn, d.seq)
 	}
-	d.Numbers.count(d.conn, d.seq)
-	return false
+	return !isNew
 }
 
 // numbers counts the events of a connection that did not arrive: its numbers have gaps.
@@ -253,33 +239,88 @@ func (n *numbers) count(conn string, seq int64) {
 	}
 }
 
-// restored notes that a session goes on under another id, which agent.state_restored states.
-func (d *stream) restored() {
-	first, is := ident.Of(d.meta.Get("original_session_id")), ident.Peek(d.Root.Get("session_id"))
-	if first == "" || is == "" || first == is {
-		return
-	}
-	first = cmp.Or(d.Alias[first], first)
-	if d.Alias == nil || len(d.Alias) >= maxSessions {
-		d.Alias = make(map[string]string)
-	}
-	d.Alias[is] = first
-	s := d.session(d.Root.Get("session_id"))
-	s.Restored = s.Restored || len(s.Memories) == 0 // its memory is from another connection
-	s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), s.Agent)
-}
-
-// decode decodes the event by its name, without the namespace that a pipeline may be
-// configured to put before it.
-func (d *stream) decode() {
-	for name, more := d.name, true; more; _, name, more = strings.Cut(name, ".") {
-		if handle := handlers[name]; handle != nil {
-			d.name = name
-			handle(d)
+// event decodes an event by its name.
+func (d *stream) event(name string) {
+	switch d.name = name; name {
+	case "agent.thinking":
+		thinking(d)
+	case "agent.partial_answer":
+		partialAnswer(d)
+	case "agent.final_answer":
+		finalAnswer(d)
+	case "agent.llm_message":
+		llmMessage(d)
+	case "agent.tool_call":
+		toolCall(d)
+	case "agent.tool_result":
+		toolResult(d)
+	case "agent.user_confirm":
+		ask(d)
+	case "agent.error":
+		agentError(d)
+	case "agent.timeout":
+		d.fail("timeout", "timeout")
+	case "agent.interrupted":
+		interrupted(d)
+	case "agent.session_created":
+		d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
+		d.notice(d.text()).Run = ""
+	case "agent.session_end", "agent.session_ended":
+		d.s.Draft.abandon(d, "session_end")
+		m := d.notice(msg.Text{}, "reason")
+		if d.s.Turn.Open {
+			m.Kind = msg.Stop
+			d.endTurn(m, "session_end", false)
+		}
+	case "agent.state_exported", "agent.state_restored":
+		m := d.notice(d.text(), "original_session_id", "message_count")
+		if id := ident.Of(d.Root.Get("session_id")); id != d.s.ID {
+			m.SetAttr("restored_session_id", id)
+		}
+	case "user.message", "user.solve_tasks":
+		d.prompt(d.text())
+	case "user.response":
+		answer(d)
+	case "user.create_session", "user.reconnect", "user.reconnect_with_state", "user.request_state", "user.ack",
+		"user.cancel", "user.cancel_task", "user.cancel_plan", "user.restart_task", "user.replan":
+		m := d.notice(d.content.First("question", "reason").Text())
+		conversation.AttrsAs(m, d.content, ident.OrNumber, "task_id", "last_seq=last_seq|last_event_id")
+	case "plan.start", "plan.completed", "plan.cancelled":
+		plan(d)
+	case "plan.coercion_error", "plan.validation_error": // it has not the form that the pipeline needs
+		d.addError("validation").SetAttr("error", conversation.Excerpt(d.content.Get("error")))
+	case "plan.step_completed":
+		progress(d)
+	case "solver.start", "solver.completed", "solver.cancelled", "solver.restarted", "solver.progress", "solver.step_failed", "solver.retry":
+		solver(d)
+	case "aggregate.start", "aggregate.completed":
+		aggregation(d)
+	case "pipeline.completed":
+		// It repeats the results of its parts; only calls of the model that no part had are new.
+		d.statistics(d.s.turnPlace(), d.content.Get("statistics"))
+		m := d.notice(msg.Text{})
+		m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
+		m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
+	case "error.execution", "error.validation", "error.timeout", "error.recovery_failed":
+		d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")), d.action()))
+	case "error.retry", "error.recovery_started", "error.recovery_success":
+		m := d.notice(d.text(), "attempt", "delay_ms=delay_ms|backoff_ms")
+		if name != "error.recovery_success" {
+			m.Signal = msg.Retry
+		}
+		m.SetAttr("error", conversation.Excerpt(d.meta.Get("error")))
+	case "system.connected", "system.notice", "system.heartbeat": // of the server itself
+		m := d.notice(d.text(), "action", "task_id")
+		m.Run, m.Agent = "", msg.Agent{}
+	case "system.error":
+		d.addError("system_error").Run = ""
+	default:
+		if _, rest, more := strings.Cut(name, "."); more { // a pipeline may be configured to put a namespace before it
+			d.event(rest)
 			return
 		}
+		d.Unknown(ident.Of(d.Root.Get("event")), d.Root)
 	}
-	d.Unknown(d.name, d.Root)
 }
 
 // action is the part of the event's name behind its group: completed of plan.completed.
@@ -329,43 +370,6 @@ func (d *stream) addError(class string) *msg.Message {
 	return m
 }
 
-func otherError(d *stream) { d.addError(cmp.Or(ident.Of(d.meta.Get("error_type")), d.action())) }
-
-// recovery decodes an attempt to recover from an error, and its success.
-func recovery(d *stream) {
-	m := d.notice(d.text(), "attempt", "delay_ms=delay_ms|backoff_ms")
-	if d.name != "error.recovery_success" {
-		m.Signal = msg.Retry
-	}
-	m.SetAttr("error", conversation.Excerpt(d.meta.Get("error")))
-}
-
-// request decodes a request of the client that is no prompt.
-func request(d *stream) {
-	m := d.notice(d.content.First("question", "reason").Text())
-	conversation.AttrsAs(m, d.content, ident.OrNumber, "task_id", "last_seq=last_seq|last_event_id")
-}
-
-// sessionCreated decodes the beginning of a session, which names its agent.
-func sessionCreated(d *stream) {
-	d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)
-	d.notice(d.text()).Run = ""
-}
-
-// saved decodes that the state of a session was exported or restored.
-func saved(d *stream) {
-	m := d.notice(d.text(), "original_session_id", "message_count")
-	if id := ident.Of(d.Root.Get("session_id")); id != d.s.ID {
-		m.SetAttr("restored_session_id", id)
-	}
-}
-
-// system decodes the server's messages about itself.
-func system(d *stream) {
-	m := d.notice(d.text(), "action", "task_id")
-	m.Run, m.Agent = "", msg.Agent{}
-}
-
 // unknown keeps a value of an unknown shape, which is of the session's turn.
 func (d *stream) unknown(typ string, v jsonv.Value) { d.Unknown(typ, v).Run = d.s.Turn.Run }
 
@@ -388,15 +392,6 @@ func (d *stream) Flush() {
 			s.Draft.emit(d)
 		}
 	}
-}
-
-// session finds the session that an event names, or the one that it must belong to.
-func (d *stream) session(v jsonv.Value) *session {
-	name := ident.Of(v)
-	d.Last = cmp.Or(d.Alias[name], name, d.Last)
-	name = cmp.Or(d.Last, d.origin)
-	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} })
-	return d.Sessions[len(d.Sessions)-1]
 }
 
 // sumOf is the checksum of byte strings without a zero, as JSON is.

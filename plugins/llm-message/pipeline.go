@@ -29,15 +29,14 @@ func (c *call) child() place { return place{Run: c.ID, Parent: c.Run, Agent: c.W
 // place is the place of messages of the agents: of a snapshot, where its memory belongs; of an event, which names no
 // agent, the phase that is open, if there is just one.
 func (d *stream) place() place {
-	s := d.s
-	if l := d.of; l != nil {
-		agent := cmp.Or(l.Agent, s.Agent)
-		if l.Phase != "" {
-			return place{l.Phase, s.Turn.Run, agent}
-		}
-		return place{Run: cmp.Or(d.run, s.Turn.Run), Agent: agent}
-	}
-	if c, ok := bounded.Only(s.Calls.Open, (*call).isPhase); ok {
+	s, of := d.s, d.of
+	c, isOne := bounded.Only(s.Calls.Open, (*call).isPhase)
+	switch {
+	case of != nil && of.Phase != "":
+		return place{of.Phase, s.Turn.Run, cmp.Or(of.Agent, s.Agent)}
+	case of != nil:
+		return place{Run: cmp.Or(d.run, s.Turn.Run), Agent: cmp.Or(of.Agent, s.Agent)}
+	case isOne:
 		return c.child()
 	}
 	return s.turnPlace()
@@ -57,9 +56,8 @@ func (c *call) start(d *stream) *call {
 
 // end closes the call of the same task. One that is not open has no beginning.
 func (c *call) end(d *stream) *call {
-	if active := d.s.active(c.Task); active != nil {
-		c = active
-	} else {
+	c = cmp.Or(d.s.active(c.Task), c)
+	if c.ID == "" {
 		c.start(d)
 	}
 	d.s.Calls.Remove(c)
@@ -111,11 +109,6 @@ func plan(d *stream) {
 	default:
 		c.end(d).finish(d, d.reason(), "cancelled")
 	}
-}
-
-// badPlan decodes that the plan is not of the form that the pipeline needs.
-func badPlan(d *stream) {
-	d.addError("validation").SetAttr("error", conversation.Excerpt(d.content.Get("error")))
 }
 
 // reason is the event's reason.
@@ -197,15 +190,6 @@ func aggregation(d *stream) {
 	d.ensureTurn()
 	m := c.start(d).emit(d, msg.Delegate{}, d.content.Get("context").JSON())
 	m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
-}
-
-// pipelineEnd decodes the end of a pipeline. It repeats the results of its parts; only
-// calls of the model that no part had are new.
-func pipelineEnd(d *stream) {
-	d.statistics(d.s.turnPlace(), d.content.Get("statistics"))
-	m := d.notice(msg.Text{})
-	m.SetAttr("solver_results", conversation.NonZero(d.content.Get("solver_results").Len()))
-	m.SetAttr("metrics", conversation.ShortJSON(d.content.Get("metrics")))
 }
 
 // statistics emits the tokens of the calls of the model that were not emitted before, in a phase or in the turn:

@@ -30,36 +30,28 @@ type item struct {
 // kinds are the kinds of messages by their roles.
 var kinds = map[string]msg.Kind{"user": msg.User, "assistant": msg.Assistant, "tool": msg.ToolResult, "system": msg.System}
 
-// llmMessage decodes agent.llm_message.
+// llmMessage decodes agent.llm_message: a memory, or one message, which some servers are reported to send in its place.
 func llmMessage(d *stream) {
 	list := d.content.Get("messages")
-	if !list.Is(jsonv.Array) {
-		singleMessage(d)
-		return
-	}
-	(&reader{stream: d}).snapshot(list)
-	if total, n := d.content.Get("total_messages"), list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
-		m := d.status("mismatch:" + d.id)
-		m.SetAttr("total_messages", string(total.Raw()))
-		m.SetAttr("messages", strconv.Itoa(n))
-	}
-}
-
-// singleMessage decodes one message of the model, which some servers are reported to send here
-// in place of a memory.
-func singleMessage(d *stream) {
-	if !d.content.Is(jsonv.String) {
+	switch role := d.meta.Get("role"); {
+	case list.Is(jsonv.Array):
+		(&reader{stream: d}).snapshot(list)
+		if total, n := d.content.Get("total_messages"), list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
+			m := d.status("mismatch:" + d.id)
+			m.SetAttr("total_messages", string(total.Raw()))
+			m.SetAttr("messages", strconv.Itoa(n))
+		}
+	case !d.content.Is(jsonv.String):
 		d.unknown(d.name, d.Root)
-		return
-	}
-	d.ensureTurn()
-	if d.meta.Get("role").In("user", "system") {
+	case role.In("user", "system"):
+		d.ensureTurn()
 		m := d.add(msg.System, d.key())
 		m.Hidden, m.Content = true, d.content.Text()
-		return
+	default:
+		d.ensureTurn()
+		role.Equal("assistant")
+		d.assistant(msg.Assistant, d.content.Text())
 	}
-	d.meta.Get("role").Equal("assistant")
-	d.assistant(msg.Assistant, d.content.Text())
 }
 
 // reader decodes a snapshot.
@@ -93,7 +85,21 @@ func (g *reader) snapshot(list jsonv.Value) {
 		g.baseline()
 	}
 	for i := range g.items {
-		g.read(i)
+		v := &g.items[i]
+		if v.known || !v.isNew {
+			v.MarkRead() // a copy
+		}
+		switch {
+		case !v.isNew:
+		case v.kind == msg.ToolCall:
+			g.readCall(v)
+		case v.kind == msg.ToolResult:
+			g.readResult(v)
+		case v.kind != msg.Unknown:
+			g.readText(i)
+		case !v.known:
+			g.unknown("role:"+cmp.Or(ident.Of(v.Get("role")), "none"), v.Value)
+		}
 	}
 	g.readMetadata()
 	if known || agent == s.Agent || slices.ContainsFunc(g.Out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
@@ -139,21 +145,17 @@ func (g *reader) find(list jsonv.Value) (sums []conversation.Sum) {
 		}
 	}
 	for i := range g.items {
-		g.items[i].findInjected(g.s.Guides)
-		sums = append(sums, g.items[i].sum)
+		v := &g.items[i]
+		switch content := v.Get("content"); {
+		case v.kind != msg.User, v.question != nil:
+		case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
+			v.kind, v.injected = msg.System, "summary_prompt"
+		case content.Is(jsonv.String) && len(g.s.Guides) > 0 && slices.Contains(g.s.Guides, sumOf(content.Escaped())):
+			v.kind, v.injected = msg.System, "next_step_prompt"
+		}
+		sums = append(sums, v.sum)
 	}
 	return sums
-}
-
-// findInjected finds out whether a message whose role is user is a prompt.
-func (v *item) findInjected(guides []conversation.Sum) {
-	switch content := v.Get("content"); {
-	case v.kind != msg.User, v.question != nil:
-	case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
-		v.kind, v.injected = msg.System, "summary_prompt"
-	case content.Is(jsonv.String) && len(guides) > 0 && slices.Contains(guides, sumOf(content.Escaped())):
-		v.kind, v.injected = msg.System, "next_step_prompt"
-	}
 }
 
 // splitGuide splits the agent's rewriting of a prompt, Question: …\n\nGuide: …, into the words
@@ -209,25 +211,6 @@ func (g *reader) baseline() {
 	g.status("baseline:"+g.id).SetAttr("messages", strconv.Itoa(count(g.items[:first], item.isMessage)))
 }
 
-// read decodes an item.
-func (g *reader) read(i int) {
-	v := &g.items[i]
-	if v.known || !v.isNew {
-		v.MarkRead() // a copy
-	}
-	switch {
-	case !v.isNew:
-	case v.kind == msg.ToolCall:
-		g.readCall(v)
-	case v.kind == msg.ToolResult:
-		g.readResult(v)
-	case v.kind != msg.Unknown:
-		g.readText(i)
-	case !v.known:
-		g.unknown("role:"+cmp.Or(ident.Of(v.Get("role")), "none"), v.Value)
-	}
-}
-
 // readText emits a text that is new.
 func (g *reader) readText(i int) {
 	s, v := g.s, &g.items[i]
@@ -244,17 +227,17 @@ func (g *reader) readText(i int) {
 		return
 	}
 	isBelow := g.isBelow()
-	switch {
-	case v.kind != msg.User, isBelow:
-	case i == g.prompted:
-		s.Turn.Prompted = true
+	if v.kind == msg.User && !isBelow {
 		g.run = ""
-	case i < g.prompted: // of a turn before the current one
-		g.run = key
-	default:
-		s.Draft.abandon(g.stream, "")
-		s.startTurn(key, true)
-		g.run = ""
+		switch {
+		case i == g.prompted:
+			s.Turn.Prompted = true
+		case i < g.prompted: // of a turn before the current one
+			g.run = key
+		default:
+			s.Draft.abandon(g.stream, "")
+			s.startTurn(key, true)
+		}
 	}
 	role, _ := msg.ParseRole(v.role)
 	m := g.addText(v.kind, role, key, text, image)
@@ -272,15 +255,8 @@ func (g *reader) readText(i int) {
 	}
 }
 
-// identifiedCall is a call with the id that it has in snapshots. The id alone does not identify
-// a call: some models number their calls from 0 each time.
-type identifiedCall struct {
-	ID, Call string
-	Sum      conversation.Sum // of the item
-	To       string           `json:",omitempty"`
-}
-
-// readCall emits a call that had no event, or adds the model's id to one that had.
+// readCall emits a call that had no event, or adds the model's id to one that had. The id alone does not identify a
+// call: some models number their calls from 0 each time.
 func (g *reader) readCall(v *item) {
 	s, function := g.s, v.Get("function")
 	name, id, written := ident.Of(function.Get("name")), ident.Of(v.Get("id")), function.Get("arguments")
@@ -291,7 +267,7 @@ func (g *reader) readCall(v *item) {
 		return
 	}
 	to, sign := arguments(name, written)
-	known := count(s.IDs, func(c *identifiedCall) bool { return c.Sum == v.sum })
+	known := count(s.Named, func(c *call) bool { return c.Sum == v.sum })
 	shown := count(g.items, func(it item) bool { return it.sum == v.sum })
 	if e := s.Emitted.entry(sign); known >= shown && e.Emitted <= e.Shown {
 		v.MarkRead() // a snapshot has had it, though the memory around it was changed
@@ -299,7 +275,7 @@ func (g *reader) readCall(v *item) {
 	}
 	key, emitted := s.Emitted.show(sign)
 	if id != "" {
-		s.IDs = bounded.Push(s.IDs, &identifiedCall{id, key, v.sum, to.To}, maxIDs)
+		s.Named = bounded.Push(s.Named, &call{Call: conversation.Call{ID: key, ProtocolID: id}, To: to.To, Sum: v.sum}, maxNamed)
 	}
 	if v.known {
 		return
@@ -307,8 +283,7 @@ func (g *reader) readCall(v *item) {
 	c := s.Calls.Get(key)
 	switch {
 	case !emitted:
-		c = g.newCall(key, name)
-		c.Signature = sign
+		c = g.newCall(key, name, sign)
 		s.Calls.Add(c)
 	case c == nil || c.ProtocolID != "" || id == "":
 		written.MarkRead()
@@ -322,13 +297,13 @@ func (g *reader) readCall(v *item) {
 // had. A memory may have less of a result than the event had; then the event's stays.
 func (g *reader) readResult(v *item) {
 	s, id, name := g.s, ident.Of(v.Get("tool_call_id")), v.Get("name")
-	c := g.newCall("id:"+id, ident.Peek(name))
+	c := g.newCall("id:"+id, ident.Peek(name), "")
 	c.ProtocolID = id
 	if id == "" {
 		c.ID = "unnamed:" + msg.HashKey(string(v.Peek()))
 	}
-	if n := bounded.Find(s.IDs, func(n *identifiedCall) bool { return n.ID == id }); n != nil {
-		c.ID, c.To = n.Call, n.To
+	if n := bounded.Find(s.Named, func(n *call) bool { return n.ProtocolID == id }); n != nil {
+		c.ID, c.To = n.ID, n.To
 	}
 	text, failed := observed(v.Get("content"))
 	if !s.Emitted.once("result:" + c.ID) {

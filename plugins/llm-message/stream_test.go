@@ -251,3 +251,24 @@ func TestLongMemory(t *testing.T) {
 		t.Errorf("%d new messages, want 2", n)
 	}
 }
+
+// TestResentEventsAreNotMissing: an event that a restored connection sends again under a new number has arrived; the
+// answer has no hole for it.
+func TestResentEventsAreNotMissing(t *testing.T) {
+	d := newStream(t, "")
+	var all []msg.Message
+	for _, e := range []string{
+		`{"event":"agent.partial_answer","session_id":"s","timestamp":"2026-03-02T10:00:01","content":"At ","metadata":{"connection_id":"a"},"seq":1,"event_id":"a-1"}`,
+		`{"event":"agent.thinking","session_id":"s","timestamp":"2026-03-02T10:00:02","content":"x","metadata":{"connection_id":"a"},"seq":2,"event_id":"a-2"}`,
+		`{"event":"system.connected","timestamp":"2026-03-02T10:00:03","content":"c","metadata":{"connection_id":"b"},"seq":1,"event_id":"b-1"}`,
+		`{"event":"agent.thinking","session_id":"s","timestamp":"2026-03-02T10:00:02","content":"x","metadata":{"connection_id":"b","orig_event_id":"a-2"},"seq":2,"event_id":"b-2"}`,
+		`{"event":"agent.final_answer","session_id":"s","timestamp":"2026-03-02T10:00:04","content":"At noon.","metadata":{"connection_id":"b"},"seq":3,"event_id":"b-3"}`,
+	} {
+		all = append(all, decode(t, d, frame.Text, e)...)
+	}
+	for _, m := range msg.Fold(all) {
+		if n := m.Attr("holes"); n != "" {
+			t.Errorf("%s %s: %s holes", m.Kind, m.Key, n)
+		}
+	}
+}

@@ -83,9 +83,6 @@ func (t *turn) overtook(d *stream) bool {
 	return !t.Open && d.seq > 0 && d.seq < t.Seq && d.conn == t.Conn
 }
 
-// prompt decodes a prompt of the user.
-func prompt(d *stream) { d.prompt(d.text()) }
-
 // prompt starts a turn with the text of the user.
 func (d *stream) prompt(text msg.Text) {
 	d.s.Draft.abandon(d, "")
@@ -176,19 +173,20 @@ func partialAnswer(d *stream) {
 	dr.Cut += text.Len() - len(part)
 }
 
-// emit emits the draft as it is.
-func (dr *draft) emit(d *stream) *msg.Message {
-	m := d.add(msg.Assistant, dr.Key)
-	m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Plain(string(dr.Text)), msg.Partial
-	dr.At.Set(m)
-	dr.countHoles(d, m)
+// add adds a message of the draft, with the number of the events that did not arrive while it was written: most likely
+// they are pieces of it.
+func (dr *draft) add(d *stream, kind msg.Kind) *msg.Message {
+	m := d.add(kind, dr.Key)
+	m.SetAttr("holes", conversation.NonZero(int(max(d.Numbers.Missing-dr.Missing, 0))))
 	return m
 }
 
-// countHoles counts the events that did not arrive while the draft was written, which are most
-// likely pieces of it.
-func (dr *draft) countHoles(d *stream, m *msg.Message) {
-	m.SetAttr("holes", conversation.NonZero(int(max(d.Numbers.Missing-dr.Missing, 0))))
+// emit emits the draft as it is.
+func (dr *draft) emit(d *stream) *msg.Message {
+	m := dr.add(d, msg.Assistant)
+	m.Role, m.Content, m.Complete = msg.RoleAssistant, msg.Plain(string(dr.Text)), msg.Partial
+	dr.At.Set(m)
+	return m
 }
 
 // abandon emits an answer that will never be complete.
@@ -202,18 +200,7 @@ func (dr *draft) abandon(d *stream, reason string) {
 	m.SetAttr(msg.FinishReasonOf, "run")
 	m.SetAttr("incomplete", "true")
 	m.SetAttr("truncated_bytes", conversation.NonZero(dr.Cut))
-	dr.Key, dr.Text = "", nil
-}
-
-// replace replaces the draft by a hidden status, for the answer is known.
-func (dr *draft) replace(d *stream) {
-	if dr.Key == "" {
-		return
-	}
-	m := record.Hide(d.add(msg.Status, dr.Key), "agent.partial_answer")
-	m.ParentKey = d.s.Turn.Text
-	dr.countHoles(d, m)
-	dr.Key, dr.Text = "", nil
+	*dr = draft{}
 }
 
 // finalAnswer decodes the final answer, which ends the turn.
@@ -233,7 +220,10 @@ func finalAnswer(d *stream) {
 // endAnswered ends the turn with its answer, unless it has ended: an event and a snapshot both
 // end it.
 func (d *stream) endAnswered() bool {
-	d.s.Draft.replace(d)
+	if dr := &d.s.Draft; dr.Key != "" { // the answer replaces it
+		record.Hide(dr.add(d, msg.Status), "agent.partial_answer").ParentKey = d.s.Turn.Text
+		*dr = draft{}
+	}
 	if !d.s.Turn.Open {
 		return false
 	}
@@ -253,22 +243,17 @@ var refusals = []string{
 // busy are those of an agent that works on another prompt.
 var busy = []string{"Agent is currently running", "Agent 正在运行中"}
 
-// agentError decodes the error that ends a run, or the refusal of a prompt.
+// agentError decodes the error that ends a run, or the refusal of a prompt: its turn ends, and that of a busy agent goes
+// on. Without the prompt a refusal concerns no run: the agent may work on another one.
 func agentError(d *stream) {
 	text := d.text().String()
 	begins := func(words string) bool { return strings.HasPrefix(text, words) }
 	isBusy := slices.ContainsFunc(busy, begins)
-	if isBusy || slices.ContainsFunc(refusals, begins) {
-		d.refuse(isBusy)
+	if !isBusy && !slices.ContainsFunc(refusals, begins) {
+		d.ensureTurn()
+		d.fail("agent_error", "error")
 		return
 	}
-	d.ensureTurn()
-	d.fail("agent_error", "error")
-}
-
-// refuse decodes the refusal of a prompt: its turn ends, and that of a busy agent goes on. Without the prompt it
-// concerns no run: the agent may work on another one.
-func (d *stream) refuse(isBusy bool) {
 	refused, m := d.s.Turn, d.addError("refused")
 	goesOn := isBusy && refused.Before != nil && refused.Before.Open
 	if !goesOn && (refused.Before == nil || refused.Worked) {
@@ -299,13 +284,4 @@ func interrupted(d *stream) {
 	m := d.add(msg.Stop, d.key())
 	m.Content = d.text()
 	d.endTurn(m, "interrupted", true)
-}
-
-func sessionEnd(d *stream) {
-	d.s.Draft.abandon(d, "session_end")
-	m := d.notice(msg.Text{}, "reason")
-	if d.s.Turn.Open {
-		m.Kind = msg.Stop
-		d.endTurn(m, "session_end", false)
-	}
 }
