@@ -114,7 +114,7 @@ func (r *entry) toolCall() {
 	if !r.stored {
 		f = r.root
 	}
-	r.response = r.responseOf(f)
+	r.response = r.StrOf(jsonv.Or(f.Get("turn_id"), r.msg.id))
 	c := r.issue(f.Get("tool_use_id"), f.Get("name"), f.Get("input"), f.Get("created_at"))
 	if c == nil {
 		r.unknown("tool_call", r.Root)

@@ -88,7 +88,7 @@ type stream struct {
 	*record.Current
 	*state
 	origin origin
-	here   string // the session of the record
+	s      *session // of the record
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -106,7 +106,7 @@ func (d *stream) Read() {
 }
 
 // In returns the session of the record.
-func (d *stream) In() (session, run string) { return d.here, "" }
+func (d *stream) In() (session, run string) { return d.s.ID, "" }
 
 // Flush emits the tokens of the turns that have not ended.
 func (d *stream) Flush() {
@@ -115,12 +115,13 @@ func (d *stream) Flush() {
 	}
 }
 
-// session returns the session of a record: the one that it names, or else the last one, or
+// enterSession finds the session of a record: the one that it names, or else the last one, or
 // the one that the file is named after.
-func (d *stream) session(h *head, envelope jsonv.Value) *session {
-	id, last := cmp.Or(d.StrOf(h.session), d.StrOf(envelope)), len(d.Sessions)-1
-	if id == "" && last >= 0 {
-		return d.Sessions[last]
+func (d *stream) enterSession(h *members, envelope jsonv.Value) {
+	id := cmp.Or(d.StrOf(h.session), d.StrOf(envelope))
+	if last := len(d.Sessions) - 1; id == "" && last >= 0 {
+		d.s = d.Sessions[last]
+		return
 	}
 	id = cmp.Or(id, d.Str(h.metadata.Get("session_id").Chars()), d.origin.session)
 	named := func(s *session) bool { return s.ID == id }
@@ -130,5 +131,5 @@ func (d *stream) session(h *head, envelope jsonv.Value) *session {
 		}
 		return &session{ID: strings.Clone(id)}
 	})
-	return d.Sessions[len(d.Sessions)-1]
+	d.s = d.Sessions[len(d.Sessions)-1]
 }

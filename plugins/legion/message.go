@@ -169,7 +169,7 @@ func (r *entry) sdkMessage(before int) {
 func (r *entry) openResponse() {
 	r.s.wake(r)
 	r.lane.Model = cmp.Or(r.Name(r.msg.model), r.lane.Model)
-	r.response = r.responseOf(r.fields)
+	r.response = r.StrOf(jsonv.Or(r.msg.turn, r.msg.id))
 	if usage := r.msg.usage; usage.Exists() {
 		part := r.response
 		if part == "" { // then each record is a response of its own
@@ -177,11 +177,6 @@ func (r *entry) openResponse() {
 		}
 		r.lane.count(part, anthropic.Usage(usage), r.At)
 	}
-}
-
-// responseOf returns the id of the response of the model that a record with these members is a part of.
-func (r *entry) responseOf(v jsonv.Value) string {
-	return r.StrOf(jsonv.Or(v.Get("turn_id"), r.msg.id))
 }
 
 // part adds a message that is a part of the record.

@@ -149,12 +149,10 @@ func sender(mem *record.Memory, m *msg.Message, c jsonv.Value) {
 // and in the receiver's as a user message, and no id joins them.
 func (r *entry) comm(c jsonv.Value) {
 	get := func(keys ...string) string { return r.Scalar(c.First(keys...)) }
-	r.here = cmp.Or(r.Scalar(r.root.Get("legion_id")), r.origin.legion)
-	r.s, r.lane = &session{ID: r.here}, &lane{}
+	r.s = &session{ID: cmp.Or(r.Scalar(r.root.Get("legion_id")), r.origin.legion)}
 	r.At = r.time(c.Get("timestamp"))
-	m := r.add(msg.User, msg.RoleUser)
-	m.Key = "comm:" + get("comm_id")
-	m.Content = taskOf(c, "content", "summary")
+	m := r.Add(msg.User, "comm:"+get("comm_id"))
+	m.Role, m.Content = msg.RoleUser, taskOf(c, "content", "summary")
 	m.Hidden = c.Get("visible_to_user").Is(jsonv.False)
 
 	from := get("from_minion_id")
@@ -199,14 +197,14 @@ func (d *stream) metadata() {
 	root := d.Root
 	root.MarkRead()
 	id, name := root.Get("session_id"), d.Scalar(root.Get("name"))
-	d.here = cmp.Or(string(id.Chars()), d.origin.session)
+	d.s = &session{ID: cmp.Or(string(id.Chars()), d.origin.session)}
 	switch {
 	case !id.Is(jsonv.String):
 		d.Unknown("companion", root)
 	case name != "" && !root.Get("is_minion").Is(jsonv.False): // else the name is a title
 		d.At = conversation.TimeOf(root.Get("created_at"))
-		m := record.Hide(d.Add(msg.Status, "minion:"+d.here), "minion")
-		m.Agent.ID, m.Agent.Name = d.here, name
+		m := record.Hide(d.Add(msg.Status, "minion:"+d.s.ID), "minion")
+		m.Agent.ID, m.Agent.Name = d.s.ID, name
 		m.SetAttr("parent_minion_id", d.Scalar(root.Get("parent_overseer_id")))
 	}
 }

@@ -11,50 +11,40 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// head has the members that any record may have.
-type head struct {
+// members are those that a record may have, the envelope around it, its metadata and its data. They are read in one pass, as most
+// of a decoder's work is looking for members that are not there.
+type members struct {
 	kind, stored, id, session, timestamp, content, metadata, data, parent, comm jsonv.Value
+	model, turn, uuid, usage, fault                                             jsonv.Value // of a message of either side, as those that follow
+	toolUses, toolResults, thoughts, thought, toolResult, sdk                   jsonv.Value
 }
 
-var headNames = jsonv.NamesOf("type", "_type", "message_id", "session_id", "timestamp", "content", "metadata", "data", "parent_tool_use_id", "comm_id")
-
-func headOf(v jsonv.Value) (h head) {
-	headNames.Read(v, &h.kind, &h.stored, &h.id, &h.session, &h.timestamp, &h.content, &h.metadata, &h.data, &h.parent, &h.comm)
-	return h
-}
-
-// message has the members of a message of either side, of metadata or data. It is read in one pass, as most of a
-// decoder's work is looking for members that are not there.
-type message struct {
-	model, id, turn, parent, uuid, usage, fault, content, session jsonv.Value
-	toolUses, toolResults, thoughts, thought, toolResult, sdk     jsonv.Value
-}
-
-var messageNames = jsonv.NamesOf("model", "message_id", "turn_id", "parent_tool_use_id", "uuid", "usage", "error", "content", "session_id",
+var names = jsonv.NamesOf("type", "_type", "message_id", "session_id", "timestamp", "content", "metadata", "data", "parent_tool_use_id", "comm_id",
+	"model", "turn_id", "uuid", "usage", "error",
 	"tool_uses", "tool_results", "thinking_blocks", "thinking_content", "tool_use_result", "raw_sdk_message")
 
-func (a *message) read(v jsonv.Value) {
-	messageNames.Read(v, &a.model, &a.id, &a.turn, &a.parent, &a.uuid, &a.usage, &a.fault, &a.content, &a.session,
-		&a.toolUses, &a.toolResults, &a.thoughts, &a.thought, &a.toolResult, &a.sdk)
+func (m *members) read(v jsonv.Value) {
+	names.Read(v, &m.kind, &m.stored, &m.id, &m.session, &m.timestamp, &m.content, &m.metadata, &m.data, &m.parent, &m.comm,
+		&m.model, &m.turn, &m.uuid, &m.usage, &m.fault,
+		&m.toolUses, &m.toolResults, &m.thoughts, &m.thought, &m.toolResult, &m.sdk)
 }
 
 // entry is one record on its way into messages, whichever generation wrote it.
 type entry struct {
 	*stream
 	root   jsonv.Value // without an envelope
-	head   head        // of root
+	head   members     // of root
 	stored bool        // by generation 2 or 3
 	typ    string      // in the words of generation 1
 	// fields are the members that depend on the type: metadata of generation 1, data of the
 	// others.
 	fields  jsonv.Value
-	msg     message // of fields
+	msg     members // of fields
 	content jsonv.Value
 
 	id      string // its own; empty on older lines
 	written []byte // its time as it is written, for keys
-	s       *session
-	lane    *lane // the run that it belongs to
+	lane    *lane  // the run that it belongs to
 
 	response string // of the model, that the record is a part of
 	prompt   bool   // its first text may be a prompt
@@ -65,11 +55,12 @@ type entry struct {
 
 // read decodes one object, in an envelope or not.
 func (d *stream) read() {
-	r := entry{stream: d, root: d.Root, head: headOf(d.Root)}
-	var envelope head
+	r := entry{stream: d, root: d.Root}
+	r.head.read(d.Root)
+	var envelope members
 	if r.head.data.Is(jsonv.Object) && r.head.kind.Equal("message") {
-		envelope, r.root = r.head, r.head.data
-		r.head = headOf(r.root)
+		envelope, r.root, r.head = r.head, r.head.data, members{}
+		r.head.read(r.root)
 	}
 	r.id = r.StrOf(r.head.id)
 	if r.written = r.head.timestamp.Chars(); r.head.timestamp.Is(jsonv.Number) {
@@ -84,8 +75,7 @@ func (d *stream) read() {
 	if r.head.comm.Exists() {
 		r.comm(comm)
 	} else {
-		r.s = d.session(&r.head, envelope.session)
-		d.here = r.s.ID
+		d.enterSession(&r.head, envelope.session)
 		r.decode()
 	}
 }
