@@ -55,32 +55,30 @@ func hasResult(list jsonv.Value) bool {
 
 // piece decodes a part of a message for which the writer of generation 1 has a record of its own.
 func (r *entry) piece() {
-	f, name, ok := r.fields, r.typ, true
+	f, name := r.fields, r.typ
 	switch name {
 	case "thinking":
 		r.typ = "assistant"
 		r.s.wake(r)
-		r.think(r.content, jsonv.Value{})
-		if again := f.Get("thinking_content"); r.thoughts == 0 {
-			r.think(again, jsonv.Value{})
+		if r.think(r.content, jsonv.Value{}); r.thoughts == 0 {
+			r.think(r.msg.thought, jsonv.Value{})
 		} else {
-			again.Equal(r.content.PeekStr())
+			r.msg.thought.Equal(r.content.PeekStr())
 		}
+		return
 	case "tool_use":
 		r.typ = "assistant"
-		c := r.issue(f.First("tool_id", "id", "tool_use_id"), f.First("tool_name", "name"), f.First("tool_input", "input"), jsonv.Value{})
-		if ok = c != nil; ok {
+		if c := r.issue(f.First("tool_id", "id", "tool_use_id"), f.First("tool_name", "name"), f.First("tool_input", "input"), jsonv.Value{}); c != nil {
 			r.content.Equal("Using tool: " + c.Name)
+			return
 		}
 	default:
-		id := r.StrOf(f.First("tool_use_id", "tool_id"))
-		if ok = id != ""; ok {
+		if id := r.StrOf(f.First("tool_use_id", "tool_id")); id != "" {
 			r.s.call(r, id).finish(r, outcomeOf(r.content, name == "tool_error" || f.Get("is_error").Bool(), jsonv.Value{}))
+			return
 		}
 	}
-	if !ok {
-		r.unknown(name, r.Root)
-	}
+	r.unknown(name, r.Root)
 }
 
 // said emits the content of a message, which is a text or a list of blocks.
@@ -186,8 +184,7 @@ func (r *entry) part(k msg.Kind, role msg.Role, name string, text msg.Text) *msg
 		n = &r.thoughts
 	}
 	m := r.add(k, role)
-	m.Key, m.Content = r.key(name, *n, text), text
-	*n++
+	m.Key, m.Content = conversation.Ordinal(r.key(name, text), n), text
 	return m
 }
 
@@ -242,8 +239,7 @@ func (r *entry) input(text msg.Text) {
 		return
 	}
 	prompt, top := r.prompt && r.texts == 0, r.lane == &r.s.Top
-	key := r.key("", r.texts, text)
-	r.texts++
+	key := conversation.Ordinal(r.key("", text), &r.texts)
 	if prompt && top {
 		r.s.begin(r.Out, key)
 	}

@@ -3,7 +3,6 @@ package legion
 import (
 	"bytes"
 	"cmp"
-	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -127,11 +126,7 @@ func (r *entry) decode() {
 		r.status("", msg.Text{})
 	case "state_change", "status_update", "processing", "session_start", "session_end", "channel_created",
 		"project_updated", "sessions_list", "connection_established", "interrupt_response":
-		text := r.content.Text()
-		if text.IsZero() {
-			text = r.head.data.Text()
-		}
-		r.status("", text)
+		r.status("", jsonv.FirstText(r.content, r.head.data))
 	default:
 		r.unknown(typ, r.Root)
 	}
@@ -173,17 +168,12 @@ func (r *entry) add(k msg.Kind, role msg.Role) *msg.Message {
 	return m
 }
 
-// key names the part of the record with that text: after the record's id, or by
-// a hash of the record's facts. n counts the parts of one kind.
-func (r *entry) key(part string, n int, text msg.Text) string {
-	suffix := ""
-	if n > 0 {
-		suffix = "/" + strconv.Itoa(n)
-	}
+// key names the part of the record with that text: after the record's id, or by a hash of the record's facts.
+func (r *entry) key(part string, text msg.Text) string {
 	if r.id != "" {
-		return r.Join(r.id, part, suffix)
+		return r.Join(r.id, part)
 	}
-	return r.Join(string(r.Hash(text, r.typ+part, string(r.written))), suffix)
+	return r.Str(r.Hash(text, r.typ+part, string(r.written)))
 }
 
 // unknown keeps the record, or a part of it, as it is.
@@ -198,7 +188,7 @@ func (r *entry) unknown(typ string, v jsonv.Value) {
 // status adds a hidden message about the run or the session itself.
 func (r *entry) status(sub string, text msg.Text) *msg.Message {
 	m := r.add(msg.Status, msg.NoRole)
-	m.Key, m.Content, m.Hidden = r.key("", 0, text), text, true
+	m.Key, m.Content, m.Hidden = r.key("", text), text, true
 	m.Attrs = make([]msg.Attr, 0, 6)
 	typ, _, _ := strings.Cut(r.typ, "/")
 	m.SetAttr("type", typ)
@@ -208,13 +198,9 @@ func (r *entry) status(sub string, text msg.Text) *msg.Message {
 
 // error decodes an error, or a warning, which is an error that ended nothing.
 func (r *entry) error() {
-	text, again := r.content.Text(), r.root.First("error_message", "message", "error")
-	if text.IsZero() {
-		text = again.Text()
-	} else {
-		again.Equal(r.content.PeekStr())
-	}
-	m := r.status("", text)
+	again := r.root.First("error_message", "message", "error")
+	m := r.status("", jsonv.FirstText(r.content, again))
+	again.Equal(r.content.PeekStr())
 	m.Kind, m.Role, m.Hidden, m.IsError = msg.Error, msg.RoleSystem, false, true
 	if r.typ == "warning" {
 		m.Kind, m.IsError = msg.System, false

@@ -89,7 +89,7 @@ func (s *session) wake(r *entry) {
 	if len(r.written) == 0 {
 		text = msg.Raw(r.root.Raw())
 	}
-	s.begin(r.Out, "turn:"+r.key("", 0, text))
+	s.begin(r.Out, "turn:"+r.key("", text))
 }
 
 // result decodes the line that ends a turn. Its text repeats the last text of the turn.
@@ -104,7 +104,7 @@ func (r *entry) result() {
 		part = "/" + r.Scalar(f.Get("duration_ms")) + "/" + r.Scalar(f.Get("num_turns"))
 	}
 	m := r.add(msg.Stop, msg.NoRole)
-	m.Key = r.key(part, 0, text)
+	m.Key = r.key(part, text)
 	if m.IsError = f.Get("is_error").Bool(); m.IsError || !s.Text.Is(text) {
 		m.Content = text
 	}
