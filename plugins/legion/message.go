@@ -15,7 +15,16 @@ import (
 // assistant decodes a message of the model. The writer of generation 1 took thoughts, text and
 // calls apart.
 func (r *entry) assistant() {
-	r.openResponse()
+	r.wake()
+	r.lane.Model = cmp.Or(r.Name(r.msg.model), r.lane.Model)
+	r.response = r.StrOf(jsonv.Or(r.msg.turn, r.msg.id))
+	if usage := r.msg.usage; usage.Exists() {
+		part := r.response
+		if part == "" { // then each record is a response of its own
+			part = "@" + r.id + string(r.written)
+		}
+		r.lane.count(part, anthropic.Usage(usage), r.At)
+	}
 	before := len(r.Out.Messages)
 	for v := range r.msg.thoughts.Elems() {
 		r.think(v.Get("content"), v.Get("timestamp"))
@@ -31,8 +40,8 @@ func (r *entry) assistant() {
 }
 
 // user decodes a message to the model: results of tools, or a text. A text beside a result
-// is no prompt, and neither is one of generation 2 while a turn is active: the agent's own
-// machinery put it there.
+// is no prompt, and neither is one of generation 2 while a turn is active: the user's prompt is
+// still a record of generation 1 in the newest files, so the agent's own machinery put it there.
 func (r *entry) user() {
 	before, result := len(r.Out.Messages), r.msg.toolResult
 	r.launched = result.Get("isAsync").Bool() || result.Get("status").Equal("async_launched")
@@ -59,7 +68,7 @@ func (r *entry) piece() {
 	switch name {
 	case "thinking":
 		r.typ = "assistant"
-		r.s.wake(r)
+		r.wake()
 		if r.think(r.content, jsonv.Value{}); r.thoughts == 0 {
 			r.think(r.msg.thought, jsonv.Value{})
 		} else {
@@ -163,20 +172,6 @@ func (r *entry) sdkMessage(before int) {
 	r.blocks(v, "")
 }
 
-// openResponse reads the model, the id and the usage of a response.
-func (r *entry) openResponse() {
-	r.s.wake(r)
-	r.lane.Model = cmp.Or(r.Name(r.msg.model), r.lane.Model)
-	r.response = r.StrOf(jsonv.Or(r.msg.turn, r.msg.id))
-	if usage := r.msg.usage; usage.Exists() {
-		part := r.response
-		if part == "" { // then each record is a response of its own
-			part = "@" + r.id + string(r.written)
-		}
-		r.lane.count(part, anthropic.Usage(usage), r.At)
-	}
-}
-
 // part adds a message that is a part of the record.
 func (r *entry) part(k msg.Kind, role msg.Role, name string, text msg.Text) *msg.Message {
 	n := &r.texts
@@ -241,7 +236,7 @@ func (r *entry) input(text msg.Text) {
 	prompt, top := r.prompt && r.texts == 0, r.lane == &r.s.Top
 	key := conversation.Ordinal(r.key("", text), &r.texts)
 	if prompt && top {
-		r.s.begin(r.Out, key)
+		r.begin(key)
 	}
 	m := r.add(msg.User, msg.RoleUser)
 	m.Key, m.Content = key, text

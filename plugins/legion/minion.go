@@ -137,11 +137,11 @@ func sender(mem *record.Memory, m *msg.Message, c jsonv.Value) {
 // receiver's, the channel's); they have one id and belong to the legion, so they
 // are one message. The same text is in the sender's session as a delegation
 // and in the receiver's as a user message, and no id joins them.
-func (r *entry) comm(c jsonv.Value) {
-	get := func(keys ...string) string { return r.Scalar(c.First(keys...)) }
-	r.s = &session{ID: cmp.Or(r.Scalar(r.root.Get("legion_id")), r.origin.legion)}
-	r.At = r.time(c.Get("timestamp"))
-	m := r.Add(msg.User, "comm:"+get("comm_id"))
+func (d *stream) comm(c, legion jsonv.Value) {
+	get := func(keys ...string) string { return d.Scalar(c.First(keys...)) }
+	d.s = &session{ID: cmp.Or(d.Scalar(legion), d.origin.legion)}
+	d.At = conversation.TimeOf(c.Get("timestamp")).Or(d.At)
+	m := d.Add(msg.User, "comm:"+get("comm_id"))
 	m.Role, m.Content = msg.RoleUser, jsonv.FirstText(c.Get("content"), c.Get("summary"))
 	m.Hidden = c.Get("visible_to_user").Is(jsonv.False)
 
@@ -170,7 +170,7 @@ func (r *entry) comm(c jsonv.Value) {
 	m.SetAttr("comm_type", kind)
 	m.SetAttr("from", m.Agent.Name)
 	m.SetAttr("to", to)
-	conversation.AttrsAs(m, c, r.Scalar, "to_minion_id", "to_channel_id", "summary", "related_task_id")
+	conversation.AttrsAs(m, c, d.Scalar, "to_minion_id", "to_channel_id", "summary", "related_task_id")
 	if p := get("interrupt_priority"); p != "none" && p != "routine" {
 		m.SetAttr("interrupt_priority", p)
 	}

@@ -72,7 +72,7 @@ func (d *stream) read() {
 		r.head.comm = comm.Get("comm_id")
 	}
 	if r.head.comm.Exists() {
-		r.comm(comm)
+		d.comm(comm, r.root.Get("legion_id"))
 	} else {
 		d.enterSession(&r.head, envelope.session)
 		r.decode()
