@@ -117,11 +117,11 @@ func (r *entry) issue(of, name, input, at jsonv.Value) *call {
 //	pending ─ awaiting_permission ─ running ─ completed | failed
 //	                              ╲ denied      interrupted
 func (r *entry) toolCall() {
-	f := r.fields
+	f, turn := r.fields, r.msg.turn
 	if !r.stored {
-		f = r.root
+		f, turn = r.root, r.head.turn
 	}
-	r.response = r.StrOf(jsonv.Or(f.Get("turn_id"), r.msg.id))
+	r.response = r.StrOf(jsonv.Or(turn, r.msg.id))
 	c := r.issue(f.Get("tool_use_id"), f.Get("name"), f.Get("input"), f.Get("created_at"))
 	if c == nil {
 		r.unknown("tool_call", r.Root)

@@ -152,7 +152,7 @@ func (r *entry) sdkMessage(before int) {
 		raw.MarkRead()
 		return
 	}
-	raw = jsonv.Or(raw, r.root.Get("raw_sdk_message"))
+	raw = jsonv.Or(raw, r.head.sdk)
 	data := raw.Chars()
 	if data == nil {
 		data = raw.Peek()

@@ -56,16 +56,17 @@ type entry struct {
 func (d *stream) read() {
 	r := entry{stream: d, root: d.Root}
 	r.head.read(d.Root)
-	var envelope members
+	var session, timestamp jsonv.Value // of an envelope
 	if r.head.data.Is(jsonv.Object) && r.head.kind.Equal("message") {
-		envelope, r.root, r.head = r.head, r.head.data, members{}
+		session, timestamp, r.root = r.head.session, r.head.timestamp, r.head.data
+		r.head = members{}
 		r.head.read(r.root)
 	}
 	r.id = r.StrOf(r.head.id)
 	if r.written = r.head.timestamp.Chars(); r.head.timestamp.Is(jsonv.Number) {
 		r.written = r.head.timestamp.Peek()
 	}
-	d.At = conversation.TimeOf(r.head.timestamp).Or(conversation.TimeOf(envelope.timestamp))
+	d.At = conversation.TimeOf(r.head.timestamp).Or(conversation.TimeOf(timestamp))
 	comm := r.root
 	if r.head.kind.Equal("comm") { // of the WebSocket
 		comm = r.root.First("comm", "data")
@@ -74,7 +75,7 @@ func (d *stream) read() {
 	if r.head.comm.Exists() {
 		d.comm(comm, r.root.Get("legion_id"))
 	} else {
-		d.enterSession(&r.head, envelope.session)
+		d.enterSession(&r.head, session)
 		r.decode()
 	}
 }
@@ -144,8 +145,7 @@ func (r *entry) text(sub string) msg.Text {
 		phrase = begins && ends && len(n) > 0 && len(bytes.Trim(n, "0123456789")) == 0 &&
 			(r.fields.Get("has_tool_results").Bool() || hasResult(r.msg.toolResults))
 	case "result":
-		b, begins := bytes.CutPrefix(b, []byte("Conversation "))
-		phrase = begins && string(b) == sub
+		phrase = string(b) == "Conversation "+sub
 	case "system": // "System message", "System init: <id>"
 		b, begins := bytes.CutPrefix(b, []byte("System "))
 		id, named := bytes.CutPrefix(b, []byte(sub+": "))
