@@ -20,7 +20,8 @@ type message struct {
 	v, meta, content jsonv.Value
 	json             jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
 	action, status   string
-	running, failed  bool // by the status
+	running, failed  bool   // by the status
+	rule             action // of its action
 	uuid             string
 	task             string // the task it belongs to; empty when it is the run's own
 	about            string // the task that a message of the run names
@@ -83,18 +84,19 @@ func (r *message) enterSession(id string) {
 // conversation, unless it names a task, and some of these messages name one.
 func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
-	isTask, rule := r.isTask(id), actions[r.action]
-	if rule.of != ofTask && !isTask {
+	isTask := r.isTask(id)
+	r.rule = actions[r.action]
+	if r.rule.of != ofTask && !isTask {
 		r.Session = cmp.Or(r.Session, id)
 	}
 	session, _ := r.In()
-	if isTask || rule.of == ofTask && id != session {
+	if isTask || r.rule.of == ofTask && id != session {
 		r.task = id
 	}
 	if (id == r.task || id == session) && !of.Is(jsonv.Object) && !of.Is(jsonv.Array) {
 		of.MarkRead()
 	}
-	if rule.of == ofTurn || r.v.Get("role").Equal("user") || r.between() && rule.notice {
+	if r.rule.of == ofTurn || r.v.Get("role").Equal("user") || r.between() && r.rule.notice {
 		r.about, r.task = r.task, ""
 	}
 }
@@ -221,7 +223,7 @@ func (r *message) enter() (row string) {
 		asked = ident.OrNumber(r.get("pid"))
 	}
 	switch {
-	case actions[r.action].notice:
+	case r.rule.notice:
 	case asked != "":
 		r.begin(chatRun(asked))
 		return ident.OrNumber(r.v.Get("id"))

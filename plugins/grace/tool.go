@@ -26,7 +26,7 @@ type call struct {
 // tool decodes one of the two messages of a tool call, and keeps an object of no known action. The agent's own list of
 // things to do belongs to the turn, although it carries the task that was just done.
 func (r *message) tool() {
-	if r.status == "" || r.uuid == "" && !actions[r.action].tool {
+	if r.status == "" || r.uuid == "" && !r.rule.tool {
 		r.Unknown(r.action, r.v)
 		return
 	}
