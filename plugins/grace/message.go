@@ -3,7 +3,6 @@ package grace
 import (
 	"cmp"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -21,7 +20,8 @@ type message struct {
 	v, meta, content jsonv.Value
 	json             jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
 	action, status   string
-	running, failed  bool // by the status
+	running, failed  bool   // by the status
+	rule             action // of its action
 	uuid             string
 	task             string // the task it belongs to; empty when it is the run's own
 	about            string // the task that a message of the run names
@@ -85,19 +85,18 @@ func (r *message) enterSession(id string) {
 func (r *message) belong(of jsonv.Value) {
 	id := ident.PeekOrNumber(of)
 	isTask := r.isTask(id)
-	ofTurn := slices.Contains([]string{"coding", "coding_complete", "auto_reply", "plan", "continue", "finish_summery", "stop"}, r.action)
-	ofRun := ofTurn || slices.Contains([]string{"question", "chat", "progress", "error"}, r.action)
-	if ofRun && !isTask {
+	r.rule = actions[r.action]
+	if r.rule.of != ofTask && !isTask {
 		r.Session = cmp.Or(r.Session, id)
 	}
 	session, _ := r.In()
-	if isTask || !ofRun && id != session {
+	if isTask || r.rule.of == ofTask && id != session {
 		r.task = id
 	}
 	if (id == r.task || id == session) && !of.Is(jsonv.Object) && !of.Is(jsonv.Array) {
 		of.MarkRead()
 	}
-	if ofTurn || r.v.Get("role").Equal("user") || r.between() && notices[r.action] {
+	if r.rule.of == ofTurn || r.v.Get("role").Equal("user") || r.between() && r.rule.notice {
 		r.about, r.task = r.task, ""
 	}
 }
@@ -113,15 +112,32 @@ func (r *message) question() {
 	}
 }
 
-// kinds are the messages of the agent by their action: every other action is a tool.
-var kinds = map[string]msg.Kind{
-	"": msg.Assistant, "auto_reply": msg.Assistant, "question": msg.Assistant, "chat": msg.Assistant, "finish_summery": msg.Assistant,
-	"plan": msg.Plan, "continue": msg.Plan, "task": msg.Task, "finish": msg.Status, "error": msg.Error, "stop": msg.Stop,
-	"progress": msg.Status, "coding": msg.Status, "coding_complete": msg.Status, "update_status": msg.Status,
+// owner is whose a message is: the task's that it names, the run's as a whole unless it names a task, or the turn's even then.
+type owner uint8
+
+const (
+	ofTask owner = iota
+	ofRun
+	ofTurn
+)
+
+// action is the rule for the messages of one action.
+type action struct {
+	of     owner
+	notice bool // the user reads it while the agent works; it may be of a turn that has not begun
+	tool   bool // it is a tool, also without a uuid
 }
 
-// notices are the actions that the user reads while the agent works. They may be of a turn that has not begun.
-var notices = map[string]bool{"progress": true, "coding": true, "coding_complete": true, "update_status": true}
+var aTool = action{tool: true}
+
+var actions = map[string]action{
+	"auto_reply": {of: ofTurn}, "plan": {of: ofTurn}, "continue": {of: ofTurn}, "finish_summery": {of: ofTurn}, "stop": {of: ofTurn},
+	"question": {of: ofRun}, "chat": {of: ofRun}, "error": {of: ofRun}, "progress": {of: ofRun, notice: true},
+	"coding": {of: ofTurn, notice: true}, "coding_complete": {of: ofTurn, notice: true}, "update_status": {notice: true},
+	"write_code": aTool, "write_file": aTool, "patch_code": aTool, "replace_code_block": aTool, "read_file": aTool, "terminal_run": aTool,
+	"browser": aTool, "web_search": aTool, "document_query": aTool, "document_upload": aTool, "mcp_tool": aTool, "search": aTool,
+	"file": aTool, "terminal": aTool, "todo": aTool, "evaluation": aTool,
+}
 
 // said decodes a message of the agent by its action.
 func (r *message) said() {
@@ -129,52 +145,44 @@ func (r *message) said() {
 		r.action = "finish_summery"
 	}
 	row := r.enter()
-	kind, known := kinds[r.action]
-	if !known {
-		r.tool()
-		return
-	}
-	var specialist jsonv.Value
-	text, name := r.content, r.hash
 	switch r.action {
-	case "plan", "continue":
-		r.plan()
-		return
+	case "", "question":
+		r.say(msg.Assistant, r.hash, r.content)
 	case "auto_reply":
-		specialist = r.specialist()
-		text = jsonv.Or(specialist.Get("result"), r.content)
-	case "finish_summery": // the final answer of a turn, with the files that it made; where its text is empty, a specialist wrote it
-		name = cmp.Or(r.uuid, r.hash)
-		if text.Text().IsZero() {
-			kind = msg.Stop
-		}
-	case "chat":
-		if row != "" {
-			name = row
-			if found := r.meta.Get("content"); !found.PeekText().IsZero() {
-				r.addSearch(row, "", found.Text(), short(r.json))
-			}
-		}
-	}
-	m := r.addFor(kind, "message:"+name)
-	m.Content, m.Attachments = text.Text(), files(r.json)
-	if kind == msg.Assistant {
-		r.readIntents(m)
-	}
-	switch r.action {
-	case "auto_reply":
+		specialist := r.specialist()
+		m := r.say(msg.Assistant, r.hash, jsonv.Or(specialist.Get("result"), r.content))
 		m.SetAttr("task_type", ident.Of(specialist.Get("taskType")))
 		r.markFailed(m)
+	case "chat":
+		if found := r.meta.Get("content"); row != "" && !found.PeekText().IsZero() {
+			r.addSearch(row, "", found.Text(), short(r.json))
+		}
+		m := r.say(msg.Assistant, cmp.Or(row, r.hash), r.content)
+		if r.get("is_active").Is(jsonv.False) { // it was written again
+			m.Hidden = true
+			m.SetAttr("is_active", "false")
+		}
+		if r.task == "" {
+			r.end(m, "stop", false)
+		}
+	case "plan", "continue":
+		r.plan()
 	case "task":
-		r.taskStatus(m)
+		r.taskStatus(r.say(msg.Task, r.hash, r.content))
 	case "error": // its status is success and does not help
+		m := r.say(msg.Error, r.hash, r.content)
 		m.SetAttr("error_type", "agent_error")
 		r.setTask(m)
 		r.Turn.Failed = true
 		r.endRun(m, "error", true)
 	case "finish": // the model's own report; the task message that follows repeats it
-		record.Hide(m, "finish").SetAttr("comments", brief(r.v.Get("comments")))
-	case "finish_summery":
+		record.Hide(r.say(msg.Status, r.hash, r.content), "finish").SetAttr("comments", brief(r.v.Get("comments")))
+	case "finish_summery": // the final answer of a turn, with the files that it made; where its text is empty, a specialist wrote it
+		kind := msg.Assistant
+		if r.content.PeekText().IsZero() {
+			kind = msg.Stop
+		}
+		m := r.say(kind, cmp.Or(r.uuid, r.hash), r.content)
 		if r.about == "" { // GRACE also sends one for a single task, and then the turn goes on
 			r.end(m, "stop", r.Turn.Failed)
 		}
@@ -183,23 +191,28 @@ func (r *message) said() {
 		if r.Turn.Failed {
 			reason = "error"
 		}
-		r.end(m, reason, true)
-	case "chat":
-		if r.get("is_active").Is(jsonv.False) { // it was written again
-			m.Hidden = true
-			m.SetAttr("is_active", "false")
-		}
-		if r.task == "" {
-			r.end(m, "stop", false)
-		}
+		r.end(r.say(msg.Stop, r.hash, r.content), reason, true)
 	case "progress", "coding", "coding_complete", "update_status":
+		m := r.say(msg.Status, r.hash, r.content)
 		if r.between() {
 			m.Run = ""
 		}
 		m.Hidden = r.action == "update_status"
 		m.SetAttr("type", r.action)
 		r.setStatus(m)
+	default:
+		r.tool()
 	}
+}
+
+// say adds a message of the agent with its text and its files.
+func (r *message) say(kind msg.Kind, name string, text jsonv.Value) *msg.Message {
+	m := r.addFor(kind, "message:"+name)
+	m.Content, m.Attachments = text.Text(), files(r.json)
+	if kind == msg.Assistant {
+		r.readIntents(m)
+	}
+	return m
 }
 
 // enter begins the turn of the message, unless that goes on. An answer of a chat in the database names the row of its question,
@@ -210,7 +223,7 @@ func (r *message) enter() (row string) {
 		asked = ident.OrNumber(r.get("pid"))
 	}
 	switch {
-	case notices[r.action]:
+	case r.rule.notice:
 	case asked != "":
 		r.begin(chatRun(asked))
 		return ident.OrNumber(r.v.Get("id"))

@@ -23,17 +23,10 @@ type call struct {
 	Last     string `json:",omitempty"` // hash of its result
 }
 
-// tools are the actions that are known to be tools, so that a call without a uuid is one.
-var tools = map[string]bool{
-	"write_code": true, "write_file": true, "patch_code": true, "replace_code_block": true, "read_file": true, "terminal_run": true,
-	"browser": true, "web_search": true, "document_query": true, "document_upload": true, "mcp_tool": true, "search": true, "file": true,
-	"terminal": true, "todo": true, "evaluation": true,
-}
-
 // tool decodes one of the two messages of a tool call, and keeps an object of no known action. The agent's own list of
 // things to do belongs to the turn, although it carries the task that was just done.
 func (r *message) tool() {
-	if r.status == "" || r.uuid == "" && !tools[r.action] {
+	if r.status == "" || r.uuid == "" && !r.rule.tool {
 		r.Unknown(r.action, r.v)
 		return
 	}

@@ -29,7 +29,7 @@ func parseActions(s string) (out []intent) {
 	}
 	for s != "" && len(out) < maxActions {
 		name, inner, rest, ok := element(s)
-		if !ok || !tools[name] && name != "finish" && name != "revise_plan" {
+		if !ok || !actions[name].tool && name != "finish" && name != "revise_plan" {
 			return nil // it is about XML, or is not all of it
 		}
 		out = append(out, intent{name, arguments(inner)})

@@ -59,10 +59,16 @@ func (s *session) add(r *entry, id string) *call {
 	c := &call{Call: conversation.Call{ID: strings.Clone(id)}}
 	c.Within(cmp.Or(r.response, r.id, string(r.written)))
 	c.in(r.lane)
-	if _, evicted := s.Calls.Add(c); evicted != nil {
-		evicted.Child.emitTokens(r.Out, s, msg.Complete)
-	}
+	_, evicted := s.Calls.Add(c)
+	evicted.close(r)
 	return c
+}
+
+// close emits the tokens of the call's sub-agent: it has ended, or the call is evicted, if one is.
+func (c *call) close(r *entry) {
+	if c != nil {
+		c.Child.emitTokens(r.Out, r.s, msg.Complete)
+	}
 }
 
 // newest returns the open call that was issued last of those that fit.
@@ -77,15 +83,16 @@ func (r *entry) issue(of, name, input, at jsonv.Value) *call {
 		return nil
 	}
 	c := r.s.Calls.Named(id)
-	// A call that begins after the end of the one with its number is another.
-	another := c != nil && c.ProtocolID != "" && 0 < c.Ended && c.Ended < r.time(at).Nanos
-	if c != nil && c.Name != "" && !another { // repeated
+	if c != nil && c.ProtocolID != "" && 0 < c.Ended && c.Ended < r.time(at).Nanos {
+		c = nil // a call that begins after the end of the one with its number is another
+	}
+	if c != nil && c.Name != "" { // repeated
 		name.Equal(c.Name)
 		input.MarkRead()
 		return c
 	}
-	r.s.wake(r)
-	if c == nil || another {
+	r.wake()
+	if c == nil {
 		c = r.s.add(r, id)
 	}
 	c.Name = cmp.Or(r.Name(name), "unknown")
@@ -110,11 +117,11 @@ func (r *entry) issue(of, name, input, at jsonv.Value) *call {
 //	pending ─ awaiting_permission ─ running ─ completed | failed
 //	                              ╲ denied      interrupted
 func (r *entry) toolCall() {
-	f := r.fields
+	f, turn := r.fields, r.msg.turn
 	if !r.stored {
-		f = r.root
+		f, turn = r.root, r.head.turn
 	}
-	r.response = r.responseOf(f)
+	r.response = r.StrOf(jsonv.Or(turn, r.msg.id))
 	c := r.issue(f.Get("tool_use_id"), f.Get("name"), f.Get("input"), f.Get("created_at"))
 	if c == nil {
 		r.unknown("tool_call", r.Root)
@@ -184,10 +191,8 @@ func (c *call) finish(r *entry, o outcome) {
 	case c.Done == msg.Complete || c.Done == msg.Summary && o.bare:
 		return
 	case c.Done == msg.Partial:
-		c.Child.emitTokens(r.Out, r.s, msg.Complete)
-		if dropped := r.s.Calls.End(c); dropped != nil {
-			dropped.Child.emitTokens(r.Out, r.s, msg.Complete)
-		}
+		c.close(r)
+		r.s.Calls.End(c).close(r)
 	}
 	m := r.Out.Add()
 	m.Session, m.Kind, m.Role = r.s.ID, msg.ToolResult, msg.RoleTool
@@ -242,6 +247,13 @@ func (r *entry) permission() {
 		})
 	}
 	name := tool.PeekStr()
+	if c != nil {
+		name = c.Name
+		id.In(c.ID, c.ProtocolID)
+		tool.Equal(name)
+		r.StrOf(request) // joins the question to its answer, and counts as read
+	}
+	field("content").Equal("Permission requested for tool: " + name)
 	switch {
 	case c == nil:
 		m := r.status("", msg.Text{})
@@ -255,13 +267,6 @@ func (r *entry) permission() {
 	default:
 		c.answer(r, field("decision", "behavior").Equal("allow"), jsonv.Value{})
 	}
-	if c != nil {
-		name = c.Name
-		id.In(c.ID, c.ProtocolID)
-		tool.Equal(name)
-		r.StrOf(request) // joins the question to its answer, and counts as read
-	}
-	field("content").Equal("Permission requested for tool: " + name)
 }
 
 // ask begins the wait of a call for a permission, and answer ends it.

@@ -11,34 +11,8 @@
 // The newest writers flatten the third into {"type":"tool_call",…}. A WebSocket
 // carries the same records in an envelope, {"type":"message","data":{…}}.
 //
-// Facts that are easily missed:
-//
-//   - A tool call has up to five records: a block of the assistant's message,
-//     pending, awaiting_permission and running, and its end, when the result is also
-//     in a user message. It is one call with one result; the first record counts, and
-//     a result without a text (denied) is completed by the record that has it.
-//   - A timestamp is an ISO string or a float of seconds, in records of any type.
-//   - Where a message had no text the writer put a phrase ("Assistant response",
-//     "Tool results: 2 results"). It is no message.
-//   - role user is not a human: minions write to each other as user messages
-//     with a headline ("**📋 Task from Minion #ada:** …"). No id joins it with the
-//     call by which it was sent, only the text.
-//   - A minion's own file does not have its name; state.json beside it does, and the
-//     files of others, when they write to it and receive from it.
-//   - The user's prompt is still a record of generation 1 in the newest files, so a
-//     text in a generation 2 user message while a turn is active was put there by
-//     the agent's own machinery, and begins no turn.
-//   - usage on an assistant message is a snapshot from the beginning of its
-//     response; only the result line has the final count, of the whole turn. So
-//     the tokens of a turn are on one usage message, from the result when there
-//     is one. Its total_cost_usd and duration_api_ms grow over the session.
-//   - The result line repeats the turn's last text.
-//   - A sub-agent in the background has its call answered at once ("Async agent
-//     launched"); the answer arrives with a task notification, perhaps turns later,
-//     and the turn that takes it up has no prompt.
-//
-// Lines without an id of their own are named by a hash of their type, their
-// timestamp as written and their text: two identical lines are one message.
+// A timestamp is an ISO string or a float of seconds, in records of any type. The README has the other facts that are easily missed:
+// the records of a call, the texts that are none, whose the texts with the role user are, and which counts of tokens count.
 package legion
 
 import (
@@ -88,7 +62,7 @@ type stream struct {
 	*record.Current
 	*state
 	origin origin
-	here   string // the session of the record
+	s      *session // of the record
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -106,7 +80,7 @@ func (d *stream) Read() {
 }
 
 // In returns the session of the record.
-func (d *stream) In() (session, run string) { return d.here, "" }
+func (d *stream) In() (session, run string) { return d.s.ID, "" }
 
 // Flush emits the tokens of the turns that have not ended.
 func (d *stream) Flush() {
@@ -115,12 +89,13 @@ func (d *stream) Flush() {
 	}
 }
 
-// session returns the session of a record: the one that it names, or else the last one, or
+// enterSession finds the session of a record: the one that it names, or else the last one, or
 // the one that the file is named after.
-func (d *stream) session(h *head, envelope jsonv.Value) *session {
-	id, last := cmp.Or(d.StrOf(h.session), d.StrOf(envelope)), len(d.Sessions)-1
-	if id == "" && last >= 0 {
-		return d.Sessions[last]
+func (d *stream) enterSession(h *members, envelope jsonv.Value) {
+	id := cmp.Or(d.StrOf(h.session), d.StrOf(envelope))
+	if last := len(d.Sessions) - 1; id == "" && last >= 0 {
+		d.s = d.Sessions[last]
+		return
 	}
 	id = cmp.Or(id, d.Str(h.metadata.Get("session_id").Chars()), d.origin.session)
 	named := func(s *session) bool { return s.ID == id }
@@ -130,5 +105,5 @@ func (d *stream) session(h *head, envelope jsonv.Value) *session {
 		}
 		return &session{ID: strings.Clone(id)}
 	})
-	return d.Sessions[len(d.Sessions)-1]
+	d.s = d.Sessions[len(d.Sessions)-1]
 }

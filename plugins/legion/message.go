@@ -15,7 +15,16 @@ import (
 // assistant decodes a message of the model. The writer of generation 1 took thoughts, text and
 // calls apart.
 func (r *entry) assistant() {
-	r.openResponse()
+	r.wake()
+	r.lane.Model = cmp.Or(r.Name(r.msg.model), r.lane.Model)
+	r.response = r.StrOf(jsonv.Or(r.msg.turn, r.msg.id))
+	if usage := r.msg.usage; usage.Exists() {
+		part := r.response
+		if part == "" { // then each record is a response of its own
+			part = "@" + r.id + string(r.written)
+		}
+		r.lane.count(part, anthropic.Usage(usage), r.At)
+	}
 	before := len(r.Out.Messages)
 	for v := range r.msg.thoughts.Elems() {
 		r.think(v.Get("content"), v.Get("timestamp"))
@@ -31,8 +40,8 @@ func (r *entry) assistant() {
 }
 
 // user decodes a message to the model: results of tools, or a text. A text beside a result
-// is no prompt, and neither is one of generation 2 while a turn is active: the agent's own
-// machinery put it there.
+// is no prompt, and neither is one of generation 2 while a turn is active: the user's prompt is
+// still a record of generation 1 in the newest files, so the agent's own machinery put it there.
 func (r *entry) user() {
 	before, result := len(r.Out.Messages), r.msg.toolResult
 	r.launched = result.Get("isAsync").Bool() || result.Get("status").Equal("async_launched")
@@ -55,32 +64,30 @@ func hasResult(list jsonv.Value) bool {
 
 // piece decodes a part of a message for which the writer of generation 1 has a record of its own.
 func (r *entry) piece() {
-	f, name, ok := r.fields, r.typ, true
+	f, name := r.fields, r.typ
 	switch name {
 	case "thinking":
 		r.typ = "assistant"
-		r.s.wake(r)
-		r.think(r.content, jsonv.Value{})
-		if again := f.Get("thinking_content"); r.thoughts == 0 {
-			r.think(again, jsonv.Value{})
+		r.wake()
+		if r.think(r.content, jsonv.Value{}); r.thoughts == 0 {
+			r.think(r.msg.thought, jsonv.Value{})
 		} else {
-			again.Equal(r.content.PeekStr())
+			r.msg.thought.Equal(r.content.PeekStr())
 		}
+		return
 	case "tool_use":
 		r.typ = "assistant"
-		c := r.issue(f.First("tool_id", "id", "tool_use_id"), f.First("tool_name", "name"), f.First("tool_input", "input"), jsonv.Value{})
-		if ok = c != nil; ok {
+		if c := r.issue(f.First("tool_id", "id", "tool_use_id"), f.First("tool_name", "name"), f.First("tool_input", "input"), jsonv.Value{}); c != nil {
 			r.content.Equal("Using tool: " + c.Name)
+			return
 		}
 	default:
-		id := r.StrOf(f.First("tool_use_id", "tool_id"))
-		if ok = id != ""; ok {
+		if id := r.StrOf(f.First("tool_use_id", "tool_id")); id != "" {
 			r.s.call(r, id).finish(r, outcomeOf(r.content, name == "tool_error" || f.Get("is_error").Bool(), jsonv.Value{}))
+			return
 		}
 	}
-	if !ok {
-		r.unknown(name, r.Root)
-	}
+	r.unknown(name, r.Root)
 }
 
 // said emits the content of a message, which is a text or a list of blocks.
@@ -145,7 +152,7 @@ func (r *entry) sdkMessage(before int) {
 		raw.MarkRead()
 		return
 	}
-	raw = jsonv.Or(raw, r.root.Get("raw_sdk_message"))
+	raw = jsonv.Or(raw, r.head.sdk)
 	data := raw.Chars()
 	if data == nil {
 		data = raw.Peek()
@@ -165,25 +172,6 @@ func (r *entry) sdkMessage(before int) {
 	r.blocks(v, "")
 }
 
-// openResponse reads the model, the id and the usage of a response.
-func (r *entry) openResponse() {
-	r.s.wake(r)
-	r.lane.Model = cmp.Or(r.Name(r.msg.model), r.lane.Model)
-	r.response = r.responseOf(r.fields)
-	if usage := r.msg.usage; usage.Exists() {
-		part := r.response
-		if part == "" { // then each record is a response of its own
-			part = "@" + r.id + string(r.written)
-		}
-		r.lane.count(part, anthropic.Usage(usage), r.At)
-	}
-}
-
-// responseOf returns the id of the response of the model that a record with these members is a part of.
-func (r *entry) responseOf(v jsonv.Value) string {
-	return r.StrOf(jsonv.Or(v.Get("turn_id"), r.msg.id))
-}
-
 // part adds a message that is a part of the record.
 func (r *entry) part(k msg.Kind, role msg.Role, name string, text msg.Text) *msg.Message {
 	n := &r.texts
@@ -191,8 +179,7 @@ func (r *entry) part(k msg.Kind, role msg.Role, name string, text msg.Text) *msg
 		n = &r.thoughts
 	}
 	m := r.add(k, role)
-	m.Key, m.Content = r.key(name, *n, text), text
-	*n++
+	m.Key, m.Content = conversation.Ordinal(r.key(name, text), n), text
 	return m
 }
 
@@ -247,10 +234,9 @@ func (r *entry) input(text msg.Text) {
 		return
 	}
 	prompt, top := r.prompt && r.texts == 0, r.lane == &r.s.Top
-	key := r.key("", r.texts, text)
-	r.texts++
+	key := conversation.Ordinal(r.key("", text), &r.texts)
 	if prompt && top {
-		r.s.begin(r.Out, key)
+		r.begin(key)
 	}
 	m := r.add(msg.User, msg.RoleUser)
 	m.Key, m.Content = key, text

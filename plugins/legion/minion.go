@@ -26,14 +26,14 @@ const (
 // turn there; one to a channel begins one at each of its members, or at none, and one to the
 // user is no work for an agent.
 var delegations = map[string]struct {
-	to, task []string
+	to, task [2]string // the second name, of those that have two, where the first has no text
 	async    bool
 }{
-	"Task":                              {[]string{"subagent_type"}, []string{"prompt"}, false},
-	"Agent":                             {[]string{"subagent_type"}, []string{"prompt"}, false},
-	sendComm:                            {[]string{"to_minion_name"}, []string{"content", "summary"}, true},
-	"mcp__legion__send_comm_to_channel": {[]string{"channel_name", "channel"}, []string{"content", "summary"}, true},
-	"mcp__legion__spawn_minion":         {[]string{"name"}, []string{"initialization_context", "content"}, true},
+	"Task":                              {to: [2]string{"subagent_type"}, task: [2]string{"prompt"}},
+	"Agent":                             {to: [2]string{"subagent_type"}, task: [2]string{"prompt"}},
+	sendComm:                            {[2]string{"to_minion_name"}, [2]string{"content", "summary"}, true},
+	"mcp__legion__send_comm_to_channel": {[2]string{"channel_name", "channel"}, [2]string{"content", "summary"}, true},
+	"mcp__legion__spawn_minion":         {[2]string{"name"}, [2]string{"initialization_context", "content"}, true},
 }
 
 const sendComm = "mcp__legion__send_comm"
@@ -44,7 +44,7 @@ const system = "legion"
 // delegate makes the message of a call a delegation, if it is one.
 func delegate(mem *record.Memory, m *msg.Message, dir string, input jsonv.Value) bool {
 	d, ok := delegations[m.Tool.Name]
-	to, task := mem.Name(input.First(d.to...)), taskOf(input, d.task...)
+	to, task := mem.Name(input.First(d.to[:]...)), jsonv.FirstText(input.Get(d.task[0]), input.Get(d.task[1]))
 	switch comm := m.Tool.Name == sendComm; {
 	case !ok, comm && to == userName:
 		s, ok := spawn.Call(m.Tool.Name, dir, input)
@@ -58,16 +58,6 @@ func delegate(mem *record.Memory, m *msg.Message, dir string, input jsonv.Value)
 	m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, to, task
 	m.Delegation.Async = d.async || input.Get("run_in_background").Bool()
 	return true
-}
-
-// taskOf returns the first of the texts that is there.
-func taskOf(input jsonv.Value, keys ...string) (t msg.Text) {
-	for _, k := range keys {
-		if t = input.Get(k).Text(); !t.IsZero() {
-			break
-		}
-	}
-	return t
 }
 
 // footers are the texts that the writer adds below a message to a minion.
@@ -147,14 +137,12 @@ func sender(mem *record.Memory, m *msg.Message, c jsonv.Value) {
 // receiver's, the channel's); they have one id and belong to the legion, so they
 // are one message. The same text is in the sender's session as a delegation
 // and in the receiver's as a user message, and no id joins them.
-func (r *entry) comm(c jsonv.Value) {
-	get := func(keys ...string) string { return r.Scalar(c.First(keys...)) }
-	r.here = cmp.Or(r.Scalar(r.root.Get("legion_id")), r.origin.legion)
-	r.s, r.lane = &session{ID: r.here}, &lane{}
-	r.At = r.time(c.Get("timestamp"))
-	m := r.add(msg.User, msg.RoleUser)
-	m.Key = "comm:" + get("comm_id")
-	m.Content = taskOf(c, "content", "summary")
+func (d *stream) comm(c, legion jsonv.Value) {
+	get := func(keys ...string) string { return d.Scalar(c.First(keys...)) }
+	d.s = &session{ID: cmp.Or(d.Scalar(legion), d.origin.legion)}
+	d.At = conversation.TimeOf(c.Get("timestamp")).Or(d.At)
+	m := d.Add(msg.User, "comm:"+get("comm_id"))
+	m.Role, m.Content = msg.RoleUser, jsonv.FirstText(c.Get("content"), c.Get("summary"))
 	m.Hidden = c.Get("visible_to_user").Is(jsonv.False)
 
 	from := get("from_minion_id")
@@ -182,7 +170,7 @@ func (r *entry) comm(c jsonv.Value) {
 	m.SetAttr("comm_type", kind)
 	m.SetAttr("from", m.Agent.Name)
 	m.SetAttr("to", to)
-	conversation.AttrsAs(m, c, r.Scalar, "to_minion_id", "to_channel_id", "summary", "related_task_id")
+	conversation.AttrsAs(m, c, d.Scalar, "to_minion_id", "to_channel_id", "summary", "related_task_id")
 	if p := get("interrupt_priority"); p != "none" && p != "routine" {
 		m.SetAttr("interrupt_priority", p)
 	}
@@ -199,14 +187,14 @@ func (d *stream) metadata() {
 	root := d.Root
 	root.MarkRead()
 	id, name := root.Get("session_id"), d.Scalar(root.Get("name"))
-	d.here = cmp.Or(string(id.Chars()), d.origin.session)
+	d.s = &session{ID: cmp.Or(string(id.Chars()), d.origin.session)}
 	switch {
 	case !id.Is(jsonv.String):
 		d.Unknown("companion", root)
 	case name != "" && !root.Get("is_minion").Is(jsonv.False): // else the name is a title
 		d.At = conversation.TimeOf(root.Get("created_at"))
-		m := record.Hide(d.Add(msg.Status, "minion:"+d.here), "minion")
-		m.Agent.ID, m.Agent.Name = d.here, name
+		m := record.Hide(d.Add(msg.Status, "minion:"+d.s.ID), "minion")
+		m.Agent.ID, m.Agent.Name = d.s.ID, name
 		m.SetAttr("parent_minion_id", d.Scalar(root.Get("parent_overseer_id")))
 	}
 }

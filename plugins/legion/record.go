@@ -3,7 +3,6 @@ package legion
 import (
 	"bytes"
 	"cmp"
-	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -11,50 +10,40 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// head has the members that any record may have.
-type head struct {
+// members are those that a record may have, the envelope around it, its metadata and its data. They are read in one pass, as most
+// of a decoder's work is looking for members that are not there.
+type members struct {
 	kind, stored, id, session, timestamp, content, metadata, data, parent, comm jsonv.Value
+	model, turn, uuid, usage, fault                                             jsonv.Value // of a message of either side, as those that follow
+	toolUses, toolResults, thoughts, thought, toolResult, sdk                   jsonv.Value
 }
 
-var headNames = jsonv.NamesOf("type", "_type", "message_id", "session_id", "timestamp", "content", "metadata", "data", "parent_tool_use_id", "comm_id")
-
-func headOf(v jsonv.Value) (h head) {
-	headNames.Read(v, &h.kind, &h.stored, &h.id, &h.session, &h.timestamp, &h.content, &h.metadata, &h.data, &h.parent, &h.comm)
-	return h
-}
-
-// message has the members of a message of either side, of metadata or data. It is read in one pass, as most of a
-// decoder's work is looking for members that are not there.
-type message struct {
-	model, id, turn, parent, uuid, usage, fault, content, session jsonv.Value
-	toolUses, toolResults, thoughts, thought, toolResult, sdk     jsonv.Value
-}
-
-var messageNames = jsonv.NamesOf("model", "message_id", "turn_id", "parent_tool_use_id", "uuid", "usage", "error", "content", "session_id",
+var names = jsonv.NamesOf("type", "_type", "message_id", "session_id", "timestamp", "content", "metadata", "data", "parent_tool_use_id", "comm_id",
+	"model", "turn_id", "uuid", "usage", "error",
 	"tool_uses", "tool_results", "thinking_blocks", "thinking_content", "tool_use_result", "raw_sdk_message")
 
-func (a *message) read(v jsonv.Value) {
-	messageNames.Read(v, &a.model, &a.id, &a.turn, &a.parent, &a.uuid, &a.usage, &a.fault, &a.content, &a.session,
-		&a.toolUses, &a.toolResults, &a.thoughts, &a.thought, &a.toolResult, &a.sdk)
+func (m *members) read(v jsonv.Value) {
+	names.Read(v, &m.kind, &m.stored, &m.id, &m.session, &m.timestamp, &m.content, &m.metadata, &m.data, &m.parent, &m.comm,
+		&m.model, &m.turn, &m.uuid, &m.usage, &m.fault,
+		&m.toolUses, &m.toolResults, &m.thoughts, &m.thought, &m.toolResult, &m.sdk)
 }
 
 // entry is one record on its way into messages, whichever generation wrote it.
 type entry struct {
 	*stream
 	root   jsonv.Value // without an envelope
-	head   head        // of root
+	head   members     // of root
 	stored bool        // by generation 2 or 3
 	typ    string      // in the words of generation 1
 	// fields are the members that depend on the type: metadata of generation 1, data of the
 	// others.
 	fields  jsonv.Value
-	msg     message // of fields
+	msg     members // of fields
 	content jsonv.Value
 
 	id      string // its own; empty on older lines
 	written []byte // its time as it is written, for keys
-	s       *session
-	lane    *lane // the run that it belongs to
+	lane    *lane  // the run that it belongs to
 
 	response string // of the model, that the record is a part of
 	prompt   bool   // its first text may be a prompt
@@ -65,27 +54,28 @@ type entry struct {
 
 // read decodes one object, in an envelope or not.
 func (d *stream) read() {
-	r := entry{stream: d, root: d.Root, head: headOf(d.Root)}
-	var envelope head
+	r := entry{stream: d, root: d.Root}
+	r.head.read(d.Root)
+	var session, timestamp jsonv.Value // of an envelope
 	if r.head.data.Is(jsonv.Object) && r.head.kind.Equal("message") {
-		envelope, r.root = r.head, r.head.data
-		r.head = headOf(r.root)
+		session, timestamp, r.root = r.head.session, r.head.timestamp, r.head.data
+		r.head = members{}
+		r.head.read(r.root)
 	}
 	r.id = r.StrOf(r.head.id)
 	if r.written = r.head.timestamp.Chars(); r.head.timestamp.Is(jsonv.Number) {
 		r.written = r.head.timestamp.Peek()
 	}
-	d.At = conversation.TimeOf(r.head.timestamp).Or(conversation.TimeOf(envelope.timestamp))
+	d.At = conversation.TimeOf(r.head.timestamp).Or(conversation.TimeOf(timestamp))
 	comm := r.root
 	if r.head.kind.Equal("comm") { // of the WebSocket
 		comm = r.root.First("comm", "data")
 		r.head.comm = comm.Get("comm_id")
 	}
 	if r.head.comm.Exists() {
-		r.comm(comm)
+		d.comm(comm, r.root.Get("legion_id"))
 	} else {
-		r.s = d.session(&r.head, envelope.session)
-		d.here = r.s.ID
+		d.enterSession(&r.head, session)
 		r.decode()
 	}
 }
@@ -137,11 +127,7 @@ func (r *entry) decode() {
 		r.status("", msg.Text{})
 	case "state_change", "status_update", "processing", "session_start", "session_end", "channel_created",
 		"project_updated", "sessions_list", "connection_established", "interrupt_response":
-		text := r.content.Text()
-		if text.IsZero() {
-			text = r.head.data.Text()
-		}
-		r.status("", text)
+		r.status("", jsonv.FirstText(r.content, r.head.data))
 	default:
 		r.unknown(typ, r.Root)
 	}
@@ -159,8 +145,7 @@ func (r *entry) text(sub string) msg.Text {
 		phrase = begins && ends && len(n) > 0 && len(bytes.Trim(n, "0123456789")) == 0 &&
 			(r.fields.Get("has_tool_results").Bool() || hasResult(r.msg.toolResults))
 	case "result":
-		b, begins := bytes.CutPrefix(b, []byte("Conversation "))
-		phrase = begins && string(b) == sub
+		phrase = string(b) == "Conversation "+sub
 	case "system": // "System message", "System init: <id>"
 		b, begins := bytes.CutPrefix(b, []byte("System "))
 		id, named := bytes.CutPrefix(b, []byte(sub+": "))
@@ -183,17 +168,12 @@ func (r *entry) add(k msg.Kind, role msg.Role) *msg.Message {
 	return m
 }
 
-// key names the part of the record with that text: after the record's id, or by
-// a hash of the record's facts. n counts the parts of one kind.
-func (r *entry) key(part string, n int, text msg.Text) string {
-	suffix := ""
-	if n > 0 {
-		suffix = "/" + strconv.Itoa(n)
-	}
+// key names the part of the record with that text: after the record's id, or by a hash of the record's facts.
+func (r *entry) key(part string, text msg.Text) string {
 	if r.id != "" {
-		return r.Join(r.id, part, suffix)
+		return r.Join(r.id, part)
 	}
-	return r.Join(string(r.Hash(text, r.typ+part, string(r.written))), suffix)
+	return r.Str(r.Hash(text, r.typ+part, string(r.written)))
 }
 
 // unknown keeps the record, or a part of it, as it is.
@@ -208,7 +188,7 @@ func (r *entry) unknown(typ string, v jsonv.Value) {
 // status adds a hidden message about the run or the session itself.
 func (r *entry) status(sub string, text msg.Text) *msg.Message {
 	m := r.add(msg.Status, msg.NoRole)
-	m.Key, m.Content, m.Hidden = r.key("", 0, text), text, true
+	m.Key, m.Content, m.Hidden = r.key("", text), text, true
 	m.Attrs = make([]msg.Attr, 0, 6)
 	typ, _, _ := strings.Cut(r.typ, "/")
 	m.SetAttr("type", typ)
@@ -218,13 +198,9 @@ func (r *entry) status(sub string, text msg.Text) *msg.Message {
 
 // error decodes an error, or a warning, which is an error that ended nothing.
 func (r *entry) error() {
-	text, again := r.content.Text(), r.root.First("error_message", "message", "error")
-	if text.IsZero() {
-		text = again.Text()
-	} else {
-		again.Equal(r.content.PeekStr())
-	}
-	m := r.status("", text)
+	again := r.root.First("error_message", "message", "error")
+	m := r.status("", jsonv.FirstText(r.content, again))
+	again.Equal(r.content.PeekStr())
 	m.Kind, m.Role, m.Hidden, m.IsError = msg.Error, msg.RoleSystem, false, true
 	if r.typ == "warning" {
 		m.Kind, m.IsError = msg.System, false

@@ -65,32 +65,34 @@ func (r *entry) enter(call jsonv.Value) {
 	}
 }
 
-// begin begins a turn.
-func (s *session) begin(out *decoder.Output, run string) {
-	if run == s.Top.ID && s.Top.Active() {
-		return // the same prompt again
-	}
-	s.Top.emitTokens(out, s, msg.Complete)
-	s.Top = lane{Run: conversation.Run{ID: strings.Clone(run)}}
-	s.Text.Set(msg.Text{})
-	s.Stop, s.Notified = "", false
-}
+// between reports whether the record is of the session and of none of its turns.
+func (r *entry) between() bool { return r.lane == &r.s.Top && !r.lane.Active() }
 
-// notified notes that a background task has ended.
-func (s *session) notified() { s.Notified = s.Notified || !s.Top.Active() }
+// begin begins a turn, unless it is the same prompt again.
+func (r *entry) begin(run string) {
+	if s := r.s; run != s.Top.ID || !s.Top.Active() {
+		s.Top.emitTokens(r.Out, s, msg.Complete)
+		s.Top = lane{Run: conversation.Run{ID: strings.Clone(run)}}
+		s.Text.Set(msg.Text{})
+		s.Stop, s.Notified = "", false
+	}
+}
 
 // wake begins a turn with a record of the agent unless one is active: the notification of a
 // background task causes a turn without a prompt. An interrupted turn has records until its result line, or such a notification.
-func (s *session) wake(r *entry) {
-	if r.lane != &s.Top || s.Top.Active() || s.Top.Stop == interrupted && s.Stop == "" && !s.Notified {
+func (r *entry) wake() {
+	if s := r.s; !r.between() || s.Top.Stop == interrupted && s.Stop == "" && !s.Notified {
 		return
 	}
 	var text msg.Text
 	if len(r.written) == 0 {
 		text = msg.Raw(r.root.Raw())
 	}
-	s.begin(r.Out, "turn:"+r.key("", 0, text))
+	r.begin("turn:" + r.key("", text))
 }
+
+// notified notes that a background task has ended.
+func (s *session) notified() { s.Notified = s.Notified || !s.Top.Active() }
 
 // result decodes the line that ends a turn. Its text repeats the last text of the turn.
 func (r *entry) result() {
@@ -104,7 +106,7 @@ func (r *entry) result() {
 		part = "/" + r.Scalar(f.Get("duration_ms")) + "/" + r.Scalar(f.Get("num_turns"))
 	}
 	m := r.add(msg.Stop, msg.NoRole)
-	m.Key = r.key(part, 0, text)
+	m.Key = r.key(part, text)
 	if m.IsError = f.Get("is_error").Bool(); m.IsError || !s.Text.Is(text) {
 		m.Content = text
 	}

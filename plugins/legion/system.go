@@ -74,18 +74,10 @@ func (r *entry) system() {
 	if strings.HasPrefix(sub, "interrupt") {
 		r.s.Top.Stop = interrupted
 	}
-	r.s.place(r.lane, m)
-	if sub == "client_launched" { // a turn without an end broke off with the client before
-		m.Run = ""
-	}
-}
-
-// place ends the run with a notice that does, and takes one between two turns out of it.
-func (s *session) place(l *lane, m *msg.Message) {
 	switch {
 	case m.Kind == msg.Stop, m.Kind == msg.Error:
-		l.End(m)
-	case l == &s.Top && !l.Active():
+		r.lane.End(m)
+	case r.between(), sub == "client_launched": // a turn without an end broke off with the client before
 		m.Run = ""
 	}
 }
@@ -94,13 +86,14 @@ func (s *session) place(l *lane, m *msg.Message) {
 func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 	f := r.fields
 	id, of, status := f.Get("task_id"), f.Get("tool_use_id"), jsonv.Or(f.Get("status"), f.Path("patch", "status"))
+	class, notified := claude.TaskError(string(status.Chars())), sub == "task_notification"
 	c := r.s.Calls.Named(string(of.Chars()))
 	if c != nil {
 		of.In(c.ID, c.ProtocolID)
 	} else if id.Exists() {
 		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
 	}
-	if sub == "task_notification" && claude.TaskError(string(status.Chars())) != "cancelled" {
+	if notified && class != "cancelled" {
 		r.s.notified()
 	}
 	if c != nil && c.Delegates {
@@ -111,29 +104,27 @@ func (r *entry) task(sub string, inner jsonv.Value, text msg.Text) {
 		c.To = cmp.Or(c.To, string(to.Chars()))
 		to.Equal(c.To)
 	}
-	if c != nil && c.Launched && c.Done == msg.Partial {
-		o := outcome{class: claude.TaskError(string(status.Chars()))}
-		o.failed = o.class != ""
-		// A notification of the end of a cancelled one may never come.
-		o.bare = sub == "task_updated" && o.class == "cancelled"
-		if sub == "task_notification" {
-			o.text = f.Get("summary").Text()
+	summary := f.Get("summary")
+	// A notification of the end of a cancelled task may never come.
+	if bare := sub == "task_updated" && class == "cancelled"; c != nil && c.Launched && c.Done == msg.Partial && (notified || bare) {
+		o := outcome{class: class, failed: class != "", bare: bare}
+		if notified {
+			o.text = summary.Text()
 		}
-		if sub == "task_notification" || o.bare {
-			status.Equal("completed")
-			c.finish(r, o)
-			return
-		}
+		status.Equal("completed")
+		c.finish(r, o)
+		return
 	}
 	if text.IsZero() {
-		text = f.First("summary", "description").Text()
+		text = jsonv.Or(summary, f.Get("description")).Text()
 	}
 	m := r.status(sub, text)
 	m.SetAttr("task_id", r.Scalar(id))
 	m.SetAttr("status", r.Scalar(status))
 	m.SetAttr("last_tool", r.Scalar(f.Get("last_tool_name")))
-	r.s.place(r.lane, m)
 	if c != nil {
 		c.mark(m)
+	} else if r.between() {
+		m.Run = ""
 	}
 }

@@ -287,6 +287,16 @@ func Or(values ...Value) Value {
 	return Value{}
 }
 
+// FirstText is the first text of the values that is not empty. The values after it do not count as read.
+func FirstText(values ...Value) (t msg.Text) {
+	for _, v := range values {
+		if t = v.Text(); !t.IsZero() {
+			break
+		}
+	}
+	return t
+}
+
 // Path is Get for each key in turn.
 func (v Value) Path(keys ...string) Value {
 	for _, k := range keys {
