@@ -97,3 +97,18 @@ func TestUnreadPaths(t *testing.T) {
 		t.Errorf("%d documents have unread values: that shows little", some)
 	}
 }
+
+// TestFirstText: the first text that is not empty, behind which no value counts as read.
+func TestFirstText(t *testing.T) {
+	var d Doc
+	if err := d.Parse([]byte(`{"a":"","b":"said","c":"later"}`)); err != nil {
+		t.Fatal(err)
+	}
+	v := d.Root()
+	if got := FirstText(v.Get("none"), v.Get("a"), v.Get("b"), v.Get("c")).String(); got != "said" {
+		t.Errorf("%q", got)
+	}
+	if left := d.Unread(1, func([]string) bool { return false }); len(left) != 1 || left[0].Value.PeekStr() != "later" {
+		t.Errorf("unread: %v", left)
+	}
+}
