@@ -139,7 +139,7 @@ browser: build
 
 # Fills an embedded store through the real pipeline and the engine, and measures
 # every query of the dashboards on it; bench/queries.md has an earlier run. 50e6
-# rows need some 12 GB of disk, and an hour or so.
+# rows need some 12 GB of disk, and half an hour.
 ROWS ?= 1e6
 RUNS ?= 5
 bench-queries: build

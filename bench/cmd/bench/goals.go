@@ -109,7 +109,7 @@ func goalsReport(figures map[string]savedFigure, queries string) string {
 	var b strings.Builder
 	b.WriteString("# What was to be reached\n\n" +
 		"Written by `go run ./bench/cmd/bench -goals` from what the other modes measured last: `make bench` runs them all but the backlog, which takes\n" +
-		"ten minutes more, and the queries, which take hours. Ratios are of one run, as median (least to most).\n\n")
+		"ten minutes more, and the queries, which take half an hour. Ratios are of one run, as median (least to most).\n\n")
 	fmt.Fprintf(&b, "Machine: %s. Measured: %s.\n\n| what | goal | figure | met | shown by |\n|---|---|---|---|---|\n", machine(), builds(figures))
 	row := func(what, goal, is string, met bool, shown string) {
 		yes := map[bool]string{true: "yes", false: "no"}[met]
