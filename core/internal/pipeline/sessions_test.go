@@ -40,15 +40,16 @@ func BenchmarkSessions(b *testing.B) {
 	}
 }
 
-// writeOpenSession writes a session that has not answered its prompt to the end.
+// writeOpenSession writes a session that has not answered its prompt to the end, up to now: an old one would be history.
 func writeOpenSession(b *testing.B, dir string, messages int) {
 	var text strings.Builder
+	began := time.Now().Unix() - int64(messages)
 	for i := range messages {
 		kind := "assistant"
 		if i == 0 {
 			kind = "user"
 		}
-		fmt.Fprintf(&text, `{"type":%q,"content":"message %d: %s","timestamp":%d.5}`+"\n", kind, i, strings.Repeat("words ", 20), 1_790_000_000+i)
+		fmt.Fprintf(&text, `{"type":%q,"content":"message %d: %s","timestamp":%d.5}`+"\n", kind, i, strings.Repeat("words ", 20), began+int64(i))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		b.Fatal(err)
