@@ -44,7 +44,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex-app-server", Revision: 3, Version: 1, LeavesOut: leavesOut,
+		Name: "codex-app-server", Revision: 4, Version: 1, LeavesOut: leavesOut,
 		Summary:    "Messages of codex app-server: threads, turns, items and approvals.",
 		Transports: []frame.Kind{frame.Line, frame.Text},
 		Thread:     func(origin string) string { return ident.OfFile(origin, ".jsonl") },
@@ -225,7 +225,7 @@ func (d *connection) started(v jsonv.Value, key string) {
 		spawned.Equal(parent)
 	}
 	t.Name = cmp.Or(ident.First(v.Get("agentNickname"), v.Get("agentRole")), t.Name)
-	t.Provider, t.Dir = ident.Of(v.Get("modelProvider")), ident.Of(v.Get("cwd"))
+	t.Provider, t.Dir = codex.Provider(v.Get("modelProvider")), ident.Of(v.Get("cwd"))
 	t.Client = msg.Client{Project: t.Dir, Branch: ident.Of(v.Path("gitInfo", "branch")), Version: ident.Of(v.Get("cliVersion"))}
 	t.Manual = v.Get("source").In("cli", "vscode")
 	m := d.Status(key, "thread/started")

@@ -190,3 +190,15 @@ func (t *Thread) Grow(total conversation.Counts) conversation.Counts {
 func SetIDs(m *msg.Message, v jsonv.Value, names ...string) {
 	conversation.AttrsAs(m, v, ident.Of, names...)
 }
+
+// Provider is the provider of a thread's model by the name of the GenAI conventions.
+func Provider(v jsonv.Value) string {
+	switch name := ident.Of(v); name {
+	case "azure":
+		return "azure.ai.openai"
+	case "amazon-bedrock":
+		return "aws.bedrock"
+	default:
+		return name
+	}
+}
