@@ -31,7 +31,7 @@ const (
 // kinds are those of the messages of parts.
 var kinds = map[string]msg.Kind{thinking: msg.Reasoning, hidden: msg.Reasoning, speaking: msg.Assistant, calling: msg.ToolCall}
 
-// piece is the part of a block that a record has: all of it, or the text since the piece before.
+// piece is what a record has of a block: all of it, or what was written since the piece before.
 type piece struct {
 	record jsonv.Value
 	part   string
@@ -49,11 +49,12 @@ type block struct {
 	msg.Message // that it becomes. It has a key from the first words of a text, or of a call that speaks
 
 	Part string
-	Otid string `json:",omitempty"`
-	ID   string `json:",omitempty"` // of the record of its first piece
-	Base string // the common prefix of the keys of its response's parts
-	Cut  bool   `json:",omitempty"` // its beginning or its end is missing
-	Text []byte `json:",omitempty"` // of a call: its arguments. A text of a frame that is complete is the Content
+	Otid string   `json:",omitempty"`
+	ID   string   `json:",omitempty"` // of the record of its first piece
+	Base string   // the common prefix of the keys of its response's parts
+	Cut  bool     `json:",omitempty"` // its beginning or its end is missing
+	Text []byte   `json:",omitempty"` // of a call: its arguments
+	said msg.Text // in the place of Text, in a frame that is complete
 
 	Size     int  `json:",omitempty"` // of hidden reasoning, in bytes
 	Approval bool `json:",omitempty"` // the call waits for one
@@ -61,13 +62,13 @@ type block struct {
 
 // piece adds a piece to the open block that it continues, or begins one. A block that was emitted as complete before
 // is not emitted again.
-func (r *run) piece(d *stream, p piece) {
-	b := r.continued(&p)
+func (r *run) piece(d *stream, p *piece) {
+	b := r.continued(p)
 	begun := b != nil && b.begun()
 	if b == nil {
-		b = r.begin(d, &p)
+		b = r.begin(d, p)
 	}
-	b.add(d, &p)
+	b.add(d, p)
 	if b.Key == "" {
 		b.Key = r.keyOf(b)
 	}
@@ -94,7 +95,11 @@ func (r *run) continued(p *piece) *block {
 		if p.whole || !b.continuedBy(p) {
 			continue
 		}
-		if last && (b.Tool.CallID == "" || !id.Is(jsonv.String)) || ident.Is(id, b.Tool.CallID) {
+		if last && b.Tool.CallID == "" {
+			b.Tool.CallID = ident.Of(id)
+			return b
+		}
+		if last && !id.Is(jsonv.String) || ident.Is(id, b.Tool.CallID) {
 			return b
 		}
 		last = false
@@ -123,6 +128,7 @@ func (r *run) begin(d *stream, p *piece) *block {
 	v := p.record
 	b := &block{Part: p.part, Otid: ident.Of(v.Get("otid")), ID: ident.Of(v.Get("id")), Approval: p.approval, Cut: r.First > 1 && !p.whole && !d.whole}
 	b.Kind, b.Role, b.Hidden = kinds[p.part], msg.RoleAssistant, p.part == hidden
+	b.Tool.CallID = ident.Of(callID(p.call))
 	step := ident.Of(v.Get("step_id"))
 	switch {
 	case step != "" && len(v.Get("run_id").Escaped()) > 0:
@@ -188,15 +194,12 @@ func (b *block) add(d *stream, p *piece) {
 			b.Size += sealed.Text().Len()
 		}
 	}
-	if b.Tool.CallID == "" {
-		b.Tool.CallID = ident.Of(callID(p.call))
-	}
 	if again := b.Tool.Name != "" && p.name != ""; again && bytes.HasSuffix(b.Text, []byte("}")) && p.text.String() == string(b.Text) {
 		return // a repetition of the whole call
 	}
 	b.Tool.Name = cmp.Or(b.Tool.Name, p.name)
 	if d.whole && b.Part != calling {
-		b.Content = p.text
+		b.said = p.text
 	} else {
 		b.Text = p.text.Append(b.Text)
 	}
@@ -207,7 +210,7 @@ func (b *block) add(d *stream, p *piece) {
 // the prefix. A call of speechTool has the key of its text, and of a further text if another call of its message has
 // that. It is empty for any other block.
 func (r *run) keyOf(b *block) string {
-	part, words := b.Part, b.Part == hidden || len(b.Text) > 0 || !b.Content.IsZero() || len(b.Attachments) > 0
+	part, words := b.Part, b.Part == hidden || len(b.Text) > 0 || !b.said.IsZero() || len(b.Attachments) > 0
 	if b.Part == calling {
 		part, words = speaking, b.Tool.Name == speechTool
 	}
@@ -239,19 +242,27 @@ func (b *block) id() conversation.PartID {
 func (b *block) sum(d *stream) conversation.Sum {
 	if b.Part == calling {
 		args, _ := d.arguments(b.Text)
-		return conversation.SumOf(b.Tool.Name + "\x00" + args)
+		return b.sumOf(args)
 	}
 	return conversation.SumOfText(b.words())
 }
 
+func (b *block) sumOf(args string) conversation.Sum {
+	return conversation.SumOf(b.Tool.Name + "\x00" + args)
+}
+
 // words are the text, of reasoning without the blanks around it: the server removes them when it stores it.
 func (b *block) words() msg.Text {
-	text := b.Content
+	text := b.said
 	if len(b.Text) > 0 {
 		text = msg.Raw(b.Text)
 	}
-	if b.Part == thinking {
-		text = msg.Plain(strings.TrimSpace(text.String()))
+	if b.Part != thinking {
+		return text
+	}
+	s := text.String()
+	if trimmed := strings.TrimSpace(s); len(trimmed) < len(s) {
+		return msg.Plain(trimmed)
 	}
 	return text
 }
@@ -300,25 +311,31 @@ func (r *run) close(d *stream) {
 
 // emit emits a block as far as it has come.
 func (r *run) emit(d *stream, b *block) {
+	if !b.begun() {
+		return
+	}
 	m, flushed := b.Message, d.Frame == nil
 	if m.Complete = d.level; b.Cut {
 		m.Complete = msg.Partial
 	}
-	switch {
-	case flushed && b.Part == calling && b.Tool.CallID == "": // the id may follow the name
-		return
-	case b.Part == calling:
-		r.emitCall(d, b, m, flushed)
-	default:
+	var sum conversation.Sum
+	if b.Part == calling {
+		if flushed && b.Tool.CallID == "" { // it may follow the name
+			return
+		}
+		sum = b.sumOf(r.emitCall(d, b, m, flushed))
+	} else {
 		if m.Content = b.words(); m.Content.IsZero() && b.Part != hidden && len(b.Attachments) == 0 {
 			return
 		}
-		m.Attrs = slices.Clip(m.Attrs)
-		m.SetAttr("hidden_bytes", conversation.NonZero(b.Size))
+		if b.Size > 0 {
+			m.Attrs = append(slices.Clip(m.Attrs), msg.Attr{Key: "hidden_bytes", Value: strconv.Itoa(b.Size)})
+		}
 		d.put(r, m)
+		sum = conversation.SumOfText(m.Content)
 	}
 	if m.Complete > msg.Partial && !d.whole {
-		r.Emitted.Complete(b.id(), b.sum(d))
+		r.Emitted.Complete(b.id(), sum)
 	}
 }
 

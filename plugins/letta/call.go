@@ -36,7 +36,7 @@ func (b *block) call() conversation.Call {
 }
 
 // calls decodes a message that calls tools: one piece of one call, or a list of whole calls.
-// Each of two fields may repeat the other.
+// What one field has the other repeats.
 func (r *run) calls(d *stream, v jsonv.Value, approval bool) {
 	list, one := v.Get("tool_calls"), v.First("tool_call", "tool_calls", "function_call")
 	switch {
@@ -44,12 +44,14 @@ func (r *run) calls(d *stream, v jsonv.Value, approval bool) {
 		markRepeated(v.Get("tool_call"), list)
 		r.close(d)
 		for e := range list.Elems() {
-			r.piece(d, pieceOf(v, e, approval, true))
+			p := pieceOf(v, e, approval, true)
+			r.piece(d, &p)
 		}
 		r.close(d)
 	case one.Is(jsonv.Object), one.Is(jsonv.String):
 		markRepeated(list, v.Get("tool_call"))
-		r.piece(d, pieceOf(v, one, approval, one.Is(jsonv.String)))
+		p := pieceOf(v, one, approval, one.Is(jsonv.String))
+		r.piece(d, &p)
 	default:
 		d.unknown(v, "")
 	}
@@ -81,8 +83,8 @@ func (w *writer) arguments(raw []byte) (canon string, v jsonv.Value) {
 	return string(compact(make([]byte, 0, len(raw)), v)), v
 }
 
-// emitCall emits a call as the message m: the call, the delegation that it is, or the text of speechTool.
-func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) {
+// emitCall emits a call as the message m: the call, the delegation that it is, or what it says. It returns the arguments.
+func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) (args string) {
 	if !flushed && len(b.Text) == 0 {
 		b.Text = []byte("{}")
 	}
@@ -107,7 +109,7 @@ func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) {
 		c.called(d.put(r, m), msg.Plain(args), root)
 	}
 	if flushed {
-		return
+		return args
 	}
 	if b.Approval {
 		c.Request = b.ID
@@ -117,6 +119,7 @@ func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) {
 	}
 	d.Calls.Take(c.ID)
 	d.Calls.Add(c)
+	return args
 }
 
 // markRepeated marks the members of v that equal those of first, or of the first element of a
@@ -164,9 +167,9 @@ func compact(dst []byte, v jsonv.Value) []byte {
 func (r *run) results(d *stream, v jsonv.Value) {
 	r.close(d)
 	r.First, r.Response = 1, ""
-	list := v.Get("tool_returns")
-	markRepeated(v, list)
-	for e := range jsonv.Each(listOr(list, v)) {
+	list := listOr(v.Get("tool_returns"), v)
+	markRepeated(v, v.Get("tool_returns"))
+	for e := range jsonv.Each(list) {
 		r.result(d, v, e)
 	}
 }
@@ -181,8 +184,13 @@ func listOr(list, or jsonv.Value) jsonv.Value {
 
 // result decodes the result of one tool; v is the message that contains it.
 func (r *run) result(d *stream, v, e jsonv.Value) {
-	c, named := d.callOf(r, v, e), v.Get("name")
-	part, sum := conversation.PartID{Kind: "result", Name: conversation.SumOf(c.ID)}, conversation.SumOf(returned(e).Peek())
+	returned, named := e.First("tool_return", "function_return"), v.Get("name")
+	c := d.callOf(r, v, ident.Of(e.First("tool_call_id", "function_call_id")))
+	if c == nil {
+		id := cmp.Or(ident.Of(v.Get("id")), msg.HashKey(r.ID, string(v.Get("date").Peek()), string(returned.Peek())))
+		c = callOf(conversation.Call{ID: id})
+	}
+	part, sum := conversation.PartID{Kind: "result", Name: conversation.SumOf(c.ID)}, conversation.SumOf(returned.Peek())
 	if d.repeats(r, v, part, func() conversation.Sum { return sum }) {
 		e.MarkRead()
 		return
@@ -195,11 +203,11 @@ func (r *run) result(d *stream, v, e jsonv.Value) {
 		c.Name = ident.Of(named)
 	}
 	c.Task, c.Async = delegates(c.Name), c.Name == asyncTool
-	m := c.Result(d.add(r, msg.ToolResult, "result:"+c.ID, d.At))
+	m := c.Result(d.dated(r, msg.ToolResult, "result:"+c.ID))
 	if id := v.Get("sender_id"); isAgent(id) {
 		m.Agent = d.agent(ident.Of(id), "")
 	}
-	fillReturn(m, e, v.Get("is_err").Bool())
+	returns(m, e, v.Get("is_err").Bool())
 	for _, name := range [...]string{"stdout", "stderr"} {
 		output, _ := contentOf(e.Get(name))
 		m.SetAttr(name, output.String())
@@ -213,28 +221,23 @@ func (r *run) result(d *stream, v, e jsonv.Value) {
 	}
 }
 
-// callOf returns the call of a result e that the message v has: by its id in the response, else the newest that has it, and without
-// an id the newest of the run. A call that is not known is named by that id, or by the message.
-func (w *writer) callOf(r *run, v, e jsonv.Value) *call {
-	id := ident.Of(e.First("tool_call_id", "function_call_id"))
+// callOf returns the call of a result that v has: by its id in the response, else the newest that has it, and without
+// an id the newest of the run. It is nil if nothing names it.
+func (w *writer) callOf(r *run, v jsonv.Value, id string) *call {
 	if id == "" {
-		if c := w.Calls.Newest(func(c *call) bool { return c.Run == r.ID }); c != nil {
-			return c
-		}
-		id = cmp.Or(ident.Of(v.Get("id")), msg.HashKey(r.ID, string(v.Get("date").Peek()), string(returned(e).Peek())))
-		return callOf(conversation.Call{ID: id})
+		return w.Calls.Newest(func(c *call) bool { return c.Run == r.ID })
 	}
-	within := conversation.Call{ID: id}
-	within.Within(cmp.Or(ident.Of(v.Get("step_id")), r.ID))
-	return cmp.Or(w.Calls.GetOpen(within.ID), w.Calls.Named(id), callOf(within))
+	if c := w.Calls.GetOpen(id); c != nil {
+		return c
+	}
+	c := conversation.Call{ID: id}
+	c.Within(cmp.Or(ident.Of(v.Get("step_id")), r.ID))
+	return cmp.Or(w.Calls.GetOpen(c.ID), w.Calls.Named(id), callOf(c))
 }
 
-// returned is the output of a tool.
-func returned(e jsonv.Value) jsonv.Value { return e.First("tool_return", "function_return") }
-
-// fillReturn makes the output of a tool the content of a result.
-func fillReturn(m *msg.Message, e jsonv.Value, failed bool) {
-	m.Content, m.Attachments = contentOf(returned(e))
+// returns makes the content of a result what a tool has returned.
+func returns(m *msg.Message, e jsonv.Value, failed bool) {
+	m.Content, m.Attachments = contentOf(e.First("tool_return", "function_return"))
 	if m.IsError = e.Get("status").Equal("error") || failed; m.IsError {
 		m.Tool.ErrorType = errorType(m.Content)
 	}

@@ -230,7 +230,7 @@ func (d *stream) record(v jsonv.Value, event string) {
 func (d *stream) text(v jsonv.Value, part string, content jsonv.Value) {
 	p := piece{record: v, part: part}
 	p.text, p.files = contentOf(content)
-	d.content(v, func(r *run) { r.piece(d, p) })
+	d.content(v, func(r *run) { r.piece(d, &p) })
 }
 
 // content decodes a record with content in its run, unless its number came before.
@@ -304,11 +304,17 @@ func newestFirst(list []jsonv.Value) bool {
 			up = bytes.Compare(b.Get("otid").Escaped(), a.Get("otid").Escaped())
 		}
 	}
+	rank := func(v jsonv.Value) int {
+		switch string(typeOf(v)) {
+		case "user_message", "system_message":
+			return 0
+		case "tool_return_message", "function_return":
+			return 2
+		}
+		return 1
+	}
 	if n := len(list); n > 1 && up == 0 {
-		up = placeOf[string(typeOf(list[n-1]))] - placeOf[string(typeOf(list[0]))]
+		up = rank(list[n-1]) - rank(list[0])
 	}
 	return up < 0
 }
-
-// placeOf is the place in a turn of the messages of a type: before the others, or after them.
-var placeOf = map[string]int{"user_message": -1, "system_message": -1, "tool_return_message": 1, "function_return": 1}

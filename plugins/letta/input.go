@@ -18,7 +18,8 @@ import (
 // maxPending limits the messages that wait for a frame that names their run.
 const maxPending = 64
 
-// request decodes a client's request. Its messages to an agent wait until the answer names the run.
+// request decodes a client's request. Its messages to an agent wait until the answer names
+// the run.
 func (d *stream) request(v jsonv.Value) {
 	d.unanswered()
 	_, path, _ := strings.Cut(d.Frame.Name, " ")
@@ -30,14 +31,13 @@ func (d *stream) request(v jsonv.Value) {
 	d.Place, d.Run = here, ""
 	if v.Exists() && !resumed {
 		d.leave()
-		if d.Frame.Name == "" || strings.Contains(path, "/messages") {
+		if d.Frame.Name != "" && !strings.Contains(path, "/messages") {
+			d.unknown(v, "request")
+		} else {
 			d.messages(v)
 		}
-		if len(d.Pending) == 0 {
-			d.unknown(v, "request")
-		}
 	}
-	if run != "" && strings.Contains(path, "/stream") { // the rest of a stream may have only records that name no run: a stop reason, a count
+	if run != "" && strings.Contains(path, "/stream") { // the rest of a stream may have only what names no run: a stop reason, a count
 		d.Run = d.open(run).ID
 	}
 }
@@ -45,6 +45,7 @@ func (d *stream) request(v jsonv.Value) {
 // messages decodes the messages of a request, and its decisions.
 func (d *stream) messages(v jsonv.Value) {
 	d.Place = newScope(ident.Of(v.Get("conversation_id")), ident.Of(v.Get("agent_id"))).override(d.Place)
+	before := len(d.Pending)
 	for e := range v.Get("messages").Elems() {
 		if e.Get("type").In("approval", "tool_return") || e.Get("approvals").Is(jsonv.Array) {
 			d.decisions(e)
@@ -58,6 +59,9 @@ func (d *stream) messages(v jsonv.Value) {
 	}
 	if content := v.Get("input"); content.Exists() {
 		d.prompt(v, msg.RoleUser, content)
+	}
+	if len(d.Pending) == before {
+		d.unknown(v, "request")
 	}
 }
 
@@ -151,40 +155,44 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 func (d *stream) decisions(v jsonv.Value) {
 	for e := range jsonv.Each(listOr(v.First("approvals", "tool_returns"), v)) {
 		named := ident.Of(e.First("tool_call_id", "approval_request_id"))
-		var calls []*call // before the run closes one, when it takes a decision
+		var calls []string // which the run closes when it takes a decision
 		for _, c := range d.Calls.Open {
 			if named != "" && (named == c.Request || named == c.ProtocolID) {
-				calls = append(calls, c)
+				calls = append(calls, c.ID)
 			}
 		}
 		if len(calls) == 0 {
-			calls = append(calls, cmp.Or(d.Calls.GetOpen(named), callOf(conversation.Call{ID: named})))
+			calls = append(calls, named)
 		}
-		for _, c := range calls {
-			d.decision(v, e, c)
+		for _, id := range calls {
+			d.decision(v, e, id)
 		}
 	}
 }
 
 // decision reads one decision, or one result. The server repeats a result as that of the call; until then this is it.
-func (d *stream) decision(v, e jsonv.Value, c *call) {
+func (d *stream) decision(v, e jsonv.Value, id string) {
+	c := d.Calls.GetOpen(id)
+	if c == nil {
+		c = callOf(conversation.Call{ID: id})
+	}
 	m := msg.Message{Kind: msg.Status, Role: msg.RoleUser, Signal: msg.WaitEnd}
 	c.Call.On(record.Hide(&m, "approval_response"))
 	conversation.AttrsAs(&m, e, conversation.ShortJSON, "approved=approve")
 	m.SetAttr("reason", e.Get("reason").Str())
-	if c.ID != "" {
-		m.Key, m.ParentKey = "waited:"+c.ID, "call:"+c.ID
+	if id != "" {
+		m.Key, m.ParentKey = "waited:"+id, "call:"+id
 	}
 	d.input(v, m)
-	if c.ID != "" && e.Get("tool_return").Exists() {
-		m = msg.Message{Key: "result:" + c.ID}
-		fillReturn(c.Result(&m), e, false)
+	if id != "" && e.Get("tool_return").Exists() {
+		m = msg.Message{Key: "result:" + id}
+		returns(c.Result(&m), e, false)
 		m.Content = m.Content.Own()
 		d.input(v, m)
 	}
 }
 
-// input passes on a message to an agent that v has. A stored message may name its run, and yields to the same in its
+// input passes on a message to an agent that v has. What is stored may name its run, and yields to the same in its
 // request, which has no ids: a prompt without one names the run if none answers.
 func (d *stream) input(v jsonv.Value, m msg.Message) {
 	r, id, otid, stored := d.find(""), ident.Of(v.Get("id")), ident.Of(v.Get("otid")), d.Frame.Kind != frame.Request

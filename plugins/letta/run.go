@@ -2,6 +2,7 @@ package letta
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -102,12 +103,9 @@ func (r *run) number(seq jsonv.Value) {
 	}
 }
 
-// undated is that of a message without a date of its own.
-var undated conversation.Time
-
-// lastDate is the time of an undated message: the server sends such a record right after a dated one. It stays the same when a
-// complete message is repeated.
-func (r *run) lastDate(m *msg.Message) int64 {
+// undated is the time of a message without a date: the server sends such a record right after
+// a dated one. It stays the same when a complete message is repeated.
+func (r *run) undated(m *msg.Message) int64 {
 	if m.Complete == msg.Partial {
 		return r.Last
 	}
@@ -138,7 +136,7 @@ func (r *run) note(d *stream, v jsonv.Value, typ string, content jsonv.Value) *m
 	if key == "" {
 		key = msg.HashKey(r.ID, typ, string(v.Get("date").Peek()), string(content.Peek()))
 	}
-	m := record.Hide(d.add(r, msg.Status, key, d.At), typ)
+	m := record.Hide(d.dated(r, msg.Status, key), typ)
 	m.Content = content.Text()
 	return m
 }
@@ -146,10 +144,14 @@ func (r *run) note(d *stream, v jsonv.Value, typ string, content jsonv.Value) *m
 // paused is the stop reason of a run that waits for a person.
 const paused = "requires_approval"
 
-// failures are the stop reasons of a run that failed: in the middle of a message, if true.
-var failures = map[string]bool{
-	"error": true, "llm_api_error": true, "invalid_llm_response": true, "incomplete_run": true, "cancelled": true,
-	"invalid_tool_call": false, "no_tool_call": false, "max_tokens_exceeded": false, "insufficient_credits": false, "context_window_overflow_in_system_prompt": false,
+// The stop reasons of a run that failed, in the middle of a message or after it.
+var (
+	midway = []string{"error", "llm_api_error", "invalid_llm_response", "incomplete_run", "cancelled"}
+	after  = []string{"invalid_tool_call", "no_tool_call", "max_tokens_exceeded", "insufficient_credits", "context_window_overflow_in_system_prompt"}
+)
+
+func failed(reason string) bool {
+	return slices.Contains(midway, reason) || slices.Contains(after, reason)
 }
 
 // stop decodes a stop reason, which an answer has in a record. Before any frame has named its run,
@@ -162,23 +164,23 @@ func (d *stream) stop(v jsonv.Value) {
 
 // end ends a run, once; an error in its cleanup sends a second stop reason.
 func (r *run) end(d *stream, reason string) {
-	midway, failed := failures[reason]
-	if midway {
+	if slices.Contains(midway, reason) {
 		r.cut(d)
 	}
-	if r.close(d); r.Ended {
+	r.close(d)
+	if r.Ended {
 		if r.Stop != reason {
-			record.Hide(d.add(r, msg.Status, "stop:"+r.ID+"/"+reason, undated), "stop_reason").FinishReason = reason
+			record.Hide(d.add(r, msg.Status, "stop:"+r.ID+"/"+reason), "stop_reason").FinishReason = reason
 		}
 		return
 	}
 	r.Ended, r.Stop = true, reason
-	m := d.add(r, msg.Stop, "stop:"+r.ID, undated)
+	m := d.add(r, msg.Stop, "stop:"+r.ID)
 	m.FinishReason, m.Signal = reason, msg.RunEnd
 	switch {
 	case reason == paused:
 		m.Signal = msg.RunPause
-	case failed:
+	case failed(reason):
 		m.IsError, m.Tool.ErrorType = true, reason
 	}
 }
@@ -187,13 +189,24 @@ func (r *run) end(d *stream, reason string) {
 func (d *stream) done() {
 	d.unanswered()
 	r := d.find(d.Run)
-	if r.close(d); r.ID != "" && !r.Ended {
+	r.close(d)
+	if r.ID != "" && !r.Ended {
 		r.end(d, "")
 	}
 }
 
-// usage decodes the token usage of a run, over all its responses. The classes of the protocol contain each other, and one that is
-// null is unknown. A server writes a class in one place, or else within an object.
+// counts are the classes of tokens, and where a server writes them: in one place, or else in
+// another, within an object.
+var counts = [...]struct{ class, name, within, nested string }{
+	{class: "input", name: "prompt_tokens"},
+	{class: "output", name: "completion_tokens"},
+	{"cache_read", "cached_input_tokens", "prompt_tokens_details", "cached_tokens"},
+	{"cache_write", "cache_write_tokens", "prompt_tokens_details", "cache_creation_tokens"},
+	{"reasoning", "reasoning_tokens", "completion_tokens_details", "reasoning_tokens"},
+}
+
+// usage decodes the token usage of a run, over all its responses. The classes of the protocol
+// contain each other, and one that is null is unknown.
 func (d *stream) usage(v jsonv.Value) {
 	v.Get("message_type").Equal("usage_statistics")
 	if !v.Get("prompt_tokens").IsCount() && !v.Get("completion_tokens").IsCount() {
@@ -202,21 +215,10 @@ func (d *stream) usage(v jsonv.Value) {
 	}
 	var c conversation.Counts
 	var facts, unreported []string
-	prompt, completion := v.Get("prompt_tokens_details"), v.Get("completion_tokens_details")
-	for _, count := range [...]struct {
-		class string
-		of    *uint64
-		n     jsonv.Value
-	}{
-		{"input", &c.Input, v.First("prompt_tokens")},
-		{"output", &c.Output, v.First("completion_tokens")},
-		{"cache_read", &c.CacheRead, jsonv.Or(v.Get("cached_input_tokens"), prompt.Get("cached_tokens"))},
-		{"cache_write", &c.CacheWrite, jsonv.Or(v.Get("cache_write_tokens"), prompt.Get("cache_creation_tokens"))},
-		{"reasoning", &c.Reasoning, jsonv.Or(v.Get("reasoning_tokens"), completion.Get("reasoning_tokens"))},
-	} {
-		*count.of, facts = count.n.Uint(), append(facts, string(count.n.Peek()))
-		if !count.n.IsCount() {
-			unreported = append(unreported, count.class)
+	for i, count := range [...]*uint64{&c.Input, &c.Output, &c.CacheRead, &c.CacheWrite, &c.Reasoning} {
+		n := jsonv.Or(v.Get(counts[i].name), v.Path(counts[i].within, counts[i].nested))
+		if *count, facts = n.Uint(), append(facts, string(n.Peek())); !n.IsCount() {
+			unreported = append(unreported, counts[i].class)
 		}
 	}
 	r, count := d.runOfUsage(v.Get("run_ids")), msg.HashKey(facts...)
@@ -226,11 +228,11 @@ func (d *stream) usage(v jsonv.Value) {
 	case count:
 		return // a repetition
 	default: // the first count is final
-		record.Hide(d.add(r, msg.Status, "usage:"+r.ID+"/"+count, undated), "usage_statistics").Content = v.JSON()
+		record.Hide(d.add(r, msg.Status, "usage:"+r.ID+"/"+count), "usage_statistics").Content = v.JSON()
 		return
 	}
 	r.Usage = count
-	m := d.add(r, msg.Usage, "usage:"+cmp.Or(r.ID, count), undated)
+	m := d.add(r, msg.Usage, "usage:"+cmp.Or(r.ID, count))
 	m.Hidden = true
 	m.Usage = openai.Tokens(c, msg.Provider)
 	conversation.AttrsAs(m, v, jsonv.Value.Digits, "step_count", "context_tokens")
@@ -270,15 +272,15 @@ func (d *stream) failure(v jsonv.Value) {
 	r.cut(d)
 	typ := cmp.Or(ident.Of(v.First("error_type", "code")), "error")
 	content := v.First("message", "error", "detail")
-	m := d.add(r, msg.Error, "error:"+msg.HashKey(r.ID, typ, string(content.Peek())), undated)
+	m := d.add(r, msg.Error, "error:"+msg.HashKey(r.ID, typ, string(content.Peek())))
 	m.Content = content.Text()
-	if _, failed := failures[r.Stop]; typ == "cleanup_error" && r.Ended && !failed && r.Stop != paused {
+	if typ == "cleanup_error" && r.Ended && !failed(r.Stop) && r.Stop != paused {
 		m.Kind = msg.Status
 		record.Hide(m, typ)
 		return
 	}
 	m.IsError, m.Tool.ErrorType = true, typ
-	if detail := v.Get("detail"); string(detail.Peek()) != string(content.Peek()) {
+	if detail := v.Get("detail"); detail.Exists() && string(detail.Peek()) != string(content.Peek()) {
 		m.SetAttr("detail", detail.Text().String())
 	}
 }
@@ -290,26 +292,31 @@ func (w *writer) put(r *run, m msg.Message) *msg.Message {
 		m.Agent = w.agent(w.scope().Agent, "")
 	}
 	if m.Time == 0 {
-		m.Time = r.lastDate(&m)
+		m.Time = r.undated(&m)
 	}
 	w.Out.Emit(m)
 	return &w.Out.Messages[len(w.Out.Messages)-1]
 }
 
-// add adds a message at a time: of the record, or undated.
-func (w *writer) add(r *run, kind msg.Kind, key string, at conversation.Time) *msg.Message {
-	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level, Time: at.Nanos, Precision: at.Precision})
+// add adds a message without a date of its own.
+func (w *writer) add(r *run, kind msg.Kind, key string) *msg.Message {
+	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level})
+}
+
+// dated adds a message with the date of the record.
+func (w *writer) dated(r *run, kind msg.Kind, key string) *msg.Message {
+	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level, Time: w.At.Nanos, Precision: w.At.Precision})
 }
 
 // unknown keeps a record of unknown type; event is the name of its frame.
 func (w *writer) unknown(v jsonv.Value, event string) {
-	w.raw(v, cmp.Or(ident.Of(v.First("message_type", "type")), event))
+	w.raw(v, cmp.Or(ident.Of(v.First("message_type", "type")), event, "none"))
 }
 
 // raw keeps v raw.
 func (w *writer) raw(v jsonv.Value, typ string) {
 	if m := w.Unknown(typ, v); m.Time == 0 || !v.Get("date").Exists() { // a call in a record has none
-		m.Time, m.Precision = w.find(w.Run).lastDate(m), msg.Inferred
+		m.Time, m.Precision = w.find(w.Run).undated(m), msg.Inferred
 	}
 }
 
