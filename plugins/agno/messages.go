@@ -90,11 +90,10 @@ func partOf(v jsonv.Value) event {
 func (b *body) messagesOf(v jsonv.Value) (out []*event) {
 	part, begin := partOf(v), conversation.TimeOf(v.Get("created_at"))
 	part.of = b.run(runID(v))
-	out = make([]*event, 0, 2+2*v.Get("messages").Len())
+	all := make([]event, 0, 2+2*v.Get("messages").Len())
 	add := func(rule *rule, x jsonv.Value, at conversation.Time) {
-		e := part
-		e.v, e.rule, e.at = x, rule, at
-		out = append(out, &e)
+		part.v, part.rule, part.at = x, rule, at
+		all = append(all, part)
 	}
 	answers, calls, results := &rule{phase: within, do: (*run).answer}, b.s.rules["ToolCallStarted"], b.s.rules["ToolCallCompleted"]
 	add(b.s.rules["RunStarted"], v, begin)
@@ -123,6 +122,10 @@ func (b *body) messagesOf(v jsonv.Value) (out []*event) {
 	}
 	if rule := b.s.rules[ending(v)]; rule != nil && end.Nanos != 0 { // else the result of its call ends it
 		add(rule, v, end)
+	}
+	out = make([]*event, len(all))
+	for i := range all {
+		out[i] = &all[i]
 	}
 	return out
 }

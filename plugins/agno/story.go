@@ -59,12 +59,13 @@ func (b *body) storyOf(v jsonv.Value, depth int) []*event {
 func (b *body) eventsOf(v jsonv.Value) []*event {
 	var keeper event
 	keeper.read(v)
-	events := make([]*event, 0, v.Get("events").Len())
+	events, all := make([]*event, 0, v.Get("events").Len()), make([]event, v.Get("events").Len())
 	for x := range v.Get("events").Elems() {
 		if !x.Is(jsonv.Object) {
 			continue
 		}
-		e := &event{v: x, in: v}
+		e := &all[len(events)]
+		e.v, e.in = x, v
 		e.read(x)
 		e.inherit(&keeper)
 		e.of, e.rule, e.at = b.run(ident.Peek(e.run)), b.s.rule(e.name), conversation.TimeOf(e.created)
