@@ -241,7 +241,8 @@ func TestBodiesAreStoredOnce(t *testing.T) {
 		if want := once + again; stored > want*105/100 || stored < want*95/100 {
 			t.Errorf("%s: %d bytes are stored, want %d", f.name, stored, want)
 		}
-		if disk == 0 || disk > hashed*12/10 {
+		// Each block that is compressed by itself has the instructions once more, 5 kB: with reads of several threads there are one to four.
+		if disk == 0 || disk > hashed*13/10 {
 			t.Errorf("%s: bodies take %d bytes on disk, and %d if each were stored once", f.name, disk, hashed)
 		}
 	}
