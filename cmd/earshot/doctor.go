@@ -128,7 +128,7 @@ func (d *doctor) directory() {
 
 func (d *doctor) decoders(ctx context.Context) {
 	if len(d.cfg.Sources) == 0 {
-		d.note("sources", "no agent of this machine has a conversation yet")
+		d.note("sources", "no agent has a conversation on this machine")
 		return
 	}
 	problems, err := decoders().Check(ctx, d.cfg)
@@ -245,7 +245,7 @@ func (d *doctor) books(accounts []inspect.Account, rows map[string]inspect.Store
 		case gone == 0:
 			open := ""
 			if has.Open > 0 {
-				open = fmt.Sprintf("; %d more are still open", has.Open)
+				open = fmt.Sprintf("; %d more are incomplete", has.Open)
 			}
 			d.ok(check, "%d messages, all of them rows%s", s.Messages, open)
 		case s.Messages > 0 && has.Messages == 0:

@@ -66,7 +66,7 @@ func Fits(ctx context.Context, q Querier) ([]Fit, error) {
 	return out, nil
 }
 
-// Stored counts the rows of one source. A message that is open is none of the books yet.
+// Stored counts the rows of one source. A message that is open, or was cut off, is none of the books.
 type Stored struct {
 	Messages, Open, DeadLetters, Resolved uint64
 }

@@ -253,13 +253,8 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	x.underived.see(b)
 	err := export(ctx, b)
 	if err == nil && fresh {
-		x.stored(x.began, x.underived.claim())
+		x.stored(ctx, x.began, x.underived.claim())
 		x.began = time.Time{}
-		if x.settings.ConversationsEvery == 0 {
-			if err := x.underived.derive(ctx, x); err != nil { // the rows are stored
-				x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
-			}
-		}
 	}
 	return err
 }
@@ -273,10 +268,15 @@ func (x *Exporter) attempted() time.Time {
 }
 
 // stored notes rows that are stored, by an attempt that began then, and what their messages may have.
-func (x *Exporter) stored(began time.Time, have derivable) {
+func (x *Exporter) stored(ctx context.Context, began time.Time, have derivable) {
 	x.keeper.note(began)
 	x.underived.note(began, have)
 	x.alerting.spent.Store(true)
+	if x.settings.ConversationsEvery == 0 {
+		if err := x.underived.derive(ctx, x); err != nil { // the rows are stored
+			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
+		}
+	}
 }
 
 func (x *Exporter) export(ctx context.Context, b *export.Batch) error {

@@ -242,7 +242,7 @@ func (x *Exporter) Part() (store func(context.Context) error) {
 			x.underived.unclaim(have)
 			return err
 		}
-		x.stored(g.began, have)
+		x.stored(ctx, g.began, have)
 		g.reset()
 		return nil
 	}

@@ -35,7 +35,7 @@ type parted struct {
 	done chan error
 }
 
-// gathers is how many batches the exporter gathers at present, and of which.
+// gathers are the batches of gathered that are not parted.
 func (q *queue) gathers() []*inFlight {
 	if q.parted != nil {
 		return q.gathered[q.parted.n:]
@@ -166,6 +166,9 @@ type turn struct {
 	sealed  time.Time
 	spooled bool
 }
+
+// rest is the turn that delivers the gathered batches, with an empty one.
+func (q *queue) rest() turn { return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed} }
 
 // export sends the batches of a queue to its exporter.
 func (d *Delivery) export(ctx context.Context, q *queue) {
@@ -323,7 +326,7 @@ func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 		select {
 		case err := <-q.storing():
 			if !d.endParted(q, err) {
-				return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed}, nil
+				return q.rest(), nil
 			}
 		default:
 		}
@@ -364,11 +367,11 @@ func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 		case <-q.wake:
 		case <-after:
 			if len(q.gathers()) > 0 {
-				return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed}, nil
+				return q.rest(), nil
 			}
 		case err := <-q.storing():
 			if !d.endParted(q, err) {
-				return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed}, nil
+				return q.rest(), nil
 			}
 		case <-ctx.Done():
 			return turn{}, ctx.Err()
