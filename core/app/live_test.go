@@ -69,7 +69,7 @@ func (h *scripted) Forget(...string)      {}
 func (h *scripted) Open(context.Context, source.ID, func(int64)) (source.Stream, int64, error) {
 	return h, 0, nil
 }
-func (h *scripted) Close(context.Context, bool) error { return nil }
+func (h *scripted) Close(context.Context, bool) func() error { return func() error { return nil } }
 func (h *scripted) Deliver(_ context.Context, b *frame.Batch) error {
 	for i := range b.Frames {
 		h.got <- string(b.Frames[i].Data)

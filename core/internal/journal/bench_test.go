@@ -58,9 +58,9 @@ func (c *count) Trouble(string, string, string) {}
 func (c *count) Open(context.Context, source.ID, func(int64)) (source.Stream, int64, error) {
 	return counted{c}, 0, nil
 }
-func (c counted) Save(source.ID)                    {}
-func (c counted) Mark(int64, []byte)                {}
-func (c counted) Close(context.Context, bool) error { return nil }
+func (c counted) Save(source.ID)                           {}
+func (c counted) Mark(int64, []byte)                       {}
+func (c counted) Close(context.Context, bool) func() error { return func() error { return nil } }
 func (c counted) Deliver(_ context.Context, b *frame.Batch) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,6 +31,31 @@ func (slowFile) Sync() error {
 
 // TestCloseWaitsForASlowDisk closes a journal with a long backlog: Close aborts when the disk
 // fails, not when it is slow.
+// TestStreamsEndInOrder has a stream end before the next one begins, as they were recorded: a request that is sent again
+// after a failure is another one while the first is still open.
+func TestStreamsEndInOrder(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, still(t, dir))
+	var want []string
+	for i := range 50 {
+		name := fmt.Sprintf("%02d", i)
+		r := begin(t, j, name)
+		put(t, r, "x")
+		closed(t, r)
+		want = append(want, name, name+" ends")
+	}
+	j.mustClose(t)
+	j, k := open(t, still(t, dir)), newSink(t)
+	drain(t, j, k)
+	j.mustClose(t)
+	for i := range k.order {
+		k.order[i] = k.order[i][strings.LastIndexByte(k.order[i], '/')+1:]
+	}
+	if !slices.Equal(k.order, want) {
+		t.Errorf("order %q, want %q", k.order, want)
+	}
+}
+
 func TestCloseWaitsForASlowDisk(t *testing.T) {
 	const frames = 150 // a segment each
 	s := still(t, t.TempDir())

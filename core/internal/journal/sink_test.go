@@ -35,7 +35,8 @@ type sink struct {
 	gate     chan struct{} // not nil: a value lets a batch pass
 	moved    chan struct{} // closed and replaced at every change
 	batches  int
-	awaits   int // how many more times a stream cannot be closed yet
+	awaits   int      // how many more times a stream cannot be closed yet
+	order    []string // of the batches and ends of all streams
 }
 
 // taken is a stream with the frames that were delivered.
@@ -174,6 +175,7 @@ func (s *taken) Deliver(ctx context.Context, b *frame.Batch) error {
 		k.t.Errorf("%s gets frames behind its end", s.id.Key)
 	}
 	k.batches++
+	k.order = append(k.order, s.id.Origin)
 	frames := slices.Clone(b.Frames)
 	for _, f := range frames {
 		if f.Pos >= f.End {
@@ -225,10 +227,16 @@ func (s *taken) Mark(pos int64, state []byte) {
 	s.marks = append(s.marks, fmt.Sprintf("%d %s", pos, state))
 }
 
-func (s *taken) Close(context.Context, bool) error {
+func (s *taken) Close(context.Context, bool) func() error {
+	err := s.close()
+	return func() error { return err }
+}
+
+func (s *taken) close() error {
 	k := s.sink
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.order = append(k.order, s.id.Origin+" ends")
 	if s.next < s.high {
 		k.move()
 		return source.ErrRewound

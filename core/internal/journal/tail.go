@@ -207,7 +207,7 @@ func batch(frames []frame.Frame) *frame.Batch {
 	return b
 }
 
-// close closes a stream without waiting for it.
+// close closes a stream, and does not wait until it is closed.
 func (r *Reader) close(ctx context.Context, t *tail) error {
 	select {
 	case r.slots <- struct{}{}:
@@ -217,9 +217,10 @@ func (r *Reader) close(ctx context.Context, t *tail) error {
 	done := make(chan error, 1)
 	t.closing = done
 	r.closers.Add(1)
+	wait := t.out.Close(ctx, false)
 	go func() {
 		defer r.closers.Done()
-		err := t.out.Close(ctx, false)
+		err := wait()
 		<-r.slots
 		awaited := errors.Is(err, source.ErrAwaited)
 		r.inbox.update(func() {

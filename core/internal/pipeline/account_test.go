@@ -586,7 +586,7 @@ func TestClosedOnce(t *testing.T) {
 	if _, open, err := s.close(); err != nil || open || called != 1 {
 		t.Errorf("closed again: %t, %v; %d commands", open, err, called)
 	}
-	if err := s.Close(t.Context(), false); err != nil {
+	if err := s.Close(t.Context(), false)(); err != nil {
 		t.Errorf("closed again: %v", err)
 	}
 	s.order.Lock() // it is free

@@ -211,7 +211,7 @@ func (c *clumsy) Run(ctx context.Context, sink source.Sink) error {
 	}
 	pos := <-rewound
 	// A Close before the source knows of the rewind must not end the stream.
-	if err := st.Close(ctx, false); !errors.Is(err, source.ErrRewound) {
+	if err := st.Close(ctx, false)(); !errors.Is(err, source.ErrRewound) {
 		c.t.Errorf("Close of a rewound stream: %v", err)
 	}
 	// Batches overlap with delivered frames.
@@ -220,7 +220,7 @@ func (c *clumsy) Run(ctx context.Context, sink source.Sink) error {
 			return err
 		}
 	}
-	if err := st.Close(ctx, false); err != nil {
+	if err := st.Close(ctx, false)(); err != nil {
 		c.t.Errorf("Close: %v", err)
 	}
 	close(c.drained)

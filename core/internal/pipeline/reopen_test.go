@@ -50,7 +50,7 @@ func (r *returning) Run(ctx context.Context, sink source.Sink) error {
 					r.t.Error(err)
 				}
 			}
-			if err := st.Close(ctx, forget); err != nil {
+			if err := st.Close(ctx, forget)(); err != nil {
 				r.t.Error(err)
 			}
 		}
@@ -125,7 +125,7 @@ func (r *reader) Run(ctx context.Context, sink source.Sink) error {
 			r.t.Errorf("k%d goes on at %d, %v, want %d", i, pos, err, want)
 			continue
 		}
-		if err := st.Close(ctx, false); err != nil {
+		if err := st.Close(ctx, false)(); err != nil {
 			r.t.Error(err)
 		}
 	}
@@ -270,7 +270,7 @@ func (r *vanishing) Run(ctx context.Context, sink source.Sink) error {
 		return nil
 	}
 	if r.gone {
-		if err := st.Close(ctx, true); err != nil {
+		if err := st.Close(ctx, true)(); err != nil {
 			r.t.Error(err)
 		}
 		return nil

@@ -191,12 +191,12 @@ func (s *stream) Mark(pos int64, state []byte) {
 }
 
 // Close implements source.Stream.
-func (s *stream) Close(ctx context.Context, drop bool) error {
+func (s *stream) Close(ctx context.Context, drop bool) (wait func() error) {
 	s.order.Lock()
+	defer s.order.Unlock()
 	t, open, err := s.close()
 	if err != nil || !open {
-		s.order.Unlock()
-		return err
+		return func() error { return err }
 	}
 	ended := make(chan error, 1)
 	var last command = &end{ticket: t, result: ended}
@@ -204,18 +204,19 @@ func (s *stream) Close(ctx context.Context, drop bool) error {
 		last = &forget{end{ticket: t, result: ended}}
 	}
 	_ = s.lane.put(ctx, last) // one that is not queued is discarded, with ErrRewound
-	s.order.Unlock()
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.feed.inbox.stopped:
-		return errStopped
+	return func() error {
+		select {
+		case err := <-ended:
+			if err != nil {
+				s.cursor.setClosed(false)
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.feed.inbox.stopped:
+			return errStopped
+		}
 	}
-	if err != nil {
-		s.cursor.setClosed(false)
-	}
-	return err
 }
 
 // close has the cursor take no more frames; open is false when it did not before.

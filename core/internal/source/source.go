@@ -79,13 +79,15 @@ type Stream interface {
 	// before the frames up to there are delivered, and again after a restart or a rewind.
 	Mark(pos int64, state []byte)
 	// Close ends the stream: its decoder emits its open messages as incomplete and its
-	// runs are closed. It returns when everything that was delivered has been decoded,
+	// runs are closed. Of the streams of a journal, a batch that is delivered to another one
+	// afterwards is decoded after that. forget drops the stream from the checkpoint once
+	// everything is safe: there will never be more of it.
+	//
+	// wait returns when everything that was delivered has been decoded,
 	// or with ErrRewound when some of it has to be delivered again: the stream is
 	// open as before, and is to be closed again later. ErrAwaited is no failure: the stream
 	// may have to be delivered again, and is to be closed again after a while.
-	// forget drops it from the checkpoint once everything is safe: there will never be
-	// more of it.
-	Close(ctx context.Context, forget bool) error
+	Close(ctx context.Context, forget bool) (wait func() error)
 }
 
 // ErrRewound: the stream was rewound instead of closed.

@@ -122,6 +122,6 @@ func (k *countingSink) Deliver(_ context.Context, b *frame.Batch) error {
 	b.Done()
 	return nil
 }
-func (k *countingSink) Save(source.ID)                    {}
-func (k *countingSink) Mark(int64, []byte)                {}
-func (k *countingSink) Close(context.Context, bool) error { return nil }
+func (k *countingSink) Save(source.ID)                           {}
+func (k *countingSink) Mark(int64, []byte)                       {}
+func (k *countingSink) Close(context.Context, bool) func() error { return func() error { return nil } }

@@ -105,13 +105,13 @@ func (s *ledgerStream) Save(id source.ID) {
 
 func (s *ledgerStream) Mark(int64, []byte) {}
 
-func (s *ledgerStream) Close(ctx context.Context, forget bool) error {
+func (s *ledgerStream) Close(_ context.Context, forget bool) func() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if forget {
 		delete(s.streams, s.id.Key)
 	}
-	return nil
+	return func() error { return nil }
 }
 
 // checkpoint returns the positions that are safe at this moment.

@@ -163,7 +163,11 @@ func (st *fakeStream) Save(id source.ID) {
 
 func (st *fakeStream) Mark(int64, []byte) {}
 
-func (st *fakeStream) Close(ctx context.Context, forget bool) error {
+func (st *fakeStream) Close(_ context.Context, forget bool) func() error {
+	return func() error { return st.close(forget) }
+}
+
+func (st *fakeStream) close(forget bool) error {
 	k := st.sink
 	k.mu.Lock()
 	defer k.mu.Unlock()

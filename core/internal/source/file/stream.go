@@ -122,7 +122,7 @@ func (s *streams) flush(ctx context.Context, g *file) error {
 	if err := s.openFinished(ctx, g, st); err != nil {
 		return err
 	}
-	err := st.out.Close(ctx, false)
+	err := st.out.Close(ctx, false)()
 	if !errors.Is(err, source.ErrRewound) {
 		st.out = nil
 	}
@@ -161,7 +161,7 @@ func (s *streams) forget(ctx context.Context, f *file, old ...*stream) error {
 }
 
 func (s *streams) close(ctx context.Context, st *stream, forget bool) error {
-	if err := st.out.Close(ctx, forget); err != nil {
+	if err := st.out.Close(ctx, forget)(); err != nil {
 		return sinkFailed("close", err)
 	}
 	st.out = nil

@@ -64,6 +64,7 @@ type Recorder struct {
 	open    map[string]*Stream // by key
 	changed chan struct{}
 	gate    chan struct{} // not nil: Record waits until it is closed
+	begin   func(source.ID)
 	fail    error
 	discard bool
 }
@@ -89,6 +90,13 @@ func (r *Recorder) Hold() (release func()) {
 		r.mu.Unlock()
 		close(gate)
 	})
+}
+
+// BeforeBegin has Begin call f first, and wait for it.
+func (r *Recorder) BeforeBegin(f func(source.ID)) {
+	r.mu.Lock()
+	r.begin = f
+	r.mu.Unlock()
 }
 
 // Fail makes every call fail with err, or succeed again with nil.
@@ -139,6 +147,12 @@ func (r *Recorder) touch() {
 
 // Begin implements source.Recorder.
 func (r *Recorder) Begin(_ context.Context, format string, id source.ID) (source.Recording, error) {
+	r.mu.Lock()
+	before := r.begin
+	r.mu.Unlock()
+	if before != nil {
+		before(id)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail != nil {

@@ -46,6 +46,12 @@
 // the response was paced. It is marked when the stream begins, if there is a
 // traceparent, and when it ends.
 //
+// # Order
+//
+// What a client has of a response is recorded before the request that it sends next: a
+// goroutine that records an exchange waits, for a second at most, for those that were answered before (order.go). So the ids of
+// messages, which follow from the order of the exchanges where a protocol has none, follow from the traffic.
+//
 // # Fail-open
 //
 // The traffic only ever appends to a bounded queue. A goroutine of each stream takes

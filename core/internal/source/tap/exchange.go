@@ -26,8 +26,9 @@ type exchange struct {
 	host        string
 	origin      string
 	started     int64
-	queue       *queue // once the response is recorded
-	requestOnly bool   // only the request is recorded: the response is an error that no decoder reads
+	queue       *queue        // once the response is recorded
+	recorded    chan struct{} // closed when nothing more of it is recorded; see order
+	requestOnly bool          // only the request is recorded: the response is an error that no decoder reads
 
 	// Of the response, once it is recorded.
 	format   string
@@ -117,7 +118,7 @@ func (t *Tap) answered(res *http.Response) error {
 		limit = max(limit, 2*int(t.MaxBody))
 	}
 	x.queue = newQueue(limit, &t.memory)
-	res.Body = &teeBody{ReadCloser: res.Body, queue: x.queue}
+	res.Body = &teeBody{ReadCloser: res.Body, queue: x.queue, left: res.ContentLength}
 	x.record()
 	return nil
 }
@@ -128,8 +129,11 @@ func (x *exchange) record() {
 	t.counts.recorded.Add(1)
 	t.recording.Add(1)
 	t.open.Add(1)
+	x.recorded = make(chan struct{})
+	t.order.enter(x)
 	go func() {
 		defer t.recording.Done()
+		defer t.order.leave(x)
 		defer t.open.Add(-1)
 		s := &stream{exchange: x}
 		defer s.release()

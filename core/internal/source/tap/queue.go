@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -35,6 +36,34 @@ type queue struct {
 	cost   int
 	closed bool
 	whole  bool // the stream ended by itself
+
+	taken   int64     // pieces that take has returned
+	idle    bool      // take waits: all of them are recorded
+	settles []settles // of those who wait
+}
+
+// settles is closed when so many pieces are recorded.
+type settles struct {
+	pieces int64
+	done   chan struct{}
+}
+
+// settled reports whether the pieces that were put so far are recorded, as far as they complete a
+// frame; else done is closed once they are. Of a queue that is closed only the end of the recording shows
+// it, and done is nil.
+func (q *queue) settled() (done <-chan struct{}, already bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return nil, false
+	case q.idle && len(q.pieces) == 0:
+		return nil, true
+	}
+	s := settles{q.taken + int64(len(q.pieces)), make(chan struct{})}
+	q.settles = append(q.settles, s)
+	q.wake()
+	return s.done, false
 }
 
 func newQueue(limit int, m *memory) *queue {
@@ -74,6 +103,16 @@ func (q *queue) wake() {
 	}
 }
 
+// end closes the queue behind the last byte of a stream that ended by itself. As put, it does not
+// wake the recording goroutine.
+func (q *queue) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed, q.whole = true, true
+	}
+}
+
 // close closes the queue; whole reports that the stream ended by itself.
 func (q *queue) close(whole bool) {
 	q.mu.Lock()
@@ -108,7 +147,14 @@ func (q *queue) take(l *load) bool {
 	l.buf, l.pieces = l.buf[:0], l.pieces[:0]
 	for {
 		q.mu.Lock()
-		if len(q.pieces) > 0 {
+		q.settles = slices.DeleteFunc(q.settles, func(s settles) bool {
+			if s.pieces <= q.taken {
+				close(s.done)
+			}
+			return s.pieces <= q.taken
+		})
+		if q.idle = len(q.pieces) == 0; !q.idle {
+			q.taken += int64(len(q.pieces))
 			q.buf, l.buf = l.buf, q.buf
 			q.pieces, l.pieces = l.pieces, q.pieces
 			q.cost, l.cost = 0, q.cost

@@ -29,6 +29,7 @@ type stream struct {
 
 // run records until the response has ended.
 func (s *stream) run() {
+	s.tap.order.await(s.exchange)
 	if s.resume = s.tap.resume[s.format]; s.resume != nil && s.shape == body.Events && !s.requestOnly {
 		s.replay()
 		s.past = new(history)

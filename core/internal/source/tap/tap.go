@@ -36,6 +36,7 @@ type Tap struct {
 	down      atomic.Bool    // the upstream did not answer last
 	counts    counts
 	histories histories
+	order     order
 	resume    map[string]*source.Resume // by format
 }
 

@@ -14,6 +14,7 @@ type teeBody struct {
 	io.ReadCloser
 	queue   *queue
 	pending bool
+	left    int64 // bytes until the end that the head announces; negative: it announces none
 }
 
 func (b *teeBody) Read(p []byte) (int, error) {
@@ -25,6 +26,9 @@ func (b *teeBody) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.queue.put(fromServer, p[:n])
 		b.pending = true
+		if b.left -= int64(n); b.left == 0 {
+			b.queue.end() // with these bytes the client has the whole response, and may go on at once
+		}
 	}
 	if err != nil {
 		b.queue.close(err == io.EOF)
