@@ -72,7 +72,7 @@ that is running or not. When the taps do not start, the command runs without the
 			var last app.Progress
 			ctx, stop := context.WithCancelCause(c.Context())
 			defer stop(nil)
-			app.BoundMemory(ctx, cfg)
+			app.BoundMemory(ctx)
 			var surveyed sync.WaitGroup
 			var made []app.Exporter
 			err = app.Run(ctx, app.Settings{

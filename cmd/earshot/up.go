@@ -101,7 +101,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	log := logger(cfg, logFile)
-	app.BoundMemory(ctx, cfg)
+	app.BoundMemory(ctx)
 	p := newProgress(u.err)
 	p.begin("starting")
 	caught := caughtUp{after: 2 * time.Second, patience: 15 * time.Second}

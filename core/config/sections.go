@@ -90,7 +90,7 @@ func (d *Delivery) SetDefaults() {
 		FlushInterval: spec.Duration(time.Second),
 		BatchRows:     50_000,
 		BatchBytes:    8 << 20,
-		MaxInFlight:   16 << 20,
+		MaxInFlight:   8 << 20,
 		RetryMin:      spec.Duration(200 * time.Millisecond),
 		RetryMax:      spec.Duration(30 * time.Second),
 		SpoolMax:      4 << 30,

@@ -21,7 +21,7 @@ func discard(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	app.BoundMemory(ctx, c) // as the command run does
+	app.BoundMemory(ctx) // as the command run does
 	return app.Run(ctx, app.Settings{
 		Config: c, UntilIdle: 300 * time.Millisecond,
 		Decoders: app.Decoders{Names: slices.Sorted(maps.Keys(plugins.Bundled())), Args: func(name string) []string { return []string{"decoder", name} }},
