@@ -25,7 +25,7 @@ func paints(t *testing.T, w *world, b *tab) {
 		ours = append(ours, paint...)
 		slices.Sort(paint)
 		t.Logf("%-42s first paint %4.0f ms at best, %4.0f ms at worst", path, paint[0], paint[len(paint)-1])
-		if paint[0] > 1000 { // ten times what it takes alone
+		if paint[0] > 1000 { // ten times as long as alone
 			t.Errorf("%s shows nothing for %.0f ms", path, paint[0])
 		}
 		const blocking = `performance.getEntriesByType("resource").filter(r => r.renderBlockingStatus === "blocking")`

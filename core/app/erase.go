@@ -259,7 +259,7 @@ func (e *eraser) seek(ctx context.Context, req *Erasure) error {
 	return req.Update(e.Config.DataDir)
 }
 
-// eraseRecordings erases what earshot wrap has recorded.
+// eraseRecordings erases the recordings of earshot wrap.
 func (e *eraser) eraseRecordings(req *Erasure, result *Erased) error {
 	dir, err := filepath.Abs(filepath.Join(e.Config.DataDir, wrap.Folder))
 	if err != nil {

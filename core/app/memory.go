@@ -14,7 +14,7 @@ import (
 // live, a room of a third of them cost a sixth more of the processor time than this one, for 40 MiB.
 const room = 64 << 20
 
-// BoundMemory bounds what the heap grows by between two collections: to room, or to a third of what lives
+// BoundMemory bounds the growth of the heap between two collections: to room, or to a third of the live heap
 // where that is more, as with ten thousand open sessions, instead of doubling. It returns at once and
 // goes on until ctx ends; GOGC or GOMEMLIMIT in the environment have it do nothing.
 func BoundMemory(ctx context.Context) {
@@ -26,7 +26,7 @@ func BoundMemory(ctx context.Context) {
 	go func() {
 		// The limit is one on all that the runtime holds. Memory that is not heap, or is lost between
 		// objects of it, is not there for the taking: with a thousand streams it was more than
-		// a third of what lives.
+		// a third of the live heap.
 		live, beside := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, []metrics.Sample{
 			{Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 			{Name: "/memory/classes/metadata/mspan/inuse:bytes"}, {Name: "/memory/classes/metadata/other:bytes"},
@@ -68,7 +68,7 @@ func BoundMemory(ctx context.Context) {
 	}()
 }
 
-// idleTicks is after how many seconds without a collection the process returns what it does not
+// idleTicks is after how many seconds without a collection the process returns the memory that it does not
 // need: after a backlog the runtime would hold more than it needs until the next one.
 const idleTicks = 10
 

@@ -6,7 +6,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 )
 
-// Progress counts the work that a sidecar has done since its start, and what is left of a backlog.
+// Progress counts the work that a sidecar has done since its start, and the rest of a backlog.
 type Progress struct {
 	pipeline.Progress
 	FilesLeft int   // files of before the start that are not read to their end

@@ -33,7 +33,7 @@ type Config struct {
 	// million tokens. Empty: the list prices that are part of the program, checked on 2026-08-21
 	// (core/price/prices.csv, from which a file of your own can begin).
 	Prices string `yaml:"prices" kind:"path"`
-	// Whose work a turn is: rules that derive team, ticket and other dimensions from what is known of
+	// Whose work a turn is: rules that derive team, ticket and other dimensions from the facts that are known of
 	// the turn that began the work, in their order. User, host, project, repository, branch and
 	// a ticket in the name of the branch are derived without one. See docs/who.md.
 	Dimensions []attribution.Rule `yaml:"dimensions"`

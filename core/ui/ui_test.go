@@ -286,7 +286,7 @@ func TestManyTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsAreNumberedAsPeopleCount: what is outside of any turn has no number, and is none of the turns.
+// TestTurnsAreNumberedAsPeopleCount: a message outside of any turn has no number, and is none of the turns.
 func TestTurnsAreNumberedAsPeopleCount(t *testing.T) {
 	root := &inspect.Step{SpanID: "r", Kind: "run", Duration: time.Second}
 	c := &inspect.Conversation{Turns: []inspect.Turn{{Prompt: "settings"}, {Root: root}, {Prompt: "a notice"}, {Root: root}, {TraceID: "t"}}}
@@ -320,7 +320,7 @@ func TestUsualComparesRuns(t *testing.T) {
 	}
 }
 
-// TestPartOfTools: what took time is never nothing.
+// TestPartOfTools: a tool that took time has a part above zero.
 func TestPartOfTools(t *testing.T) {
 	for want, tool := range map[string]Tool{"<1%": {Total: time.Second}, "0%": {}, "12%": {Total: time.Second, Share: 12}} {
 		if got := tool.Part(); got != want {

@@ -147,7 +147,7 @@ func TestOnlyWhatIsTooLargeIsTrimmed(t *testing.T) {
 	}
 }
 
-// TestARefusedRequestOfLogs: what was accepted of a batch is not sent again when a later request was refused.
+// TestARefusedRequestOfLogs: records of a batch that were accepted are not sent again when a later request was refused.
 func TestARefusedRequestOfLogs(t *testing.T) {
 	r := &receiver{logs: &logReceiver{}}
 	x := exporter(t, r, ProtocolHTTP, func(s *Settings) { withContent(s); s.MaxBytes = 3 << 10 })
@@ -176,7 +176,7 @@ func TestARefusedRequestOfLogs(t *testing.T) {
 	}
 }
 
-// TestRejectedLogRecords: what a receiver did not take of log records is in the log, in either protocol, and is no lost span.
+// TestRejectedLogRecords: the number of log records that a receiver rejected is in the log, in either protocol, and is no lost span.
 func TestRejectedLogRecords(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, protocol string) {
 		r := &receiver{logs: &logReceiver{partial: &collogspb.ExportLogsPartialSuccess{RejectedLogRecords: 1, ErrorMessage: "too old"}}}

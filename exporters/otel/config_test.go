@@ -75,7 +75,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestProtocolOfThePort: the protocol follows from the port, if it is not given.
+// TestProtocolOfThePort: the protocol follows from the port, if it is not configured.
 func TestProtocolOfThePort(t *testing.T) {
 	for _, c := range []Config{
 		{Endpoint: "http://h:4317", Protocol: ProtocolGRPC}, {Endpoint: "http://h:4318", Protocol: ProtocolHTTP}, {Endpoint: "http://h", Protocol: ProtocolHTTP}, {Endpoint: "http://h:x y", Protocol: ProtocolHTTP},

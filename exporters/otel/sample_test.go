@@ -446,7 +446,7 @@ func TestHeldIsBounded(t *testing.T) {
 	tr.want(span("199", "1", "a"), span("199", "2", "b"))
 }
 
-// TestTheFileIsWrittenAgainWhenItHasGrown: the file of what is held has a bound by its contents, and is not written again for each batch.
+// TestTheFileIsWrittenAgainWhenItHasGrown: the file of held messages has a bound by its contents, and is not written again for each batch.
 func TestTheFileIsWrittenAgainWhenItHasGrown(t *testing.T) {
 	tr := newTrial(t, func(s *Sample) { s.Wait = spec.Duration(time.Second) })
 	stays := span("stays", "1", "a")
@@ -563,7 +563,7 @@ func TestARefusedRecordIsFound(t *testing.T) {
 	tr.want(span("bad", "1", "a"), span("bad", "1", "b"), span("bad", "1", "c"), span("bad", "2", "b"))
 }
 
-// TestTheFileFails: what cannot be kept is not accepted, and is there once when it is offered again, also if the file was written again in between.
+// TestTheFileFails: a message that cannot be kept is not accepted, and is there once when it is offered again, also if the file was written again in between.
 func TestTheFileFails(t *testing.T) {
 	for _, rewritten := range []bool{false, true} {
 		tr := newTrial(t, nil)

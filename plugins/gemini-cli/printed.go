@@ -95,7 +95,7 @@ func (p printed) read(v jsonv.Value) {
 // opens begins the lines of a process, which may have been read before: all of them are read again then, into the same
 // messages.
 func (p printed) opens(v jsonv.Value, line conversation.Sum) {
-	if line == p.Talk.Init { // what is open is read again, too
+	if line == p.Talk.Init { // open messages are read again, too
 		p.Talk.Text, p.Run, p.Rests = nil, conversation.Run{}, false
 	}
 	p.tell()

@@ -26,7 +26,7 @@ func play(t *testing.T, all ...[]byte) []msg.Message {
 	return msg.Fold(decodertest.Decode(t, New(), decoder.Stream{Origin: "/var/log/gemini/out.jsonl"}, frames).Messages)
 }
 
-// rows are what messages come to: by key the kind, the text and the tokens.
+// rows are the outcome of messages: by key the kind, the text and the tokens.
 func rows(all []msg.Message) map[string]string {
 	out := make(map[string]string)
 	for _, m := range all {

@@ -26,7 +26,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestRewrite changes what is in the spool of an exporter that is down.
+// TestRewrite changes the spool of an exporter that is down.
 func TestRewrite(t *testing.T) {
 	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{away: true}}).start()
 	r.submit(0, 10)

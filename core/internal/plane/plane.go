@@ -1,5 +1,5 @@
 // Package plane carries the requests and responses of Decode over a stream socket of its own, beside
-// the gRPC connection of the same process: the frames' bytes are the bulk of what crosses
+// the gRPC connection of the same process: the frames' bytes are the bulk of all that crosses
 // the boundary, and HTTP/2 cuts them into pieces of 16 KiB, each of which is framed, counted against
 // two windows, handed between goroutines on both sides and copied into a buffer of its own.
 //
