@@ -73,7 +73,7 @@ DESCRIPTOR: descriptor.FileDescriptor
 			f := m.Fields().Get(j)
 			field, given := types(f)
 			fmt.Fprintf(&b, "    %s_FIELD_NUMBER: ClassVar[int]\n", strings.ToUpper(string(f.Name())))
-			// A field with the name of a keyword is reached with getattr, and given with **.
+			// A field with the name of a keyword is read with getattr and set with **.
 			if f.Name() == "async" {
 				continue
 			}
