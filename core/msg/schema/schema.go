@@ -19,7 +19,7 @@
 // A new column of a span that a field or an expression has takes two: a line in spans.go,
 // with the number of its migration as Since, and the migration:
 //
-//	{{add "spans" "attempt"}}
+//	{{add "spans" "attempt"}};
 //
 // in exporters/clickhouse/migrations/NNNN_name.sql, which also replaces the views over the table
 // that are to have the column. Without Since the column is added to the migration that
