@@ -2,7 +2,12 @@ package conformance
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/msg/msgtest"
 )
 
 func TestAddMember(t *testing.T) {
@@ -70,5 +75,31 @@ func TestDiffNamesTheField(t *testing.T) {
 	swapped := []item{a[1], a[0]}
 	if got := diff(a, swapped); got != `the order differs: at place 0 want "s k", got "s gone"` {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestTextsOfEveryField: a text in any field of a message, but those of the host, is found.
+func TestTextsOfEveryField(t *testing.T) {
+	n := 0
+	msgtest.EachField(msg.Message{}, func(name string, m msg.Message) {
+		if strings.HasPrefix(name, "Host.") {
+			return
+		}
+		r := run{messages: []msg.Message{m}}
+		if strings.Trim(string(r.texts()), "\x00") != "" {
+			n++
+			return
+		}
+		typ := reflect.TypeFor[msg.Message]()
+		for part := range strings.SplitSeq(name, ".") {
+			f, _ := typ.FieldByName(part)
+			typ = f.Type
+		}
+		if typ.Kind() == reflect.String || typ == reflect.TypeFor[msg.Text]() {
+			t.Errorf("%s is not looked at", name)
+		}
+	})
+	if n < 30 {
+		t.Errorf("%d fields have a text", n)
 	}
 }
