@@ -2,10 +2,13 @@ package conformance
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/msg/msgtest"
 )
@@ -101,5 +104,22 @@ func TestTextsOfEveryField(t *testing.T) {
 	})
 	if n < 30 {
 		t.Errorf("%d fields have a text", n)
+	}
+}
+
+// TestCutFramesAreNumbered: the pieces of a frame have numbers of their own, and a repeated frame has the number of the
+// first of its pieces.
+func TestCutFramesAreNumbered(t *testing.T) {
+	r := &runner{c: &Case{Deltas: []Delta{{At: "/text", Number: "/n"}}}, rand: rand.New(rand.NewPCG(1, 1))}
+	for _, data := range []string{`{"n":1,"text":"ab"}`, `{"n":2}`, `{"n":3,"text":"cd"}`, `{"n":1,"text":"ab"}`, `{"n":4}`, `{"n":"5"}`} {
+		r.c.Frames = append(r.c.Frames, frame.Frame{Data: []byte(data)})
+	}
+	var got []string
+	for _, f := range r.recutDeltas(func() bool { return false }, func() bool { return true }) {
+		got = append(got, string(f.Data))
+	}
+	want := []string{`{"n":1,"text":"a"}`, `{"n":2,"text":"b"}`, `{"n":3}`, `{"n":4,"text":"c"}`, `{"n":5,"text":"d"}`, `{"n":1,"text":"ab"}`, `{"n":6}`, `{"n":"5"}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
