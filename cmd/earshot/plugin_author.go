@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -131,6 +132,9 @@ built; a Python or TypeScript program has a copy of the SDK of its language.`,
 			}
 			if plugins.Bundled()[s.Name] != nil {
 				fmt.Fprintf(c.ErrOrStderr(), "%s is a bundled decoder: yours runs in its place with plugins.%s.replace_bundled, or under another name\n", s.Name, s.Name)
+			}
+			if _, err := exec.LookPath(d.Tool()); err != nil {
+				fmt.Fprintf(c.ErrOrStderr(), "%s, which builds it, is not in the PATH\n", d.Tool())
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "\nNext:\n  cd %s && %s\n", filepath.Join(dir, s.Name), d.Next())
 			return err

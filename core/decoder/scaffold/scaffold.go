@@ -85,6 +85,7 @@ func IsSource(dir string) bool {
 
 // language is a language that a decoder can be written in.
 type language struct {
+	tool string // the program that builds it
 	next string // the commands that build and test the new decoder
 	sdk  string // the folder of the repository that is copied
 	to   string // its folder in the new decoder
@@ -92,12 +93,14 @@ type language struct {
 
 func languages() map[string]language {
 	return map[string]language{
-		"go": {next: "go test"},
+		"go": {tool: "go", next: "go test"},
 		"python": {
+			tool: "python3",
 			next: "python3 -m venv venv && venv/bin/pip install -r requirements.txt && earshot plugin test --exec venv/bin/python --arg decoder.py --testdata testdata",
 			sdk:  "core/sdk/python", to: ".",
 		},
 		"typescript": {
+			tool: "npm",
 			next: "npm install && npm run build && earshot plugin test --exec node --arg dist/decoder.js --testdata testdata",
 			sdk:  "core/sdk/typescript", to: "src",
 		},
@@ -109,6 +112,9 @@ func Languages() []string { return slices.Sorted(maps.Keys(languages())) }
 
 // Next returns the commands that build and test the decoder, in its folder.
 func (d *Decoder) Next() string { return languages()[d.settings.Language].next }
+
+// Tool is the program that these commands begin with.
+func (d *Decoder) Tool() string { return languages()[d.settings.Language].tool }
 
 // Write writes the folder of the decoder into dir and returns the paths of the files, without
 // those of the SDK. It fails when the folder exists, and leaves none when it fails.
