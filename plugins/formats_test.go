@@ -86,7 +86,7 @@ func reads(t *testing.T, name, readme string) string {
 	}
 	_, text, _ := strings.Cut(readme, "\n\n")
 	if text, _, _ = strings.Cut(text, "\n\n"); text == "" {
-		t.Errorf("plugins/%s/README.md does not say what it reads", name)
+		t.Errorf("plugins/%s/README.md has neither a section \"Reads\" nor a first paragraph", name)
 	}
 	return local(name, text)
 }
@@ -98,7 +98,7 @@ func links(t *testing.T, name, readme string) string {
 			return text
 		}
 	}
-	t.Errorf("plugins/%s/README.md does not say what it links by", name)
+	t.Errorf("plugins/%s/README.md has no section \"Links by\": the ids of sessions, runs, messages and calls", name)
 	return ""
 }
 

@@ -171,6 +171,9 @@ func approve(t *testing.T, path string, got []string, differences func(want, got
 	if len(bad) > 5 {
 		t.Errorf("%d lines are different", len(bad))
 	}
+	if len(bad) > 0 {
+		t.Error("make browser SHOTS=DIR shows it, and make browser APPROVE=1 approves it")
+	}
 }
 
 // missing lists the lines that only one of the two has.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 	"github.com/earshot-dev/earshot/core/decoder/scaffold"
+	"github.com/earshot-dev/earshot/plugins"
 )
 
 func newPluginTest() *cobra.Command {
@@ -114,27 +116,34 @@ built; a Python or TypeScript program has a copy of the SDK of its language.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.Name = args[0]
-			if s.Replace == "" {
+			if s.Replace == "" && s.Language == "go" {
 				s.Replace = sourceTree()
 			}
-			if err := s.Complete(); err != nil {
+			d, err := scaffold.New(s)
+			if err != nil {
 				return usageError{err}
 			}
-			written, err := scaffold.Write(dir, s)
+			written, err := d.Write(dir)
 			if err != nil {
 				return err
 			}
 			for _, f := range written {
 				fmt.Fprintln(c.OutOrStdout(), f)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "\nNext:\n  cd %s && %s\n", filepath.Join(dir, s.Name), s.Next())
+			if plugins.Bundled()[s.Name] != nil {
+				fmt.Fprintf(c.ErrOrStderr(), "%s is a bundled decoder: yours runs in its place with plugins.%s.replace_bundled, or under another name\n", s.Name, s.Name)
+			}
+			if _, err := exec.LookPath(d.Tool()); err != nil {
+				fmt.Fprintf(c.ErrOrStderr(), "%s, which builds it, is not in the PATH\n", d.Tool())
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "\nNext:\n  cd %s && %s\n", filepath.Join(dir, s.Name), d.Next())
 			return err
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", ".", "`DIR` in which the folder is made")
 	c.Flags().StringVar(&s.Language, "language", "go", "`LANGUAGE` of the program: "+strings.Join(scaffold.Languages(), ", "))
 	c.Flags().StringVar(&s.Replace, "replace", "", "`DIR` with the source of Earshot, for a Go module (default: the checkout of this program, or a copy)")
-	c.Flags().StringVar(&s.Module, "module", "", "`PATH` of its Go module (default: its name)")
+	c.Flags().StringVar(&s.Module, "module", "", "`PATH` of its Go module (default: earshot-NAME)")
 	return c
 }
 
@@ -150,8 +159,7 @@ func sourceTree() string {
 	}
 	for _, dir := range starts {
 		for {
-			b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-			if err == nil && strings.HasPrefix(string(b), "module github.com/earshot-dev/earshot\n") {
+			if scaffold.IsSource(dir) {
 				return dir
 			}
 			up := filepath.Dir(dir)

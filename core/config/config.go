@@ -16,7 +16,7 @@ import (
 )
 
 // Config is a whole configuration file. The comments of the fields, here and in
-// the structs below, are the comments of config.example.yaml.
+// the structs below, are the comments of config.example.yaml, where TYPES are those of sources.
 type Config struct {
 	// Where Earshot keeps its journal, spool and checkpoint, and the embedded store.
 	DataDir string `yaml:"data_dir" kind:"path"`
@@ -48,8 +48,8 @@ type Config struct {
 	Delivery Delivery `yaml:"delivery"`
 	// When unfinished work is called silent.
 	Now Now `yaml:"now"`
-	// The journal of everything that cannot be read a second time: tap, sse, websocket,
-	// http, poll, otlp and sqlite sources. A file is its own journal.
+	// The journal of everything that cannot be read a second time: of all sources but those
+	// of type file. A file is its own journal.
 	Journal Journal `yaml:"journal"`
 	// Values that are taken out before anything reaches the disk.
 	Redact Redact `yaml:"redact"`
@@ -241,7 +241,7 @@ type Source struct {
 	// Unique name: letters a-z, digits, _ and -. It is part of the identity of the
 	// stored rows: a renamed source is a new one.
 	Name string `yaml:"name"`
-	// file, tap, sse, websocket, http, poll, otlp or sqlite.
+	// TYPES.
 	Type string `yaml:"type"`
 	// Format of the traffic, which is the name of the decoder.
 	Format string `yaml:"format"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -75,10 +76,26 @@ func wrongTypes(ctx context.Context, r *runner) error {
 		}
 		if err := wellFormed(got); err != nil {
 			err.reason = "a value of an unexpected type leads to an invalid message: " + err.reason
+			err.detail = r.alone(ctx, frames) + err.detail
 			return err
 		}
 	}
 	return nil
+}
+
+// alone returns the first of the changed frames that leads to an invalid message without the other changes.
+func (r *runner) alone(ctx context.Context, changed []frame.Frame) string {
+	for i := range changed {
+		if bytes.Equal(changed[i].Data, r.c.Frames[i].Data) {
+			continue
+		}
+		frames := slices.Clone(r.c.Frames)
+		frames[i] = changed[i]
+		if got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, playOptions{}); err != nil || wellFormed(got) != nil {
+			return fmt.Sprintf("frame %d, changed to\n%s\n", i, changed[i].Data)
+		}
+	}
+	return ""
 }
 
 // oneProblemEach checks that each bad frame has one problem and that the rest of the

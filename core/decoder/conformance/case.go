@@ -50,7 +50,7 @@ func Load(dir fs.FS) ([]Case, error) {
 		cases = append(cases, c)
 	}
 	if len(cases) == 0 {
-		return nil, errors.New("cases: there are none")
+		return nil, errors.New("cases: there are none: a case is a folder with in.jsonl or another recording")
 	}
 	return cases, nil
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,9 +81,57 @@ func values(data []byte) [][2]int {
 // and the values that other strings of the frame must have.
 //
 //	{"at": "/delta/text", "when": {"/type": "content_block_delta"}}
+//
+// Number is the pointer to the number of a frame, where the sender numbers its frames: the pieces of a string
+// that is cut have numbers of their own, and the frames behind follow; a frame that the sender repeats keeps the
+// number that it had. It is one pointer for all frames. A frame of an unknown type, which is kept with its number,
+// is not in such a case.
 type Delta struct {
-	At   string            `json:"at"`
-	When map[string]string `json:"when,omitempty"`
+	At     string            `json:"at"`
+	When   map[string]string `json:"when,omitempty"`
+	Number string            `json:"number,omitempty"`
+}
+
+// numbers renumbers frames of which some are cut.
+type numbers struct {
+	at    string // the pointer; empty: the frames have no numbers
+	added int64  // how many frames are there by cuts
+	as    map[int64]int64
+}
+
+func newNumbers(deltas []Delta) *numbers {
+	n := &numbers{as: make(map[int64]int64)}
+	for _, d := range deltas {
+		n.at = cmp.Or(n.at, d.Number)
+	}
+	return n
+}
+
+// next returns the data with the number that the frame has among the others, and whether the sender repeats it.
+func (n *numbers) next(data []byte) (_ []byte, again bool) {
+	v := lookup(parse(data), n.at)
+	if n.at == "" || !v.Is(jsonv.Number) {
+		return data, false
+	}
+	was := v.Int()
+	if _, again = n.as[was]; !again {
+		n.as[was] = was + n.added
+	}
+	raw := v.Raw()
+	at, _ := frame.Offset(data, raw)
+	return slices.Concat(data[:at], strconv.AppendInt(nil, n.as[was], 10), data[at+len(raw):]), again
+}
+
+// cut returns the data of the second piece of a frame, which has the next number.
+func (n *numbers) cut(data []byte) []byte {
+	n.added++
+	v := lookup(parse(data), n.at)
+	if n.at == "" || !v.Is(jsonv.Number) {
+		return data
+	}
+	raw := v.Raw()
+	at, _ := frame.Offset(data, raw)
+	return slices.Concat(data[:at], strconv.AppendInt(nil, v.Int()+1, 10), data[at+len(raw):])
 }
 
 // delta is such a string of a frame.

@@ -2,7 +2,15 @@ package conformance
 
 import (
 	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/msg/msgtest"
 )
 
 func TestAddMember(t *testing.T) {
@@ -70,5 +78,48 @@ func TestDiffNamesTheField(t *testing.T) {
 	swapped := []item{a[1], a[0]}
 	if got := diff(a, swapped); got != `the order differs: at place 0 want "s k", got "s gone"` {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestTextsOfEveryField: a text in any field of a message, but those of the host, is found.
+func TestTextsOfEveryField(t *testing.T) {
+	n := 0
+	msgtest.EachField(msg.Message{}, func(name string, m msg.Message) {
+		if strings.HasPrefix(name, "Host.") {
+			return
+		}
+		r := run{messages: []msg.Message{m}}
+		if strings.Trim(string(r.texts()), "\x00") != "" {
+			n++
+			return
+		}
+		typ := reflect.TypeFor[msg.Message]()
+		for part := range strings.SplitSeq(name, ".") {
+			f, _ := typ.FieldByName(part)
+			typ = f.Type
+		}
+		if typ.Kind() == reflect.String || typ == reflect.TypeFor[msg.Text]() {
+			t.Errorf("%s is not looked at", name)
+		}
+	})
+	if n < 30 {
+		t.Errorf("%d fields have a text", n)
+	}
+}
+
+// TestCutFramesAreNumbered: the pieces of a frame have numbers of their own, and a repeated frame has the number of the
+// first of its pieces.
+func TestCutFramesAreNumbered(t *testing.T) {
+	r := &runner{c: &Case{Deltas: []Delta{{At: "/text", Number: "/n"}}}, rand: rand.New(rand.NewPCG(1, 1))}
+	for _, data := range []string{`{"n":1,"text":"ab"}`, `{"n":2}`, `{"n":3,"text":"cd"}`, `{"n":1,"text":"ab"}`, `{"n":4}`, `{"n":"5"}`} {
+		r.c.Frames = append(r.c.Frames, frame.Frame{Data: []byte(data)})
+	}
+	var got []string
+	for _, f := range r.recutDeltas(func() bool { return false }, func() bool { return true }) {
+		got = append(got, string(f.Data))
+	}
+	want := []string{`{"n":1,"text":"a"}`, `{"n":2,"text":"b"}`, `{"n":3}`, `{"n":4,"text":"c"}`, `{"n":5,"text":"d"}`, `{"n":1,"text":"ab"}`, `{"n":6}`, `{"n":"5"}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -239,26 +240,32 @@ func (r *run) texts() texts {
 	var b strings.Builder
 	for _, list := range [][]msg.Message{r.messages, r.open} {
 		for i := range list {
-			m := &list[i]
-			for _, s := range []string{
-				m.Key, m.ParentKey, m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent.ID, m.Agent.Name, m.Content.String(),
-				m.Tool.CallID, m.Tool.ProtocolID, m.Tool.Name, m.Tool.Arguments.String(), m.Tool.Server, m.Tool.ErrorType,
-				m.Delegation.To, m.Delegation.Task.String(), m.Delegation.ChildRun, m.Delegation.CorrelationID, m.Delegation.CorrelationPrompt,
-				m.Model, m.Provider, m.ResponseID, m.FinishReason, m.Title,
-				m.Client.Project, m.Client.Branch, m.Client.Version, m.Client.Host, m.Client.User,
-			} {
-				b.WriteString(s)
-				b.WriteByte(0)
-			}
-			for _, a := range m.Attrs {
-				b.WriteString(a.Key + "\x00" + a.Value + "\x00")
-			}
-			for _, a := range m.Attachments {
-				b.WriteString(a.Name + "\x00" + a.URL + "\x00" + a.MediaType + "\x00" + a.SHA256 + "\x00")
-			}
+			writeTexts(&b, reflect.ValueOf(&list[i]).Elem())
 		}
 	}
 	return texts(b.String())
+}
+
+// writeTexts writes the strings of a value, each with a zero byte behind it. Those of the host are not the decoder's.
+func writeTexts(b *strings.Builder, v reflect.Value) {
+	switch x := v.Addr().Interface().(type) {
+	case *msg.Host:
+	case *msg.Text:
+		b.WriteString(x.String() + "\x00")
+	case *string:
+		b.WriteString(*x + "\x00")
+	default:
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				writeTexts(b, v.Field(i))
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				writeTexts(b, v.Index(i))
+			}
+		}
+	}
 }
 
 func (t texts) contain(s string) bool { return strings.Contains(string(t), s) }

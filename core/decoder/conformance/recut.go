@@ -106,9 +106,12 @@ func pieces(raw []byte, cuts []int) [][]byte {
 func (r *runner) recutDeltas(join, split func() bool) []frame.Frame {
 	var out []frame.Frame
 	var last *delta // of the last frame of out
+	numbers := newNumbers(r.c.Deltas)
 	for _, f := range r.c.Frames {
+		var again bool
+		f.Data, again = numbers.next(f.Data)
 		d, ok := findDelta(f.Data, r.c.Deltas)
-		if !ok {
+		if !ok || again {
 			out, last = append(out, f), nil
 			continue
 		}
@@ -125,7 +128,7 @@ func (r *runner) recutDeltas(join, split func() bool) []frame.Frame {
 			head.Data = d.with(d.text[:at])
 			out = append(out, head)
 			d.text = d.text[at:]
-			f.Data = d.with(d.text)
+			f.Data = numbers.cut(d.with(d.text))
 		}
 		out = append(out, f)
 	}

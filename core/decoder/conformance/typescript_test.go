@@ -15,7 +15,11 @@ import (
 // its format.
 func TestTypeScript(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := scaffold.Write(dir, scaffold.Settings{Name: "reference", Language: "typescript"}); err != nil {
+	d, err := scaffold.New(scaffold.Settings{Name: "reference", Language: "typescript"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Write(dir); err != nil {
 		t.Fatal(err)
 	}
 	program, err := os.ReadFile("testdata/typescript/decoder.ts")

@@ -4,6 +4,7 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"text/template"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 
 	"github.com/earshot-dev/earshot"
 )
@@ -32,15 +34,58 @@ type Settings struct {
 	Name string
 	// Language is one of Languages; go when empty.
 	Language string
-	// Module is the path of the new Go module; Name when empty.
+	// Module is the path of the new Go module; earshot-NAME when empty.
 	Module string
 	// Replace is a folder with the source of Earshot, which the Go module uses. When it is
 	// empty, the source that is embedded in this program is written into the new folder.
 	Replace string
 }
 
+// Decoder is a new decoder.
+type Decoder struct{ settings Settings }
+
+// New checks the settings of a decoder and fills in the defaults.
+func New(s Settings) (*Decoder, error) {
+	if s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(s.Name[:1], "abcdefghijklmnopqrstuvwxyz") != "" {
+		return nil, fmt.Errorf("name %q: want lower case letters, digits and dashes, a letter first", s.Name)
+	}
+	s.Language = cmp.Or(s.Language, "go")
+	if _, ok := languages()[s.Language]; !ok {
+		return nil, fmt.Errorf("language %q: not one of %s", s.Language, strings.Join(Languages(), ", "))
+	}
+	if s.Language != "go" {
+		if s.Module != "" || s.Replace != "" {
+			return nil, fmt.Errorf("a module and a source that it uses are those of a decoder in Go, not in %s", s.Language)
+		}
+		return &Decoder{s}, nil
+	}
+	// Without a prefix the module of a format named log would be the package log.
+	s.Module = cmp.Or(s.Module, "earshot-"+s.Name)
+	if err := module.CheckImportPath(s.Module); err != nil {
+		return nil, err
+	}
+	if s.Replace == "" {
+		return &Decoder{s}, nil
+	}
+	var err error
+	if s.Replace, err = filepath.Abs(s.Replace); err != nil {
+		return nil, err
+	}
+	if !IsSource(s.Replace) {
+		return nil, fmt.Errorf("%s has no source of Earshot", s.Replace)
+	}
+	return &Decoder{s}, nil
+}
+
+// IsSource reports whether a folder has the source of Earshot.
+func IsSource(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	return err == nil && modfile.ModulePath(text) == "github.com/earshot-dev/earshot"
+}
+
 // language is a language that a decoder can be written in.
 type language struct {
+	tool string // the program that builds it
 	next string // the commands that build and test the new decoder
 	sdk  string // the folder of the repository that is copied
 	to   string // its folder in the new decoder
@@ -48,12 +93,14 @@ type language struct {
 
 func languages() map[string]language {
 	return map[string]language{
-		"go": {next: "go test"},
+		"go": {tool: "go", next: "go test"},
 		"python": {
+			tool: "python3",
 			next: "python3 -m venv venv && venv/bin/pip install -r requirements.txt && earshot plugin test --exec venv/bin/python --arg decoder.py --testdata testdata",
 			sdk:  "core/sdk/python", to: ".",
 		},
 		"typescript": {
+			tool: "npm",
 			next: "npm install && npm run build && earshot plugin test --exec node --arg dist/decoder.js --testdata testdata",
 			sdk:  "core/sdk/typescript", to: "src",
 		},
@@ -64,67 +111,29 @@ func languages() map[string]language {
 func Languages() []string { return slices.Sorted(maps.Keys(languages())) }
 
 // Next returns the commands that build and test the decoder, in its folder.
-func (s Settings) Next() string { return languages()[s.Language].next }
+func (d *Decoder) Next() string { return languages()[d.settings.Language].next }
 
-// Write writes the folder Name into dir and returns the paths of the files, without those of
-// the SDK. It fails when the folder exists.
+// Tool is the program that these commands begin with.
+func (d *Decoder) Tool() string { return languages()[d.settings.Language].tool }
+
+// Write writes the folder of the decoder into dir and returns the paths of the files, without
+// those of the SDK. It fails when the folder exists, and leaves none when it fails.
 //
 //	Go          NAME/go.mod go.sum main.go decoder.go decoder_test.go, and earshot/ unless Replace is set
 //	Python      NAME/decoder.py requirements.txt, and earshot.py decoder_pb2.py
 //	TypeScript  NAME/package.json tsconfig.json src/decoder.ts, and src/earshot.ts decoder_pb.ts
 //	all         NAME/README.md testdata/{leaves-out.json,hello/{in,want}.jsonl}
-func Write(dir string, s Settings) ([]string, error) {
-	written, err := write(dir, s)
-	if err != nil {
-		err = fmt.Errorf("scaffold: %w", err)
-	}
-	return written, err
-}
-
-func write(dir string, s Settings) ([]string, error) {
-	if err := s.Complete(); err != nil {
+func (d *Decoder) Write(dir string) ([]string, error) {
+	w := &writer{root: filepath.Join(dir, d.settings.Name), settings: d.settings}
+	if err := os.Mkdir(w.root, 0o755); errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s is there already, and stays as it is", w.root)
+	} else if err != nil {
 		return nil, err
 	}
-	w := &writer{root: filepath.Join(dir, s.Name), settings: s}
-	if err := os.Mkdir(w.root, 0o755); err != nil {
-		return nil, err
-	}
-	copySDK := w.module
-	if l := languages()[s.Language]; l.sdk != "" {
-		copySDK = func() error { return w.sdk(l.sdk, l.to, "") }
-	}
-	if err := copySDK(); err != nil {
-		return nil, err
-	}
-	for _, from := range []string{"all", s.Language} {
-		if err := w.templates("template/" + from); err != nil {
-			return w.written, err
-		}
+	if err := w.all(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(w.root))
 	}
 	return w.written, nil
-}
-
-// Complete checks the settings and fills in the defaults.
-func (s *Settings) Complete() error {
-	if s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(s.Name[:1], "abcdefghijklmnopqrstuvwxyz") != "" {
-		return fmt.Errorf("name %q: want lower case letters, digits and dashes, a letter first", s.Name)
-	}
-	if s.Module == "" {
-		s.Module = s.Name
-	}
-	if s.Language == "" {
-		s.Language = "go"
-	}
-	if _, ok := languages()[s.Language]; !ok {
-		return fmt.Errorf("language %q: not one of %s", s.Language, strings.Join(Languages(), ", "))
-	}
-	if s.Replace != "" {
-		var err error
-		if s.Replace, err = filepath.Abs(s.Replace); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // writer writes one decoder.
@@ -133,6 +142,15 @@ type writer struct {
 	settings Settings
 	requires []string // of the Go module: path and version
 	written  []string
+}
+
+// all writes the SDK and the templates.
+func (w *writer) all() error {
+	copySDK := w.module
+	if l := languages()[w.settings.Language]; l.sdk != "" {
+		copySDK = func() error { return w.sdk(l.sdk, l.to, "") }
+	}
+	return errors.Join(copySDK(), w.templates("template/all"), w.templates("template/"+w.settings.Language))
 }
 
 // templates writes the files of a folder of templates.

@@ -16,7 +16,7 @@ import (
 // with nothing edited, it builds, passes its own tests, and passes the suite as an executable.
 func TestTheScaffoldPassesTheSuite(t *testing.T) {
 	dir := t.TempDir()
-	written, err := Write(dir, Settings{Name: "my-format", Module: "example.org/my-format"})
+	written, err := write(dir, Settings{Name: "my-format", Module: "example.org/my-format"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRequirementsAreThoseOfTheSDK(t *testing.T) {
 func TestUpdateRewritesAndFails(t *testing.T) {
 	dir := t.TempDir()
 	here := strings.TrimSpace(run(t, ".", "go", "list", "-m", "-f", "{{.Dir}}"))
-	if _, err := Write(dir, Settings{Name: "acme", Replace: here}); err != nil {
+	if _, err := write(dir, Settings{Name: "acme", Replace: here}); err != nil {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "acme")
@@ -114,20 +114,46 @@ func command(t *testing.T, dir, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func TestWriteRefuses(t *testing.T) {
+func write(dir string, s Settings) ([]string, error) {
+	d, err := New(s)
+	if err != nil {
+		return nil, err
+	}
+	return d.Write(dir)
+}
+
+func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"", "Big", "a b", "../x", "1st", "-x", "ä"} {
-		if _, err := Write(dir, Settings{Name: name}); err == nil {
-			t.Errorf("%q was accepted", name)
-		}
-	}
-	if _, err := Write(dir, Settings{Name: "acme", Language: "cobol"}); err == nil || !strings.Contains(err.Error(), "not one of go, python, typescript") {
-		t.Errorf("language cobol: %v", err)
-	}
 	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(dir, Settings{Name: "taken"}); err == nil {
-		t.Error("a folder was written over")
+	for want, list := range map[string][]Settings{
+		"want lower case letters":                    {{}, {Name: "Big"}, {Name: "a b"}, {Name: "../x"}, {Name: "1st"}, {Name: "-x"}, {Name: "ä"}},
+		"not one of go, python, typescript":          {{Name: "acme", Language: "cobol"}},
+		"malformed import path":                      {{Name: "acme", Module: "a b"}, {Name: "acme", Module: "/acme"}},
+		"has no source of Earshot":                   {{Name: "acme", Replace: dir}, {Name: "acme", Replace: filepath.Join(dir, "none")}},
+		"of a decoder in Go, not in python":          {{Name: "acme", Language: "python", Module: "acme"}, {Name: "acme", Language: "python", Replace: "."}},
+		"taken is there already, and stays as it is": {{Name: "taken"}, {Name: "taken", Language: "python"}},
+	} {
+		for _, s := range list {
+			if _, err := write(dir, s); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: error %v, want %q", s, err, want)
+			}
+		}
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v: a refused decoder is there", list, err)
+	}
+}
+
+// TestNameOfAPackage: a format may have the name of a package of Go's, or one that Windows reserves.
+func TestNameOfAPackage(t *testing.T) {
+	here := strings.TrimSpace(run(t, ".", "go", "list", "-m", "-f", "{{.Dir}}"))
+	for _, name := range []string{"fmt", "main", "con"} {
+		dir := t.TempDir()
+		if _, err := write(dir, Settings{Name: name, Replace: here}); err != nil {
+			t.Fatal(err)
+		}
+		run(t, filepath.Join(dir, name), "go", "vet", "./...")
 	}
 }

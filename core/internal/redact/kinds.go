@@ -35,7 +35,8 @@ func named(service, word, value string) kind {
 	}
 }
 
-// kinds are the builtin kinds of secrets. Of two that find the same the first names it.
+// kinds are the builtin kinds of secrets. Of two that find the same the first names it. A new one is the last,
+// because the prefilter groups the windows in this order, and those behind it are grouped differently then.
 func kinds() []kind {
 	const (
 		sep   = `["'\\]{0,6}\s{0,4}(?:=>|:=|[:=])\s{0,4}` // between a key and its value

@@ -371,7 +371,7 @@ func TestPrefilterSeldomStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		in                            []byte
 		halves, stops, near, compared float64
-	}{"lines": {lines, 0.079, 0.034, 0.027, 0.0004}, "events": {events(1000), 0.054, 0.028, 0.021, 0}} {
+	}{"lines": {lines, 0.079, 0.034, 0.027, 0.0004}, "events": {events(1000), 0.06, 0.028, 0.021, 0}} {
 		in := c.in
 		whole := len(in) - len(in)%step
 		halves, stops, near, compared := 0, 0, 0, 0
@@ -389,7 +389,7 @@ func TestPrefilterSeldomStops(t *testing.T) {
 		}
 		share := func(n, of int) float64 { return float64(n) / float64(of) }
 		if share(halves, len(in)/step) > c.halves || share(stops, len(in)/step) > c.stops || share(near, len(in)) > c.near || share(compared, len(in)) > c.compared {
-			t.Errorf("of %d steps of %s %d have halves of a window, %d have one, and %d bytes are looked at, with %d prefixes", len(in)/step, name, halves, stops, near, compared)
+			t.Errorf("of %d steps of %s %d have halves of a window, %d have one, and %d bytes are looked at, with %d prefixes: a new kind is the last of kinds, and begins with bytes that such texts seldom have", len(in)/step, name, halves, stops, near, compared)
 		}
 	}
 }

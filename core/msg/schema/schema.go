@@ -6,6 +6,7 @@
 //
 //	core/internal/wire/message_gen.go         the codec of messages
 //	core/proto/…/decoder.proto, PROTOCOL.md   the messages of the protocol, their table
+//	core/sdk/python, core/sdk/typescript      the messages in these languages; the second needs npm
 //	core/msg/row_gen.go                       a message as `earshot decode` prints it
 //	exporters/clickhouse/rows_gen.go          the writers of rows
 //
@@ -18,7 +19,7 @@
 // A new column of a span that a field or an expression has takes two: a line in spans.go,
 // with the number of its migration as Since, and the migration:
 //
-//	{{add "spans" "attempt"}}
+//	{{add "spans" "attempt"}};
 //
 // in exporters/clickhouse/migrations/NNNN_name.sql, which also replaces the views over the table
 // that are to have the column. Without Since the column is added to the migration that
@@ -27,6 +28,8 @@ package schema
 
 //go:generate go run ./internal/generate ../../..
 //go:generate go -C ../../internal/tools run ./protogen -gen "go tool protoc-gen-go" -I ../../proto -out ../../proto earshot/decoder/v1/decoder.proto
+//go:generate go -C ../../internal/tools run ./protogen -gen python -I ../../proto/earshot/decoder/v1 -out ../../sdk/python decoder.proto
+//go:generate go -C ../../internal/tools run ./protogen -gen "npm exec --yes --package=@bufbuild/protoc-gen-es@2.13.0 -- protoc-gen-es" -param target=ts,import_extension=js -I ../../proto/earshot/decoder/v1 -out ../../sdk/typescript decoder.proto
 
 import (
 	"slices"

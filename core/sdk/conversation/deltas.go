@@ -54,7 +54,8 @@ func (p *Part) Fill(m *msg.Message) {
 
 // Deltas assembles the parts of a response from their pieces. A format that sends the whole
 // part as well drops the pieces then (Whole): the whole part replaces them, and they
-// count only when it does not arrive.
+// count only when it does not arrive. A format with several responses at a time embeds one in each
+// of them, beside Response.
 type Deltas struct {
 	Parts []*Part `json:",omitempty"` // in the order in which they began
 	Bytes int     `json:",omitempty"` // of their texts

@@ -111,8 +111,10 @@ func (w *writer) fields(off, on reflect.Value) [][]string {
 		}
 		var lines []string
 		if !explained {
-			lines = comment(w.comments.of(t, f.Name))
-			w.explained[id] = value.Interface()
+			lines = comment(strings.ReplaceAll(w.comments.of(t, f.Name), "TYPES", w.sourceTypes()))
+			if w.explained[id] = value.Interface(); t == reflect.TypeFor[config.Source]() && f.Name == "Format" {
+				w.explained[id] = "" // it has no default, so it is left out of no source
+			}
 		}
 		if commented {
 			lines = append(lines, switchedOff(w.key(key, value, value))...)
@@ -132,6 +134,15 @@ func (w *writer) fields(off, on reflect.Value) [][]string {
 		}
 	}
 	return out
+}
+
+// sourceTypes enumerates the types of source.
+func (w *writer) sourceTypes() string {
+	var names []string
+	for _, t := range w.types.Sources {
+		names = append(names, t.Name)
+	}
+	return spec.Enumerate(names, "or")
 }
 
 func comment(text string) []string {

@@ -60,6 +60,19 @@ func TestExampleIsTheDefaultAndSources(t *testing.T) {
 	equal(t, want, c)
 }
 
+// TestExampleOfEqualFormats: a required key is written for each source, also with the value of one before.
+func TestExampleOfEqualFormats(t *testing.T) {
+	equal := types()
+	equal.Sources[1].Example.Format = equal.Sources[0].Example.Format
+	text, err := example(equal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := equal.Parse("config.example.yaml", text, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestExampleSwitchedOn(t *testing.T) {
 	text := switchOn(exampleText(t))
 	c, err := types().Parse("config.example.yaml", []byte(text), nil)

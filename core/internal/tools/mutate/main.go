@@ -27,7 +27,7 @@ func main() {
 	short := flag.Bool("short", true, "run the tests with -short")
 	flag.StringVar(&m.tests, "run", ".", "run the tests that match")
 	skip := flag.String("skip", "", "leave out the tests that match, as the dear ones of many: what only they notice has survived")
-	flag.DurationVar(&m.most, "most", 0, "what the tests of a change may cost, the cheapest first: what only a later one notices has survived; 0: no bound")
+	flag.DurationVar(&m.most, "most", 0, "cost limit of the tests of a change, the cheapest first: what only a later one notices has survived; 0: no bound")
 	at := flag.String("at", "", "try the changes whose line in the report matches, instead of a sample")
 	flag.IntVar(&m.jobs, "j", 1, "changes that are tried at a time; the tests must bear the load")
 	flag.Usage = func() {

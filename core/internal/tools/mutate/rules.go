@@ -57,7 +57,7 @@ func (f *source) capacity(call *ast.CallExpr) bool {
 	return false
 }
 
-// sameEitherWay reports whether a comparison at its bound gives the same either way.
+// sameEitherWay reports whether a comparison at its bound has the same result either way.
 func (d *finder) sameEitherWay(n *ast.BinaryExpr) bool {
 	switch n.Op {
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:

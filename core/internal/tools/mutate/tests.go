@@ -34,7 +34,7 @@ type test struct {
 type suite struct {
 	work  string
 	tests []*test       // the cheapest first
-	most  time.Duration // what the tests of a change may cost; 0: no bound
+	most  time.Duration // cost limit of the tests of a change; 0: none
 }
 
 // built compiles the tests of the packages, with the switches in the code.
@@ -58,7 +58,7 @@ func built(module, work, overlay string, patterns, args []string) (list []*binar
 	return list, nil
 }
 
-// memory is what a process may map, in KiB: a loop that does not end takes all otherwise.
+// memory is how much a process may map, in KiB: a loop that does not end takes all otherwise.
 const memory = 16 << 20
 
 // result is how a process of tests ended.

@@ -1,7 +1,8 @@
-// Command protogen compiles the .proto files named on its command line and runs
-// protoc-gen-go on them, so that protoc need not be installed.
+// Command protogen compiles the .proto files named on its command line and runs a code
+// generator on them, so that protoc need not be installed. The generator for Python, which is
+// a part of protoc, is its own.
 //
-//	protogen -I ROOT -out DIR FILE.proto ...
+//	protogen -I ROOT -out DIR [-gen GENERATOR|python] [-param PARAMETER] FILE.proto ...
 package main
 
 import (
@@ -23,15 +24,16 @@ import (
 func main() {
 	root := flag.String("I", ".", "directory that imports are relative to")
 	out := flag.String("out", ".", "directory to write to")
-	gen := flag.String("gen", "protoc-gen-go", "code generator, and its arguments")
+	gen := flag.String("gen", "protoc-gen-go", "code generator, and its arguments; python is built in")
+	param := flag.String("param", "paths=source_relative", "parameter of the generator")
 	flag.Parse()
-	if err := run(*root, *out, *gen, flag.Args()); err != nil {
+	if err := run(*root, *out, *gen, *param, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "protogen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root, out, gen string, files []string) error {
+func run(root, out, gen, param string, files []string) error {
 	c := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{root}}),
 		SourceInfoMode: protocompile.SourceInfoStandard,
@@ -40,27 +42,19 @@ func run(root, out, gen string, files []string) error {
 	if err != nil {
 		return err
 	}
-	req := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: proto.String("paths=source_relative")}
+	req := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: &param}
 	for _, f := range compiled {
 		req.ProtoFile = append(req.ProtoFile, protodesc.ToFileDescriptorProto(f))
 	}
-	in, err := proto.Marshal(req)
+	generate := func(req *pluginpb.CodeGeneratorRequest) (*pluginpb.CodeGeneratorResponse, error) {
+		return start(gen, req)
+	}
+	if gen == "python" {
+		generate = python
+	}
+	resp, err := generate(req)
 	if err != nil {
 		return err
-	}
-	command := strings.Fields(gen)
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
-	raw, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("%s: %w", gen, err)
-	}
-	var resp pluginpb.CodeGeneratorResponse
-	if err := proto.Unmarshal(raw, &resp); err != nil {
-		return err
-	}
-	if resp.Error != nil {
-		return fmt.Errorf("%s: %s", gen, *resp.Error)
 	}
 	for _, f := range resp.File {
 		path := filepath.Join(out, f.GetName())
@@ -72,4 +66,27 @@ func run(root, out, gen string, files []string) error {
 		}
 	}
 	return nil
+}
+
+// start runs a generator as protoc does.
+func start(gen string, req *pluginpb.CodeGeneratorRequest) (*pluginpb.CodeGeneratorResponse, error) {
+	in, err := proto.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	command := strings.Fields(gen)
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", gen, err)
+	}
+	resp := &pluginpb.CodeGeneratorResponse{}
+	if err := proto.Unmarshal(raw, resp); err != nil {
+		return nil, err
+	}
+	if resp.Error != nil {
+		return nil, fmt.Errorf("%s: %s", gen, *resp.Error)
+	}
+	return resp, nil
 }
