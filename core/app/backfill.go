@@ -124,7 +124,9 @@ func (w *wholeStream) Deliver(ctx context.Context, b *frame.Batch) error {
 	return w.Stream.Deliver(ctx, b)
 }
 
-func (a *backfill) wrap(x export.Exporter) export.Exporter { return &backfillExporter{export.AsGatherer(x), a} }
+func (a *backfill) wrap(x export.Exporter) export.Exporter {
+	return &backfillExporter{export.AsGatherer(x), a}
+}
 
 // backfillExporter passes batches on without the ledger of the sources. They have names
 // of their own: a store that has seen the first decoding must not take the second

@@ -110,11 +110,15 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	}
 	r.server.SetReady(false)
-	drain, cancel := context.WithTimeout(work, r.Drain)
-	defer cancel()
 	if idle {
 		// Everything is read and accepted; the open messages are emitted now.
-		err := r.pipeline.Finish(drain)
+		finish, cancel := context.WithCancel(work)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		err := r.pipeline.Finish(finish)
+		if ctx.Err() != nil {
+			err = nil
+		}
 		stopReading()
 		reading.Wait()
 		for err == nil && !r.delivery.Settled() { // a spool
@@ -128,13 +132,19 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		return errors.Join(err, r.lost())
 	}
+	// Where an exporter does not answer and the spools are full, sources and pipeline wait for it.
+	drain, cancel := context.WithTimeout(work, r.Drain)
+	defer cancel()
+	defer context.AfterFunc(drain, func() { stop(nil) })()
 	stopReading()
 	reading.Wait()
 	r.drain(drain)
 	if err := r.pipeline.Flush(drain); err != nil {
 		r.Logger.Warn("decoders did not emit all open messages; they are decoded again at the next start", "error", err)
 	}
-	r.drain(drain)
+	if drain.Err() == nil {
+		r.drain(drain)
+	}
 	return r.lost()
 }
 
@@ -212,7 +222,10 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 		case c := <-r.Reload:
 			r.reload(ctx, c, listen)
 		case now := <-tick.C:
-			p := m.read(r, now)
+			within, cancel := context.WithTimeout(ctx, time.Second) // the pipeline may be waiting for an exporter
+			p := m.read(within, r, now)
+			drained := r.pipeline.Drained(within)
+			cancel()
 			if r.Progress != nil {
 				r.Progress(p)
 			}
@@ -227,7 +240,7 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 				}
 				continue
 			}
-			if p.Delivered != last || !r.drained() || !r.pipeline.Drained() || !r.delivery.Settled() || r.eraser.erasing() {
+			if p.Delivered != last || !r.drained() || !drained || !r.delivery.Settled() || r.eraser.erasing() {
 				since, last = now, p.Delivered
 				continue
 			}
@@ -271,10 +284,10 @@ const lastFlush = 10 * time.Millisecond
 // drain waits until the exporters have everything that was read, or until ctx ends: then
 // the rest is read again at the next start.
 func (r *runner) drain(ctx context.Context) {
-	r.pipeline.SetFlushInterval(lastFlush)
+	r.pipeline.SetFlushInterval(ctx, lastFlush)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !r.pipeline.Drained() {
+	for !r.pipeline.Drained(ctx) {
 		select {
 		case <-ctx.Done():
 			r.Logger.Warn("not everything that was read is with the exporters; it will be read again at the next start")

@@ -90,7 +90,7 @@ func TestListsWaitForAReader(t *testing.T) {
 	go func() { x.underived.keep(ctx, x); close(ended) }()
 	defer func() { stop(); <-ended }()
 	batches := talks(2)
-	x.Unread(true)
+	x.Unread(t.Context(), true)
 	export1(t, x, batches[0])
 	time.Sleep(100 * time.Millisecond)
 	if got := count(t, c, "SELECT count() FROM sessions"); got != "0" {
@@ -104,7 +104,7 @@ func TestListsWaitForAReader(t *testing.T) {
 	}
 	sameConversations(t, c, "the attribution")
 	export1(t, x, batches[1])
-	x.Unread(false)
+	x.Unread(t.Context(), false)
 	sameConversations(t, c, "a reader")
 }
 
@@ -146,7 +146,7 @@ func TestConversationsAreDerived(t *testing.T) {
 	}
 	stop()
 	<-ended
-	x.Unread(false)
+	x.Unread(t.Context(), false)
 	sameConversations(t, c, "a reader")
 	export1(t, x, batches[2])
 	if err := x.Close(t.Context()); err != nil {

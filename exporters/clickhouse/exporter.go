@@ -116,12 +116,12 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 
 // Unread notes whether the rows have no reader at present: what is derived from them for readers waits then, for minutes at
 // most. Budgets are a reader.
-func (x *Exporter) Unread(unread bool) {
+func (x *Exporter) Unread(ctx context.Context, unread bool) {
 	x.keeper.unread.Store(unread && len(x.settings.Budgets) == 0)
 	if unread {
 		return
 	}
-	if err := x.underived.derive(context.Background(), x); err != nil {
+	if err := x.underived.derive(ctx, x); err != nil {
 		x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
 	}
 	x.keeper.read.ring()

@@ -412,7 +412,7 @@ func TestFinishEndsRuns(t *testing.T) {
 	if err := p.Finish(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := p.Progress(); n.Spans != 1 || n.Committed < 3 || !p.Drained() {
+	if n := p.Progress(); n.Spans != 1 || n.Committed < 3 || !p.Drained(t.Context()) {
 		t.Errorf("%+v", n)
 	}
 	ended()
@@ -486,7 +486,7 @@ func TestDefaults(t *testing.T) {
 func TestLooksAreRareWithoutAReader(t *testing.T) {
 	p, _ := stopped(t, Settings{})
 	set := func(d time.Duration) {
-		p.SetFlushInterval(d)
+		p.SetFlushInterval(t.Context(), d)
 		p.posted()
 		p.inbox.early.started = false
 	}
