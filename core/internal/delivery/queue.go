@@ -24,6 +24,7 @@ type queue struct {
 	memory  []*inFlight
 	behind  bool          // new batches go to the spool
 	changed chan struct{} // closed, and another one made, when there may be room
+	full    time.Time     // when a record without room was logged
 	// gathered are the batches that the exporter has gathered. Only the goroutine of the
 	// queue changes it, with mu held.
 	gathered []*inFlight
@@ -144,10 +145,13 @@ func (d *Delivery) enqueuePart(ctx context.Context, q *queue, p *inFlight) error
 }
 
 // spill appends a record to a spool if there is room. An error of the disk is logged, and
-// the caller tries again.
+// the caller tries again. mu is held.
 func (d *Delivery) spill(q *queue, record []byte) bool {
 	if n := d.spoolBytes(); n > 0 && n+int64(len(record)) > d.settings.SpoolMax {
-		d.warn(q, "the spools are full; the sources wait", "limit", d.settings.SpoolMax)
+		if time.Since(q.full) > time.Minute {
+			d.warn(q, "the spools are full; the sources wait", "limit", d.settings.SpoolMax)
+			q.full = time.Now()
+		}
 		return false
 	}
 	if err := q.spool.Append(record); err != nil {
