@@ -41,3 +41,23 @@ func TestStopsWithoutRoom(t *testing.T) {
 		t.Errorf("the ledger: %q", got)
 	}
 }
+
+// TestIdleForLong: a run that ends before decoders are flushed by silence, and one that ends behind that, store the same rows, those of a line without an end and of work that is open too.
+func TestIdleForLong(t *testing.T) {
+	var all [2][]string
+	for i, idle := range []string{"50ms", "4s"} {
+		h := newHome(t)
+		h.configure("sources:", files("legion", "logs/*.jsonl"))
+		h.write("logs/a.jsonl", legionTurn("s", 0)+legionTurn("s", 1)+strings.TrimSuffix(legionTurn("s", 2), "\n"))
+		h.write("logs/b.jsonl", legionTurn("t", 0)+`{"type":"user","content":"open","timestamp":1761073300.0,"session_id":"t"}`+"\n")
+		h.waitExit(h.start("run", "--until-idle", idle))
+		all[i] = append(h.query("SELECT * EXCEPT (ingest_ts, ts_observed, origin) FROM messages FINAL ORDER BY message_id"),
+			h.query("SELECT trace_id, span_id, parent_span_id, name, state, ts, duration_ns FROM spans FINAL WHERE is_deleted = 0 ORDER BY trace_id, span_id")...)
+		if len(all[i]) < 9+9 {
+			t.Errorf("%s: %d rows", idle, len(all[i]))
+		}
+	}
+	if a, b := strings.Join(all[0], "\n"), strings.Join(all[1], "\n"); a != b {
+		t.Errorf("idle for a moment:\n%s\nfor long:\n%s", a, b)
+	}
+}
