@@ -323,8 +323,11 @@ func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 	return nil
 }
 
-// settle is how long after the time of its ingest_ts a row may come to be visible.
-func (s *Settings) settle() time.Duration { return max(5*time.Minute, 4*s.Timeout) }
+// settle is how long after the time of its ingest_ts a row may come to be visible: as long as the largest insert may take, of
+// gathered rows and a batch behind them.
+func (s *Settings) settle() time.Duration {
+	return max(5*time.Minute, s.longest(2*int64(s.MaxInsertBytes)))
+}
 
 // attributor applies the rules of the dimensions.
 func attributorOf(x *Exporter) attributor {

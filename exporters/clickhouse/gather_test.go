@@ -658,13 +658,13 @@ func TestSettingsOfAnInsert(t *testing.T) {
 
 // TestLongerInserts: an insert of many bytes may take longer, and so may its rows to be visible.
 func TestLongerInserts(t *testing.T) {
-	s := Settings{Timeout: 2 * time.Minute}
+	s := Settings{Timeout: 2 * time.Minute, MaxInsertBytes: 64 << 20}
 	for size, want := range map[int64]time.Duration{0: 2 * time.Minute, 32<<20 - 1: 2 * time.Minute, 64 << 20: 6 * time.Minute} {
 		if got := s.longest(size); got != want {
 			t.Errorf("%d bytes: %s, want %s", size, got, want)
 		}
 	}
-	if got := s.settle(); got != 8*time.Minute {
+	if got := s.settle(); got != s.longest(128<<20) || got != 10*time.Minute {
 		t.Errorf("rows are visible behind %s", got)
 	}
 	if s.Timeout = time.Second; s.settle() != 5*time.Minute {
