@@ -40,6 +40,7 @@ func TestPowerCut(t *testing.T) {
 	if !x.Gather(batches[1]) {
 		t.Error("nothing is gathered")
 	}
+	h.must(x.Part()(t.Context()))
 	h.must(x.Export(t.Context(), batches[2]))
 
 	at := synced.copy() // and a power cut takes all else

@@ -123,6 +123,12 @@ func (x *ending) Export(ctx context.Context, b *export.Batch) error {
 	return x.check(x.Exporter.Export(ctx, b))
 }
 
+// Part implements export.Gatherer.
+func (x *ending) Part() func(context.Context) error {
+	store := x.Exporter.Part()
+	return func(ctx context.Context) error { return x.check(store(ctx)) }
+}
+
 // Identity implements export.Stored: it is called before the first Export.
 func (x *ending) Identity(ctx context.Context) (id string, newest int64, err error) {
 	id, newest, err = x.Exporter.Identity(ctx)

@@ -177,7 +177,7 @@ func (h *home) export(b export.Batch) {
 	if err := h.x.Export(h.Context(), &b); err != nil {
 		h.Fatal(err)
 	}
-	h.x.Unread(false)
+	h.x.Unread(h.Context(), false)
 }
 
 // run runs earshot on the home.

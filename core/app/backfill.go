@@ -124,20 +124,25 @@ func (w *wholeStream) Deliver(ctx context.Context, b *frame.Batch) error {
 	return w.Stream.Deliver(ctx, b)
 }
 
-func (a *backfill) wrap(x export.Exporter) export.Exporter { return &backfillExporter{x, a} }
+func (a *backfill) wrap(x export.Exporter) export.Exporter {
+	return &backfillExporter{export.AsGatherer(x), a}
+}
 
 // backfillExporter passes batches on without the ledger of the sources. They have names
 // of their own: a store that has seen the first decoding must not take the second
 // for a repetition of it.
 type backfillExporter struct {
-	export.Exporter
+	export.Gatherer
 	backfill *backfill
 }
 
 // Export implements export.Exporter.
 func (x *backfillExporter) Export(ctx context.Context, b *export.Batch) error {
-	x.report(b)
-	return x.Exporter.Export(ctx, x.named(b))
+	err := x.Gatherer.Export(ctx, x.named(b))
+	if err == nil || export.IsPermanent(err) && b.Len() == 1 { // else it is offered again, or its halves are
+		x.report(b)
+	}
+	return err
 }
 
 func (x *backfillExporter) report(b *export.Batch) {
@@ -155,34 +160,9 @@ func (x *backfillExporter) named(b *export.Batch) *export.Batch {
 
 // Gather implements export.Gatherer.
 func (x *backfillExporter) Gather(b *export.Batch) bool {
-	g, ok := x.Exporter.(export.Gatherer)
-	if !ok || !g.Gather(x.named(b)) {
-		return false
+	gathered := x.Gatherer.Gather(x.named(b))
+	if gathered {
+		x.report(b)
 	}
-	x.report(b)
-	return true
-}
-
-// Part implements export.Gatherer.
-func (x *backfillExporter) Part() (store func(context.Context) error) {
-	if g, ok := x.Exporter.(export.Gatherer); ok {
-		return g.Part()
-	}
-	return func(context.Context) error { return errNotGathered }
-}
-
-// Ungather implements export.Gatherer.
-func (x *backfillExporter) Ungather(put func(*export.Batch) error) error {
-	if g, ok := x.Exporter.(export.Gatherer); ok {
-		return g.Ungather(put)
-	}
-	return errNotGathered
-}
-
-// Split implements export.Gatherer.
-func (x *backfillExporter) Split(b *export.Batch) (halves [2]*export.Batch, ok bool) {
-	if g, can := x.Exporter.(export.Gatherer); can {
-		return g.Split(b)
-	}
-	return halves, false
+	return gathered
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +18,7 @@ import (
 // replaced or restored from a backup has less, and after a few batches its accounts would
 // look right again.
 type storedCheck struct {
-	export.Exporter
+	export.Gatherer
 	runner *runner
 	name   string
 	stored export.Stored
@@ -45,18 +44,29 @@ func (r *runner) checkStored(e Exporter) export.Exporter {
 	if !ok || r.backfill != nil {
 		return e.Exporter
 	}
-	v := &storedCheck{Exporter: e.Exporter, runner: r, name: e.Name, stored: stored}
+	v := &storedCheck{Gatherer: export.AsGatherer(e.Exporter), runner: r, name: e.Name, stored: stored}
 	r.stored = append(r.stored, v)
 	return v
 }
 
 // Export implements export.Exporter.
 func (v *storedCheck) Export(ctx context.Context, b *export.Batch) error {
+	return v.checked(ctx, func(ctx context.Context) error { return v.Gatherer.Export(ctx, b) })
+}
+
+// Part implements export.Gatherer.
+func (v *storedCheck) Part() func(context.Context) error {
+	store := v.Gatherer.Part()
+	return func(ctx context.Context) error { return v.checked(ctx, store) }
+}
+
+// checked stores behind a check.
+func (v *storedCheck) checked(ctx context.Context, store func(context.Context) error) error {
 	if err := v.check(ctx, storeEvery); err != nil {
 		return err
 	}
 	v.exported.Store(true)
-	return v.Exporter.Export(ctx, b)
+	return store(ctx)
 }
 
 // watch checks the destination until ctx ends.
@@ -172,38 +182,4 @@ func (v *storedCheck) compare(ctx context.Context, other bool) error {
 		})
 	}
 	return nil
-}
-
-// errNotGathered is the error of an exporter that cannot gather; it is never returned to one that
-// Gather returned true to.
-var errNotGathered = errors.New("not gathered")
-
-// Gather implements export.Gatherer: an export follows the check, and delivers it.
-func (v *storedCheck) Gather(b *export.Batch) bool {
-	g, ok := v.Exporter.(export.Gatherer)
-	return ok && g.Gather(b)
-}
-
-// Part implements export.Gatherer.
-func (v *storedCheck) Part() (store func(context.Context) error) {
-	if g, ok := v.Exporter.(export.Gatherer); ok {
-		return g.Part()
-	}
-	return func(context.Context) error { return errNotGathered }
-}
-
-// Ungather implements export.Gatherer.
-func (v *storedCheck) Ungather(put func(*export.Batch) error) error {
-	if g, ok := v.Exporter.(export.Gatherer); ok {
-		return g.Ungather(put)
-	}
-	return errNotGathered
-}
-
-// Split implements export.Gatherer.
-func (v *storedCheck) Split(b *export.Batch) (halves [2]*export.Batch, ok bool) {
-	if g, can := v.Exporter.(export.Gatherer); can {
-		return g.Split(b)
-	}
-	return halves, false
 }

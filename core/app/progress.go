@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
@@ -27,7 +28,7 @@ type backlogMeter struct {
 }
 
 // read returns the progress of a sidecar at a time.
-func (m *backlogMeter) read(r *runner, now time.Time) Progress {
+func (m *backlogMeter) read(ctx context.Context, r *runner, now time.Time) Progress {
 	p := Progress{Progress: r.pipeline.Progress()}
 	if now.Sub(m.looked) >= time.Second {
 		m.looked, m.delivered, m.files, m.bytes = now, p.Delivered, 0, 0
@@ -43,7 +44,7 @@ func (m *backlogMeter) read(r *runner, now time.Time) Progress {
 	}
 	p.FilesLeft = m.files
 	p.BytesLeft = max(0, m.bytes-(p.Delivered-m.delivered)) + p.Undecoded
-	if p.Delivered > m.stored && p.Undecoded == 0 && r.pipeline.Drained() && r.delivery.Settled() {
+	if p.Delivered > m.stored && p.Undecoded == 0 && r.pipeline.Drained(ctx) && r.delivery.Settled() {
 		m.stored = p.Delivered
 	}
 	p.Stored = p.Delivered <= m.stored

@@ -26,10 +26,10 @@ func (r *runner) watchReads(ctx context.Context, c *config.Config) {
 			if d == unread {
 				r.Logger.Debug("no reader of the store: rows wait", "at_most", d)
 			}
-			r.pipeline.SetFlushInterval(d)
+			r.pipeline.SetFlushInterval(ctx, d)
 		}
 	}
-	derives, _ := r.exporters[0].Exporter.(interface{ Unread(bool) })
+	derives, _ := r.exporters[0].Exporter.(interface{ Unread(context.Context, bool) })
 	if derives == nil {
 		derives = derivesNothing{}
 	}
@@ -42,7 +42,7 @@ func (r *runner) watchReads(ctx context.Context, c *config.Config) {
 		case err != nil:
 			r.Logger.Debug("reads of the store are not known", "error", err)
 			set(read)
-			derives.Unread(false)
+			derives.Unread(ctx, false)
 			select {
 			case <-ctx.Done():
 				return
@@ -50,13 +50,13 @@ func (r *runner) watchReads(ctx context.Context, c *config.Config) {
 			}
 		case asked == done: // no reader
 			set(unread)
-			derives.Unread(true)
+			derives.Unread(ctx, true)
 		default:
 			set(read)
 			within, cancel := context.WithTimeout(ctx, time.Second)
 			_ = r.pipeline.Store(within) // the statement does not wait for longer; the rows come later
 			cancel()
-			derives.Unread(false) // behind the rows, which it is to derive from
+			derives.Unread(ctx, false) // behind the rows, which it is to derive from
 			done = asked
 		}
 	}
@@ -65,4 +65,4 @@ func (r *runner) watchReads(ctx context.Context, c *config.Config) {
 // derivesNothing is an exporter that derives nothing from rows.
 type derivesNothing struct{}
 
-func (derivesNothing) Unread(bool) {}
+func (derivesNothing) Unread(context.Context, bool) {}

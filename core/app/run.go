@@ -110,11 +110,15 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	}
 	r.server.SetReady(false)
-	drain, cancel := context.WithTimeout(work, r.Drain)
-	defer cancel()
 	if idle {
 		// Everything is read and accepted; the open messages are emitted now.
-		err := r.pipeline.Finish(drain)
+		finish, cancel := context.WithCancel(work)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		err := r.pipeline.Finish(finish)
+		if ctx.Err() != nil {
+			err = nil
+		}
 		stopReading()
 		reading.Wait()
 		for err == nil && !r.delivery.Settled() { // a spool
@@ -128,13 +132,19 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		return errors.Join(err, r.lost())
 	}
+	// Where an exporter does not answer and the spools are full, sources and pipeline wait for it.
+	drain, cancel := context.WithTimeout(work, r.Drain)
+	defer cancel()
+	defer context.AfterFunc(drain, func() { stop(nil) })()
 	stopReading()
 	reading.Wait()
 	r.drain(drain)
 	if err := r.pipeline.Flush(drain); err != nil {
 		r.Logger.Warn("decoders did not emit all open messages; they are decoded again at the next start", "error", err)
 	}
-	r.drain(drain)
+	if drain.Err() == nil {
+		r.drain(drain)
+	}
 	return r.lost()
 }
 
@@ -201,7 +211,7 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 		tick.Stop() // there is nothing to look at
 	}
 	shown := int64(-1)
-	since, last, finished := time.Now(), int64(-1), false
+	idleness := idleness{since: time.Now(), last: -1}
 	var m backlogMeter
 	for {
 		select {
@@ -212,35 +222,68 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 		case c := <-r.Reload:
 			r.reload(ctx, c, listen)
 		case now := <-tick.C:
-			p := m.read(r, now)
+			within, cancel := context.WithTimeout(ctx, time.Second) // the pipeline may be waiting for an exporter
+			p := m.read(within, r, now)
+			ended := r.UntilIdle > 0 && idleness.ends(within, r, now, p.Delivered)
+			cancel()
 			if r.Progress != nil {
 				r.Progress(p)
 			}
-			if r.UntilIdle <= 0 {
-				next := time.Second
-				if p.Delivered != shown {
-					next, shown = progressEvery, p.Delivered
-				}
-				if next != every {
-					every = next
-					tick.Reset(every)
-				}
-				continue
-			}
-			if p.Delivered != last || !r.drained() || !r.pipeline.Drained() || !r.delivery.Settled() || r.eraser.erasing() {
-				since, last = now, p.Delivered
-				continue
-			}
-			if now.Sub(since) < r.UntilIdle {
-				continue
-			}
-			if finished {
+			if ended {
 				return true
 			}
-			r.finish()
-			finished, since = true, now.Add(-r.UntilIdle)
+			if r.UntilIdle > 0 {
+				continue
+			}
+			next := time.Second
+			if p.Delivered != shown {
+				next, shown = progressEvery, p.Delivered
+			}
+			if next != every {
+				every = next
+				tick.Reset(every)
+			}
 		}
 	}
+}
+
+// idleness is since when a run that is to end when it is idle is so.
+type idleness struct {
+	since    time.Time // the last frame was delivered or decoded
+	last     int64     // bytes delivered
+	finished bool      // the sources have delivered their last lines
+	hurries  bool      // no batch waits for more rows
+}
+
+// ends reports whether the run has been idle for long enough, and every exporter has all rows. That these are being stored, and decoders flushed, is no work that
+// the end waits for once more.
+func (i *idleness) ends(ctx context.Context, r *runner, now time.Time, delivered int64) bool {
+	switch {
+	case delivered != i.last || !r.drained() || !r.pipeline.Decoded(ctx) || r.eraser.erasing():
+		i.since, i.last = now, delivered
+		i.hurry(ctx, r, false)
+	case now.Sub(i.since) < r.UntilIdle:
+	case !r.pipeline.Drained(ctx) || !r.delivery.Settled():
+		i.hurry(ctx, r, true)
+	case i.finished:
+		return true
+	default:
+		r.finish()
+		i.finished, i.since = true, now.Add(-r.UntilIdle)
+	}
+	return false
+}
+
+func (i *idleness) hurry(ctx context.Context, r *runner, on bool) {
+	if on == i.hurries {
+		return
+	}
+	i.hurries = on
+	interval := time.Duration(r.Config.Delivery.FlushInterval)
+	if on {
+		interval = lastFlush
+	}
+	r.pipeline.SetFlushInterval(ctx, interval)
 }
 
 // finisher is a source that holds something back because more of it may come: a
@@ -271,10 +314,10 @@ const lastFlush = 10 * time.Millisecond
 // drain waits until the exporters have everything that was read, or until ctx ends: then
 // the rest is read again at the next start.
 func (r *runner) drain(ctx context.Context) {
-	r.pipeline.SetFlushInterval(lastFlush)
+	r.pipeline.SetFlushInterval(ctx, lastFlush)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !r.pipeline.Drained() {
+	for !r.pipeline.Drained(ctx) {
 		select {
 		case <-ctx.Done():
 			r.Logger.Warn("not everything that was read is with the exporters; it will be read again at the next start")

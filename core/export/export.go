@@ -59,9 +59,7 @@ type Superseder interface {
 
 // Gatherer is an exporter that can deliver several batches at once, because few large
 // requests cost its destination less than many small ones. Gathered records are outside of the
-// batches' memory, and at the destination after the next Export that returns nil, which may be
-// of an empty batch, or after a store of Part. An Export that fails leaves them as they were, and
-// its error is not permanent because of them.
+// batches' memory, and at the destination when a store of Part has returned nil. Export leaves them alone.
 type Gatherer interface {
 	Exporter
 	// Gather takes the records of a batch, and does not keep the batch. It returns false if
@@ -69,7 +67,7 @@ type Gatherer interface {
 	Gather(b *Batch) bool
 	// Part sets the gathered records apart from those that Gather takes from now on. store brings
 	// them to the destination, on a goroutine of its own; until it has returned Gather alone is
-	// called. If it fails they are gathered as before, in front of the others.
+	// called. One that failed is called again, or the records are ungathered, before the next Part.
 	Part() (store func(context.Context) error)
 	// Ungather calls put for each gathered batch, in order, with a batch that Export takes
 	// in its place, and forgets it when put returns nil.
@@ -77,6 +75,23 @@ type Gatherer interface {
 	// Split returns the halves of a batch of one Rows; false: it has one row.
 	Split(b *Batch) ([2]*Batch, bool)
 }
+
+// AsGatherer returns an exporter as a Gatherer, which gathers nothing where the exporter is none.
+func AsGatherer(x Exporter) Gatherer {
+	if g, ok := x.(Gatherer); ok {
+		return g
+	}
+	return gathersNothing{x}
+}
+
+type gathersNothing struct{ Exporter }
+
+func (gathersNothing) Gather(*Batch) bool { return false }
+func (gathersNothing) Part() func(context.Context) error {
+	return func(context.Context) error { return nil }
+}
+func (gathersNothing) Ungather(func(*Batch) error) error        { return nil }
+func (gathersNothing) Split(*Batch) (halves [2]*Batch, ok bool) { return halves, false }
 
 // Selector is an exporter that needs a part of each batch only. The parts are written to its
 // spool before they are exported, whether it keeps up or not: batches never wait for it, and a
@@ -130,6 +145,15 @@ type Batch struct {
 // Len is the number of records.
 func (b *Batch) Len() int {
 	return len(b.Messages) + len(b.Spans) + len(b.Verdicts) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams) + len(b.Rows)
+}
+
+// Rowed is the number of records, or of the rows that were made of them.
+func (b *Batch) Rowed() int {
+	n := b.Len() - len(b.Rows)
+	for i := range b.Rows {
+		n += b.Rows[i].Count
+	}
+	return n
 }
 
 // Halves returns the batch in two, each with an identity of its own that is the

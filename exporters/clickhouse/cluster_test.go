@@ -41,7 +41,7 @@ func TestAnAnswerOfAClusterMeansStored(t *testing.T) {
 		if !x.Gather(&export.Batch{ID: "a", Messages: exporttest.Records(sampleMessages(10)...)}) {
 			t.Error("nothing is gathered")
 		}
-		export1(t, x, &export.Batch{})
+		part1(t, x)
 		export1(t, x, &export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(10)...)})
 		if len(inserts) != 2 {
 			t.Errorf("%d inserts", len(inserts))

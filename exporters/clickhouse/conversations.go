@@ -27,7 +27,6 @@ type underived struct {
 	deriving sync.Mutex // held while they are
 
 	mu    sync.Mutex
-	next  derivable     // what those may have that are to be stored
 	since time.Time     // the begin of the first insert of those that are; zero: there are none
 	have  derivable     // what these may have
 	last  time.Time     // when they were derived last
@@ -45,25 +44,23 @@ func (d derivable) or(e derivable) derivable {
 	return derivable{d.fact || e.fact, d.prompt || e.prompt, d.tools || e.tools, d.effort || e.effort}
 }
 
-// see notes what the messages of a batch may have, which is to be stored.
-func (c *underived) see(b *export.Batch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// derivableOf returns the properties that messages of a batch have.
+func derivableOf(b *export.Batch) (d derivable) {
 	if len(b.Rows) > 0 { // encoded
-		c.next = anyDerivable()
+		return anyDerivable()
 	}
-	for i := range b.Messages {
-		if c.next == anyDerivable() {
-			return
+	for _, m := range b.Messages {
+		if d == anyDerivable() {
+			break
 		}
-		m := b.Messages[i]
-		c.next.fact = c.next.fact || m.Title != "" || m.Client != (msg.Client{}) || slices.ContainsFunc(m.Attrs, func(a msg.Attr) bool { return isFact(a.Key) })
+		d.fact = d.fact || m.Title != "" || m.Client != (msg.Client{}) || slices.ContainsFunc(m.Attrs, func(a msg.Attr) bool { return isFact(a.Key) })
 		if m.Kind == msg.System || m.Kind == msg.Status {
-			c.next.prompt = c.next.prompt || m.Kind == msg.System && m.Role == msg.RoleSystem
-			c.next.tools = c.next.tools || m.Kind == msg.Status && m.Attr("type") == msg.TypeTools
-			c.next.effort = c.next.effort || slices.ContainsFunc(m.Attrs, func(a msg.Attr) bool { return slices.Contains(effortAttributes, a.Key) })
+			d.prompt = d.prompt || m.Kind == msg.System && m.Role == msg.RoleSystem
+			d.tools = d.tools || m.Kind == msg.Status && m.Attr("type") == msg.TypeTools
+			d.effort = d.effort || slices.ContainsFunc(m.Attrs, func(a msg.Attr) bool { return slices.Contains(effortAttributes, a.Key) })
 		}
 	}
+	return d
 }
 
 // effortAttributes are those that state the effort of reasoning, the first that a message has.
@@ -77,32 +74,12 @@ func isFact(attribute string) bool {
 	return false
 }
 
-// claim returns what the messages that were seen since the last time may have, for those who store them.
-func (c *underived) claim() (have derivable) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	have, c.next = c.next, derivable{}
-	return have
-}
-
-// unclaim is for those who did not store them.
-func (c *underived) unclaim(have derivable) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.next = c.next.or(have)
-}
-
 // note reports that messages were stored by an insert that began then.
 func (c *underived) note(began time.Time, have derivable) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(began, have)
-}
-
-// add is called with mu held.
-func (c *underived) add(since time.Time, have derivable) {
-	if c.since.IsZero() || since.Before(c.since) {
-		c.since = since
+	if c.since.IsZero() || began.Before(c.since) {
+		c.since = began
 	}
 	c.have = c.have.or(have)
 	select {

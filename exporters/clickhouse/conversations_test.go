@@ -90,7 +90,7 @@ func TestListsWaitForAReader(t *testing.T) {
 	go func() { x.underived.keep(ctx, x); close(ended) }()
 	defer func() { stop(); <-ended }()
 	batches := talks(2)
-	x.Unread(true)
+	x.Unread(t.Context(), true)
 	export1(t, x, batches[0])
 	time.Sleep(100 * time.Millisecond)
 	if got := count(t, c, "SELECT count() FROM sessions"); got != "0" {
@@ -104,7 +104,7 @@ func TestListsWaitForAReader(t *testing.T) {
 	}
 	sameConversations(t, c, "the attribution")
 	export1(t, x, batches[1])
-	x.Unread(false)
+	x.Unread(t.Context(), false)
 	sameConversations(t, c, "a reader")
 }
 
@@ -146,7 +146,7 @@ func TestConversationsAreDerived(t *testing.T) {
 	}
 	stop()
 	<-ended
-	x.Unread(false)
+	x.Unread(t.Context(), false)
 	sameConversations(t, c, "a reader")
 	export1(t, x, batches[2])
 	if err := x.Close(t.Context()); err != nil {
@@ -242,11 +242,9 @@ func TestWhatMessagesMayHave(t *testing.T) {
 		{"encoded rows", export.Batch{Rows: make([]export.Rows, 1)}, anyDerivable()},
 	} {
 		u := underived{some: make(chan struct{}, 1)}
-		u.see(&c.batch)
 		first := time.Unix(20, 0)
-		u.note(first, u.claim())
-		u.see(&export.Batch{})
-		u.note(first.Add(time.Second), u.claim())
+		u.note(first, derivableOf(&c.batch))
+		u.note(first.Add(time.Second), derivableOf(&export.Batch{}))
 		if since, have := u.take(); !since.Equal(first) || have != c.want || len(u.some) != 1 {
 			t.Errorf("%s: %+v since %s", c.name, have, since)
 		}
@@ -292,8 +290,7 @@ func TestListsAreKept(t *testing.T) {
 		x.settings.ConversationsEvery, x.settings.Logger = 10*time.Second, slog.New(slog.NewTextHandler(&log, nil))
 		go x.underived.keep(ctx, x)
 		store := func(m msg.Message) {
-			x.underived.see(&export.Batch{Messages: exporttest.Records(m)})
-			x.underived.note(time.Now(), x.underived.claim())
+			x.underived.note(time.Now(), derivableOf(&export.Batch{Messages: exporttest.Records(m)}))
 		}
 		want := func(when string, d time.Duration, warns int, want ...string) {
 			t.Helper()
@@ -337,14 +334,50 @@ func TestListsAreKept(t *testing.T) {
 	})
 }
 
-// TestInsertWaitsForLists: without a setting each insert waits until its conversations are derived; that they are not is no failure of the insert.
+// TestInsertWaitsForLists: without a setting each insert waits until its conversations are derived, one of rows that were gathered too; that they are not is no
+// failure of the insert.
 func TestInsertWaitsForLists(t *testing.T) {
-	x, server := inserting(t, Settings{})
-	export1(t, x, &export.Batch{Messages: exporttest.Records(sampleMessages(1)...)})
-	if len(server.other) == 0 {
-		t.Error("nothing is derived")
+	for _, gathered := range []bool{false, true} {
+		x, server := inserting(t, Settings{TempDir: t.TempDir()})
+		b := &export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(1)...)}
+		if !gathered {
+			export1(t, x, b)
+		} else if x.Gather(b) {
+			part1(t, x)
+		}
+		if len(server.stored()) != 1 || len(server.other) == 0 {
+			t.Errorf("gathered: %t: nothing is derived", gathered)
+		}
+		if since, have := x.underived.take(); since.IsZero() || have != derivableOf(b) {
+			t.Errorf("gathered: %t: what could not be derived is forgotten", gathered)
+		}
 	}
-	if since, _ := x.underived.take(); since.IsZero() {
-		t.Error("what could not be derived is forgotten")
+}
+
+// TestListsAreBehindGatheredRows: when the store of gathered rows has returned, their conversations are derived, and those of rows that are gathered
+// meanwhile are not there.
+func TestListsAreBehindGatheredRows(t *testing.T) {
+	x, c := exporter(t, func(s *Settings) { s.TempDir, s.ConversationsEvery = t.TempDir(), 0 })
+	x.keeper.stop()
+	batches := talks(3)
+	gather := func(b *export.Batch) {
+		t.Helper()
+		if !x.Gather(b) {
+			t.Fatal("it is not gathered")
+		}
 	}
+	gather(batches[0])
+	store, stored := x.Part(), make(chan error)
+	go func() { stored <- store(t.Context()) }()
+	gather(batches[1])
+	if err := <-stored; err != nil {
+		t.Fatal(err)
+	}
+	sameConversations(t, c, "stored meanwhile")
+	if got := count(t, c, "SELECT count() FROM sessions WHERE session_id = 'talk-b'"); got != "0" {
+		t.Error("rows that are gathered are derived from")
+	}
+	gather(batches[2])
+	part1(t, x)
+	sameConversations(t, c, "the rest")
 }

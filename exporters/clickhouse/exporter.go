@@ -73,9 +73,9 @@ type Exporter struct {
 	accepted  map[string]struct{} // tokens of its parts that are stored
 	gathered  gathered
 	parted    gathered // set apart to be stored, before those
+	attempt   attempt  // to store others
 	keeper    keeper
 	underived underived
-	began     time.Time // of the first attempt to store rows since the last that succeeded; zero: there was none
 	alerting  alerting
 }
 
@@ -116,12 +116,12 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 
 // Unread notes whether the rows have no reader at present: what is derived from them for readers waits then, for minutes at
 // most. Budgets are a reader.
-func (x *Exporter) Unread(unread bool) {
+func (x *Exporter) Unread(ctx context.Context, unread bool) {
 	x.keeper.unread.Store(unread && len(x.settings.Budgets) == 0)
 	if unread {
 		return
 	}
-	if err := x.underived.derive(context.Background(), x); err != nil {
+	if err := x.underived.derive(ctx, x); err != nil {
 		x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
 	}
 	x.keeper.read.ring()
@@ -232,51 +232,55 @@ func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error)
 	return out, nil
 }
 
-// Export stores a batch, one table after the other, with the gathered ones. The ledger of the
+// Export stores a batch, one table after the other. The ledger of the
 // streams is written behind the rows, so that it never claims a row that is not there.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
-	gathered := !x.parted.empty() || !x.gathered.empty()
-	if b.Len() == 0 && !gathered {
+	if b.Len() == 0 {
 		return nil
 	}
 	if err := x.Prepare(ctx); err != nil {
 		return x.conn.mayPass(ctx, err) // the rows are not to blame for any of it
 	}
-	fresh, export := len(b.Messages)+len(b.Spans)+len(b.Rows) > 0, x.export
-	if gathered {
-		fresh, export = true, x.exportGathered
+	fresh := len(b.Messages)+len(b.Spans)+len(b.Rows) > 0
+	if fresh {
+		x.attempt.begin(time.Now(), derivableOf(b))
 	}
-	x.began = x.attempted()
-	if fresh && x.began.IsZero() {
-		x.began = time.Now()
-	}
-	x.underived.see(b)
-	err := export(ctx, b)
+	err := x.export(ctx, b)
 	if err == nil && fresh {
-		x.stored(ctx, x.began, x.underived.claim())
-		x.began = time.Time{}
+		x.stored(ctx, &x.attempt)
 	}
 	return err
 }
 
-// attempted returns when the first attempt began to store rows that may not be there; zero: there is none.
-func (x *Exporter) attempted() time.Time {
-	if x.began.IsZero() {
-		return x.parted.began
-	}
-	return x.began
+// attempt is one to store rows, or several of which none has succeeded.
+type attempt struct {
+	began time.Time // zero: there was none
+	have  derivable // of the messages
 }
 
-// stored notes rows that are stored, by an attempt that began then, and what their messages may have.
-func (x *Exporter) stored(ctx context.Context, began time.Time, have derivable) {
-	x.keeper.note(began)
-	x.underived.note(began, have)
+func (a *attempt) begin(now time.Time, have derivable) {
+	if a.began.IsZero() || now.Before(a.began) {
+		a.began = now
+	}
+	a.have = a.have.or(have)
+}
+
+// stored notes the rows of an attempt, which are stored.
+func (x *Exporter) stored(ctx context.Context, a *attempt) {
+	x.note(a)
 	x.alerting.spent.Store(true)
 	if x.settings.ConversationsEvery == 0 {
 		if err := x.underived.derive(ctx, x); err != nil { // the rows are stored
 			x.settings.Logger.Warn("clickhouse: the lists of conversations are behind", "error", err)
 		}
 	}
+}
+
+// note notes the rows of an attempt, which may be stored, for those who derive from rows.
+func (x *Exporter) note(a *attempt) {
+	x.keeper.note(a.began)
+	x.underived.note(a.began, a.have)
+	*a = attempt{}
 }
 
 func (x *Exporter) export(ctx context.Context, b *export.Batch) error {
@@ -319,8 +323,11 @@ func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 	return nil
 }
 
-// settle is how long after the time of its ingest_ts a row may come to be visible.
-func (s *Settings) settle() time.Duration { return max(5*time.Minute, 4*s.Timeout) }
+// settle is how long after the time of its ingest_ts a row may come to be visible: as long as the largest insert may take, of
+// gathered rows and a batch behind them.
+func (s *Settings) settle() time.Duration {
+	return max(5*time.Minute, s.longest(2*int64(s.MaxInsertBytes)))
+}
 
 // attributor applies the rules of the dimensions.
 func attributorOf(x *Exporter) attributor {
@@ -334,9 +341,10 @@ func attributorOf(x *Exporter) attributor {
 // Close ends the connections. The last work is attributed before.
 func (x *Exporter) Close(ctx context.Context) error {
 	x.keeper.stop()
-	if began := x.attempted(); !began.IsZero() { // an insert whose answer was lost
-		x.keeper.note(began)
-		x.underived.note(began, x.underived.claim())
+	for _, a := range []*attempt{&x.parted.attempt, &x.attempt} {
+		if !a.began.IsZero() { // the answer of an insert was lost
+			x.note(a)
+		}
 	}
 	x.parted.close()
 	x.gathered.close()

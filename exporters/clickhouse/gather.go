@@ -30,7 +30,7 @@ type gathered struct {
 	first   int      // index of the first that was not put elsewhere
 	piles   map[string]*pile
 	stored  map[string]struct{} // tokens of the inserts that were accepted
-	began   time.Time           // of the attempt to store them beside the gathering; zero: there was none
+	attempt attempt             // to store them
 	buf     proto.Buffer
 }
 
@@ -66,22 +66,13 @@ type block struct {
 
 func (g *gathered) empty() bool { return g.first == len(g.batches) }
 
-// Gather implements export.Gatherer. A batch that has to be cut has an Export of its own.
+// Gather implements export.Gatherer. A batch that has to be cut has an Export of its own. Without room for its partitions, or on
+// the disk, nothing of it is gathered.
 func (x *Exporter) Gather(b *export.Batch) bool {
 	g := &x.gathered
 	if !x.isReady() || g.dir == "" || len(b.Rows) > 0 || g.size >= int64(x.settings.MaxInsertBytes) {
 		return false
 	}
-	if !x.gather(b) {
-		return false
-	}
-	x.underived.see(b)
-	return true
-}
-
-// gather adds a batch. Without room for its partitions, or on the disk, nothing is added.
-func (x *Exporter) gather(b *export.Batch) bool {
-	g := &x.gathered
 	for _, next := range x.writers.jobs(b) {
 		j := next()
 		if len(j.rows) == 0 {
@@ -93,10 +84,11 @@ func (x *Exporter) gather(b *export.Batch) bool {
 	}
 	if err := g.write(x.writers.jobs(b)); err != nil {
 		x.settings.Logger.Warn("clickhouse: rows are sent at once, in smaller inserts", "error", err)
-		g.keep(len(g.batches))
+		g.undo()
 		return false
 	}
 	g.batches = append(g.batches, b.ID)
+	g.attempt.have = g.attempt.have.or(derivableOf(b))
 	return true
 }
 
@@ -180,22 +172,22 @@ func (g *gathered) append(j *job) error {
 	return nil
 }
 
-// keep drops the batches behind the first n.
-func (g *gathered) keep(n int) {
-	g.batches = g.batches[:min(n, len(g.batches))]
+// undo drops the blocks of a batch that is not among the batches.
+func (g *gathered) undo() {
+	n := len(g.batches)
 	for _, p := range g.piles {
 		for len(p.blocks) > 0 && p.blocks[len(p.blocks)-1].batch >= n {
 			p.blocks = p.blocks[:len(p.blocks)-1]
 		}
 	}
-	if n == g.first {
+	if g.empty() {
 		g.reset()
 	}
 }
 
 // reset forgets everything. The file is emptied and kept for the next.
 func (g *gathered) reset() {
-	g.size, g.batches, g.first, g.piles, g.began = 0, g.batches[:0], 0, nil, time.Time{}
+	g.size, g.batches, g.first, g.piles, g.attempt = 0, g.batches[:0], 0, nil, attempt{}
 	if g.file != nil {
 		_ = g.file.Truncate(0) // else the next rows overwrite it
 	}
@@ -207,52 +199,32 @@ func (g *gathered) close() {
 	}
 }
 
-// exportGathered stores the gathered batches, and another with them. A part that is stored is not sent
-// again as long as the batches are the same.
-func (x *Exporter) exportGathered(ctx context.Context, b *export.Batch) error {
-	g := &x.gathered
-	n := len(g.batches)
-	whole := b.Len() == 0 || len(b.Rows) == 0 && x.gather(b)
-	err := x.storeGathered(ctx, &x.parted)
-	if err == nil {
-		err = x.storeGathered(ctx, g)
-	}
-	if err != nil {
-		g.keep(n)
-		if export.IsPermanent(err) { // its rows are found when each batch is exported by itself
-			return fmt.Errorf("%v", err)
-		}
-		return err
-	}
-	x.parted.reset()
-	g.reset()
-	if whole {
-		return nil
-	}
-	return x.export(ctx, b)
-}
-
 // Part implements export.Gatherer.
 func (x *Exporter) Part() (store func(context.Context) error) {
 	x.parted, x.gathered = x.gathered, x.parted
-	g, have := &x.parted, x.underived.claim()
-	g.began = time.Now()
-	return func(ctx context.Context) error {
-		if err := x.storeGathered(ctx, g); err != nil {
-			x.underived.unclaim(have)
-			return err
-		}
-		x.stored(ctx, g.began, have)
-		g.reset()
+	return x.storeParted
+}
+
+// storeParted stores the rows that are set apart. An insert that was accepted is not sent again as long as the batches are the same.
+func (x *Exporter) storeParted(ctx context.Context) error {
+	g := &x.parted
+	if g.empty() {
 		return nil
 	}
+	if err := x.Prepare(ctx); err != nil {
+		return x.conn.mayPass(ctx, err)
+	}
+	g.attempt.begin(time.Now(), derivable{})
+	if err := x.storeGathered(ctx, g); err != nil {
+		return err
+	}
+	x.stored(ctx, &g.attempt)
+	g.reset()
+	return nil
 }
 
 // storeGathered runs the inserts of the gathered rows. They stay, with which of the inserts were accepted.
 func (x *Exporter) storeGathered(ctx context.Context, g *gathered) error {
-	if g.empty() {
-		return nil
-	}
 	id := msg.HashKey(g.batches[g.first:]...)
 	for _, t := range x.writers.tables() {
 		p := g.piles[t.name]
@@ -290,6 +262,9 @@ func (g *gathered) read(b block, to *proto.Buffer) error {
 
 // Ungather implements export.Gatherer.
 func (x *Exporter) Ungather(put func(*export.Batch) error) error {
+	if a := x.parted.attempt; !a.began.IsZero() {
+		x.attempt.begin(a.began, a.have)
+	}
 	if err := x.parted.take(x.writers.tables(), put); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 	}
 	want := visible(t, c)
 
-	for _, name := range []string{"gathered", "gathered and the last not", "stored meanwhile", "taken back"} {
+	for _, name := range []string{"gathered", "and the last not", "stored meanwhile", "taken back"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			x, c := exporter(t, func(s *Settings) { s.TempDir = dir })
@@ -66,9 +66,7 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 				clear(b.Messages) // the batch is not kept
 				clear(b.Spans)
 			}
-			parts := "1"
 			if name == "stored meanwhile" {
-				parts = "2"
 				if err := <-stored; err != nil {
 					t.Error(err)
 				}
@@ -76,11 +74,9 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 				t.Errorf("%s rows before the export", got)
 			}
 			switch name {
-			case "gathered":
-				if !x.Gather(all[3]) {
-					t.Fatal("a batch is not gathered")
-				}
-				export1(t, x, &export.Batch{})
+			case "and the last not":
+				export1(t, x, all[3])
+				part1(t, x)
 			case "taken back":
 				var taken []*export.Batch
 				if err := x.Ungather(func(b *export.Batch) error { taken = append(taken, b); return nil }); err != nil {
@@ -92,7 +88,10 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 					}
 				}
 			default:
-				export1(t, x, all[3])
+				if !x.Gather(all[3]) {
+					t.Fatal("a batch is not gathered")
+				}
+				part1(t, x)
 			}
 			if got := visible(t, c); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -100,10 +99,11 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 			if name == "taken back" {
 				return
 			}
-			if got := count(t, c, "SELECT countIf(level = 0) FROM system.parts WHERE database = currentDatabase() AND table = 'messages' AND min_block_number > "+before); got != parts {
+			if got := count(t, c, "SELECT countIf(level = 0) FROM system.parts WHERE database = currentDatabase() AND table = 'messages' AND min_block_number > "+before); got != map[bool]string{true: "1", false: "2"}[name == "gathered"] {
 				t.Errorf("%s inserts", got)
 			}
 			export1(t, x, &export.Batch{})
+			part1(t, x)
 			if got := visible(t, c); got != want {
 				t.Error("an empty export changed something")
 			}
@@ -111,8 +111,8 @@ func TestGatheredIsStoredTheSame(t *testing.T) {
 	}
 }
 
-// TestGatheredRowIsRefused has a server that refuses one row of those that were gathered: the error
-// is not permanent, and the row is found among those that are taken back.
+// TestGatheredRowIsRefused has a server that refuses one row of those that were gathered: the row is found among those that
+// are taken back.
 func TestGatheredRowIsRefused(t *testing.T) {
 	x, c := exporter(t, func(s *Settings) { s.TempDir = t.TempDir() })
 	b := &export.Batch{ID: "b", Messages: exporttest.Records(sampleMessages(3000)...)}
@@ -123,9 +123,8 @@ func TestGatheredRowIsRefused(t *testing.T) {
 	if !x.Gather(b) {
 		t.Fatal("a batch is not gathered")
 	}
-	err := x.Export(t.Context(), &export.Batch{ID: "c", Messages: exporttest.Records(sampleMessages(1)...)})
-	if err == nil || export.IsPermanent(err) {
-		t.Fatalf("error %v", err)
+	if err := x.Part()(t.Context()); err == nil {
+		t.Fatal("it is stored")
 	}
 	var work []*export.Batch
 	if err := x.Ungather(func(b *export.Batch) error { work = append(work, b); return nil }); err != nil {
@@ -180,6 +179,7 @@ func TestGatherHasLimits(t *testing.T) {
 	if !x.Gather(spans("a", 0, 60)) || x.Gather(spans("b", 60, 60)) || !x.Gather(spans("c", 30, 60)) {
 		t.Error("90 partitions are not the limit")
 	}
+	part1(t, x)
 	export1(t, x, spans("d", 200, 40))
 	if got := count(t, c, "SELECT uniqExact(SpanId) FROM otel_traces"); got != "130" {
 		t.Errorf("%s spans", got)
@@ -190,12 +190,12 @@ func TestGatherHasLimits(t *testing.T) {
 	if n == 0 || n == 100 {
 		t.Errorf("%d batches are gathered", n)
 	}
-	export1(t, x, &export.Batch{})
+	part1(t, x)
 }
 
-// TestFailedExportKeepsWhatWasGathered has a server that refuses the inserts of a table: an export with gathered rows goes on where it
-// stopped, and the batch that failed is not among those that are taken back.
-func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
+// TestFailedStoreKeepsWhatWasGathered has a server that refuses the inserts of a table: a store goes on where it stopped, an export and batches that are gathered
+// meanwhile are none of it, and all are taken back in order.
+func TestFailedStoreKeepsWhatWasGathered(t *testing.T) {
 	x, server := inserting(t, Settings{TempDir: t.TempDir(), ConversationsEvery: time.Hour})
 	batch := func(id string, messages int) *export.Batch {
 		return &export.Batch{ID: id, Messages: exporttest.Records(sampleMessages(messages)...), DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}, Tenant: "default", Ver: 1}}}
@@ -211,124 +211,130 @@ func TestFailedExportKeepsWhatWasGathered(t *testing.T) {
 			t.Fatal("it is not gathered")
 		}
 	}
-	exports := func(what string, b *export.Batch, refuse string, want ...string) {
+	stores := func(name, refuse string, store func(context.Context) error, want ...string) {
 		t.Helper()
 		server.refuses = refuse
-		if err := x.Export(t.Context(), b); (err != nil) != (refuse != "") || export.IsPermanent(err) {
-			t.Errorf("%s: %v", what, err)
+		if err := store(t.Context()); (err != nil) != (refuse != "") || export.IsPermanent(err) {
+			t.Errorf("%s: %v", name, err)
 		}
 		if d := cmp.Diff(want, server.stored()); d != "" {
-			t.Errorf("%s (-want +got):\n%s", what, d)
+			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
+	}
+	exports := func(name string, b *export.Batch, refuse string, want ...string) {
+		t.Helper()
+		stores(name, refuse, func(ctx context.Context) error { return x.Export(ctx, b) }, want...)
 	}
 	gather(batch("a", 10))
 	gather(batch("b", 20))
-	exports("refused", batch("c", 5), "dead_letters", "messages 35")
-	exports("again", batch("c", 5), "", "dead_letters 3")
-	exports("nothing is left", &export.Batch{}, "")
+	store := x.Part()
+	stores("refused", "dead_letters", store, "messages 30")
+	gather(batch("c", 5))
+	stores("refused again", "dead_letters", store)
+	exports("another batch", batch("z", 1), "", "messages 1", "dead_letters 1")
+	stores("at last", "", store, "dead_letters 2")
+	stores("none is left", "", store)
+	stores("gathered meanwhile", "", x.Part(), "messages 5", "dead_letters 1")
 
 	gather(batch("d", 10))
 	gather(batch("e", 20))
-	exports("refused", batch("f", 5), "messages")
-	var taken []*export.Batch
+	store = x.Part()
+	stores("refused", "dead_letters", store, "messages 30")
+	gather(batch("f", 5))
+	taken := make(map[string]*export.Batch)
+	var ids []string
 	full := errors.New("full")
-	for _, answer := range []error{full, nil} {
-		taken = nil
-		if err := x.Ungather(func(b *export.Batch) error {
-			if len(taken) == 1 && answer != nil {
-				return answer
+	take := func(most int) error {
+		return x.Ungather(func(b *export.Batch) error {
+			if len(taken) == most {
+				return full
 			}
-			taken = append(taken, b)
+			taken[b.ID], ids = b, append(ids, b.ID)
 			return nil
-		}); !errors.Is(err, answer) {
-			t.Errorf("taken back: %v", err)
-		}
-		for _, b := range taken {
-			id := map[error]string{full: "dg", nil: "eg"}[answer]
-			if len(b.Rows) != 2 || b.Rows[0].Table != "messages" || b.Rows[0].Count != map[string]int{"dg": 10, "eg": 20}[id] || b.Rows[1].Table != "dead_letters" || b.ID != id {
-				t.Errorf("taken back: %s, %d rows", b.ID, b.Len())
-			}
-		}
-		if len(taken) != 1 {
-			t.Errorf("%d batches are taken back", len(taken))
+		})
+	}
+	if err := take(1); !errors.Is(err, full) {
+		t.Errorf("taken back: %v", err)
+	}
+	stores("without what is taken back", "dead_letters", store, "messages 20")
+	if err := take(3); err != nil {
+		t.Errorf("taken back: %v", err)
+	}
+	if !slices.Equal(ids, []string{"dg", "eg", "fg"}) {
+		t.Errorf("taken back: %q", ids)
+	}
+	for id, want := range map[string]int{"dg": 10, "eg": 20, "fg": 5} {
+		if b := taken[id]; len(b.Rows) != 2 || b.Rows[0].Table != "messages" || b.Rows[0].Count != want || b.Rows[1].Table != "dead_letters" || b.Rowed() != want+1 {
+			t.Errorf("taken back: %s, %d rows", b.ID, b.Rowed())
 		}
 	}
-	exports("that was taken back", taken[0], "dead_letters", "messages 20")
-	exports("the same again", taken[0], "", "dead_letters 1")
+	exports("that was taken back", taken["eg"], "dead_letters", "messages 20")
+	exports("the same again", taken["eg"], "", "dead_letters 1")
 	exports("behind it", &export.Batch{ID: "g", Messages: exporttest.Records(sampleMessages(1)...)}, "", "messages 1")
 	if err := x.Export(t.Context(), &export.Batch{ID: "h", Rows: []export.Rows{{Table: "of_before", Count: 1}}}); !export.IsPermanent(err) {
 		t.Errorf("rows of a table that is not written any more: %v", err)
 	}
-	if info, err := x.gathered.file.(*os.File).Stat(); err != nil || info.Size() != 0 {
-		t.Errorf("the file has %d bytes, error %v", info.Size(), err)
+	for _, g := range []*gathered{&x.gathered, &x.parted} {
+		if info, err := g.file.(*os.File).Stat(); err != nil || info.Size() != 0 {
+			t.Errorf("the file has %d bytes, error %v", info.Size(), err)
+		}
 	}
 }
 
-// TestPartedRowsAreStoredFirst has a server that refuses the inserts of a table: rows that were set apart to be stored are, together with those that
-// were gathered meanwhile and before them, and come first when they are taken back.
-func TestPartedRowsAreStoredFirst(t *testing.T) {
+// TestEachStoreIsNoted: conversations are derived behind the store of gathered rows from its first attempt on, by the properties of their messages and
+// not of those that are gathered meanwhile.
+func TestEachStoreIsNoted(t *testing.T) {
 	x, server := inserting(t, Settings{TempDir: t.TempDir(), ConversationsEvery: time.Hour})
-	gather := func(id string, messages int, title string) {
+	gather := func(id, title string) {
 		t.Helper()
-		list := sampleMessages(messages)
-		for i := range list {
-			list[i].Title, list[i].Client, list[i].Attrs = title, msg.Client{}, nil
-		}
-		if !x.Gather(&export.Batch{ID: id, Messages: exporttest.Records(list...), DeadLetters: []msg.DeadLetter{{ID: msg.ID{1}, Tenant: "default", Ver: 1}}}) {
+		list := sampleMessages(1)
+		list[0].Title, list[0].Client, list[0].Attrs = title, msg.Client{}, nil
+		if !x.Gather(&export.Batch{ID: id, Messages: exporttest.Records(list...)}) {
 			t.Fatal("it is not gathered")
 		}
 	}
-	store := func(what, refuse string, parted func(context.Context) error, want ...string) {
-		t.Helper()
-		server.refuses = refuse
-		err := parted(t.Context())
-		if (err != nil) != (refuse != "") {
-			t.Errorf("%s: %v", what, err)
-		}
-		if d := cmp.Diff(want, server.stored()); d != "" {
-			t.Errorf("%s (-want +got):\n%s", what, d)
-		}
-	}
-	derived := func(what string, since time.Time, want derivable) {
+	derived := func(name string, since time.Time, want derivable) {
 		t.Helper()
 		if at, have := x.underived.take(); at.IsZero() != since.IsZero() || at.Before(since) || have != want {
-			t.Errorf("%s: %+v is derived since %s", what, have, at)
+			t.Errorf("%s: %+v is derived since %s", name, have, at)
 		}
 	}
-	empty := func(ctx context.Context) error { return x.Export(ctx, &export.Batch{}) }
-
 	began := time.Now()
-	gather("a", 10, "Tides")
-	parted := x.Part()
-	gather("b", 20, "")
-	store("set apart", "", parted, "messages 10", "dead_letters 1")
-	derived("set apart", began, derivable{fact: true})
-	store("the others", "", empty, "messages 20", "dead_letters 1")
-	derived("the others", began, derivable{})
-	store("nothing is left", "", empty)
-
-	gather("c", 1, "Tides")
-	parted = x.Part()
-	gather("d", 2, "")
-	began = time.Now()
-	store("refused", "dead_letters", parted, "messages 1")
+	gather("a", "Tides")
+	store := x.Part()
+	gather("b", "")
+	server.refuses = "messages"
+	if store(t.Context()) == nil {
+		t.Error("it is stored")
+	}
 	derived("refused", time.Time{}, derivable{})
-	store("refused again", "messages", empty, "dead_letters 1")
-	if at := x.attempted(); at.IsZero() || at.After(began) {
-		t.Errorf("the attempt began at %s", at)
+	tried := time.Now()
+	server.refuses = ""
+	if err := store(t.Context()); err != nil {
+		t.Error(err)
 	}
-	store("both", "", empty, "messages 2", "dead_letters 1")
-	derived("both", began.Add(-time.Minute), derivable{fact: true})
+	if at := x.underived.since; at.After(tried) {
+		t.Errorf("the attempt began at %s, not before %s", at, tried)
+	}
+	derived("stored", began, derivable{fact: true})
+	part1(t, x)
+	derived("the others", tried, derivable{})
 
-	gather("e", 3, "")
-	parted = x.Part()
-	gather("f", 4, "")
-	store("refused", "messages", parted)
-	var ids []string
-	if err := x.Ungather(func(b *export.Batch) error { ids = append(ids, b.ID); return nil }); err != nil || !slices.Equal(ids, []string{"eg", "fg"}) {
-		t.Errorf("taken back: %q, %v", ids, err)
+	gather("c", "Tides")
+	store = x.Part()
+	server.refuses = "messages"
+	if store(t.Context()) == nil {
+		t.Error("it is stored")
 	}
-	store("what was taken back", "", empty)
+	tried = time.Now()
+	if err := x.Ungather(func(*export.Batch) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	server.refuses = ""
+	export1(t, x, &export.Batch{ID: "d", Messages: exporttest.Records(sampleMessages(1)...)})
+	if at := x.underived.since; at.IsZero() || at.After(tried) {
+		t.Errorf("rows that were taken back may be stored since %s, not before %s", at, tried)
+	}
 }
 
 // inserts is a server that answers inserts, and refuses those into a table.
@@ -422,7 +428,7 @@ func TestWhatAnExportLeaves(t *testing.T) {
 		{"nothing", export.Batch{}, false, "", 0, false, true, nil},
 		{"messages with a title", export.Batch{Messages: exporttest.Records(titled...)}, false, "", 0, true, true, []string{"messages 1"}},
 		{"gathered ones", export.Batch{Messages: exporttest.Records(titled...)}, true, "", 0, true, true, []string{"messages 1"}},
-		{"gathered ones that are refused", export.Batch{Messages: exporttest.Records(titled...)}, true, "messages", 117, false, true, nil},
+		{"gathered ones that are refused", export.Batch{Messages: exporttest.Records(titled...)}, true, "messages", 0, false, true, nil},
 		{"a busy server", export.Batch{Messages: exporttest.Records(sampleMessages(2)...)}, false, "messages", 0, false, true, nil},
 		{"a table that is gone", export.Batch{Messages: exporttest.Records(sampleMessages(2)...)}, false, "messages", 60, false, false, nil},
 		{"dead letters that are refused", export.Batch{Messages: exporttest.Records(sampleMessages(2)...), DeadLetters: letters}, false, "dead_letters", 117, false, true, []string{"messages 2"}},
@@ -431,15 +437,15 @@ func TestWhatAnExportLeaves(t *testing.T) {
 		server.refuses, server.code = c.refuses, c.code
 		b := &c.batch
 		b.ID = "b"
+		before, store, attempt := time.Now(), func(ctx context.Context) error { return x.Export(ctx, b) }, &x.attempt
 		if c.gathered {
 			if !x.Gather(b) {
 				t.Errorf("%s: not gathered", c.name)
 			}
-			b = &export.Batch{}
+			store, attempt = x.Part(), &x.parted.attempt
 		}
-		before := time.Now()
-		err := x.Export(t.Context(), b)
-		if (err != nil) != (c.refuses != "") || export.IsPermanent(err) != (c.code == 117 && !c.gathered) || err != nil && strings.Contains(err.Error(), "no answer") {
+		err := store(t.Context())
+		if (err != nil) != (c.refuses != "") || export.IsPermanent(err) != (c.code == 117) || err != nil && strings.Contains(err.Error(), "no answer") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if got := server.stored(); !slices.Equal(got, c.stored) {
@@ -456,7 +462,7 @@ func TestWhatAnExportLeaves(t *testing.T) {
 		if x.isReady() != c.ready {
 			t.Errorf("%s: the tables are known: %t", c.name, x.ready)
 		}
-		if lost := !x.began.IsZero(); lost != (c.refuses != "") {
+		if lost := !attempt.began.IsZero(); lost != (c.refuses != "") {
 			t.Errorf("%s: an insert may be of rows that are noted later: %t", c.name, lost)
 		}
 		if c.stored != nil && server.writer != "1" {
@@ -548,6 +554,7 @@ func TestFullDisk(t *testing.T) {
 	if x.Gather(b("b")) {
 		t.Error("it is gathered on a full disk")
 	}
+	part1(t, x)
 	export1(t, x, b("c"))
 	if got, want := server.stored(), []string{"messages 10", "dead_letters 1", "messages 10", "dead_letters 1"}; !slices.Equal(got, want) {
 		t.Errorf("stored %q, want %q", got, want)
@@ -651,13 +658,13 @@ func TestSettingsOfAnInsert(t *testing.T) {
 
 // TestLongerInserts: an insert of many bytes may take longer, and so may its rows to be visible.
 func TestLongerInserts(t *testing.T) {
-	s := Settings{Timeout: 2 * time.Minute}
+	s := Settings{Timeout: 2 * time.Minute, MaxInsertBytes: 64 << 20}
 	for size, want := range map[int64]time.Duration{0: 2 * time.Minute, 32<<20 - 1: 2 * time.Minute, 64 << 20: 6 * time.Minute} {
 		if got := s.longest(size); got != want {
 			t.Errorf("%d bytes: %s, want %s", size, got, want)
 		}
 	}
-	if got := s.settle(); got != 8*time.Minute {
+	if got := s.settle(); got != s.longest(128<<20) || got != 10*time.Minute {
 		t.Errorf("rows are visible behind %s", got)
 	}
 	if s.Timeout = time.Second; s.settle() != 5*time.Minute {

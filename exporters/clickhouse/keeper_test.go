@@ -221,16 +221,16 @@ func TestUnread(t *testing.T) {
 		if took := waits(time.Minute); took != 0 {
 			t.Errorf("with a reader: %s", took)
 		}
-		x.Unread(true)
+		x.Unread(t.Context(), true)
 		if took := waits(time.Minute); took != time.Minute {
 			t.Errorf("without: %s", took)
 		}
-		time.AfterFunc(time.Second, func() { x.Unread(false) })
+		time.AfterFunc(time.Second, func() { x.Unread(t.Context(), false) })
 		if took := waits(time.Minute); took != time.Second {
 			t.Errorf("until there is one: %s", took)
 		}
 		x.settings.Budgets = make([]attribution.Budget, 1)
-		x.Unread(true)
+		x.Unread(t.Context(), true)
 		if took := waits(time.Minute); took != 0 {
 			t.Errorf("with a budget: %s", took)
 		}

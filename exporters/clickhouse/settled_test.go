@@ -34,7 +34,7 @@ func TestTextIndexIsBuiltOncePerDay(t *testing.T) {
 				if !x.Gather(b) {
 					t.Fatal("it is not gathered")
 				}
-				export1(t, x, &export.Batch{})
+				part1(t, x)
 			}
 			const search = "SELECT count() FROM messages FINAL WHERE hasAllTokens(lower(content), ['lock7'])"
 			const bytes = "SELECT sum(secondary_indices_uncompressed_bytes) FROM system.parts WHERE active AND database = currentDatabase() AND table = 'messages'"

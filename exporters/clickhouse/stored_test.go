@@ -67,6 +67,14 @@ func export1(t testing.TB, x *Exporter, b *export.Batch) {
 	}
 }
 
+// part1 stores the gathered batches.
+func part1(t testing.TB, x *Exporter) {
+	t.Helper()
+	if err := x.Part()(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMessagesAreStoredAsTheyAre stores a message for every field that a message
 // has, with that field changed, and holds each row against msg.Row.
 func TestMessagesAreStoredAsTheyAre(t *testing.T) {

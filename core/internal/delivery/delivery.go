@@ -22,8 +22,8 @@
 // batches that others follow at once. Such a batch is out of memory, and not accepted until the
 // exporter has delivered it. When that fails, the gathered batches go to the spool as well.
 //
-//	Submit ──► queue ──► gather ──► gather ──► Part:  store ──► the three are accepted
-//	                     └ released └ released └ gather ──► gather ──► Export: the others are
+//	Submit ──► queue ──► gather ──► gather ──► Part: store ──► both are accepted
+//	                     └ released └ released └ gather ──► gather ──► Part: store ──► the others are
 //
 // A batch that an exporter refuses for good is cut in halves until the record that it
 // refuses is found. That record becomes a dead letter, and the rest is accepted.
@@ -106,6 +106,7 @@ type inFlight struct {
 	batch   *export.Batch // nil when it is released
 	delta   checkpoint.Delta
 	more    bool
+	records int
 	release func()
 	done    func()
 	sealed  time.Time
@@ -171,7 +172,7 @@ func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 		if n := sp.Torn(); n > 0 {
 			s.Logger.Warn("the end of the spool was cut: a batch that a crash interrupted, and that is decoded again", "exporter", t.Name, "bytes", n)
 		}
-		d.queues = append(d.queues, &queue{Target: t, spool: sp, behind: sp.Size() > 0, wake: make(chan struct{}, 1), changed: make(chan struct{})})
+		d.queues = append(d.queues, &queue{Target: t, gatherer: export.AsGatherer(t.Exporter), spool: sp, behind: sp.Size() > 0, wake: make(chan struct{}, 1), changed: make(chan struct{})})
 		s.Metrics.SpoolBytes.With(t.Name).Set(float64(sp.Size()))
 	}
 	d.warnOrphans()
@@ -221,7 +222,7 @@ func (d *Delivery) spoolBytes() (n int64) {
 // that another follows at once. release is called when no exporter needs the batch's memory, and
 // done when its checkpoint is committed. One goroutine calls Submit.
 func (d *Delivery) Submit(ctx context.Context, b *export.Batch, delta checkpoint.Delta, more bool, release, done func()) error {
-	p := &inFlight{batch: b, delta: delta, more: more, release: release, done: done, sealed: time.Now()}
+	p := &inFlight{batch: b, delta: delta, more: more, records: b.Len(), release: release, done: done, sealed: time.Now()}
 	p.used.init(len(d.queues) + 1)
 	p.pending.init(len(d.queues) + 1)
 	defer p.accepted(1)

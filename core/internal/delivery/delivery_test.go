@@ -76,7 +76,7 @@ type gathering struct {
 	far
 	most    int
 	rows    []export.Rows // one for each batch that is gathered
-	parted  []export.Rows // of those that were before
+	parted  []export.Rows // of those that are set apart
 	exports int           // that succeeded
 }
 
@@ -93,7 +93,11 @@ func (g *gathering) Part() func(context.Context) error {
 	return func(context.Context) error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.store(&g.parted, &export.Batch{})
+		if err := g.store(g.parted...); err != nil {
+			return err
+		}
+		g.parted = nil
+		return nil
 	}
 }
 
@@ -108,35 +112,26 @@ func rowsOf(b *export.Batch) export.Rows {
 func (g *gathering) Export(_ context.Context, b *export.Batch) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := slices.Concat(g.parted, g.rows)
-	if err := g.store(&all, b); err != nil {
-		return err
-	}
-	g.parted, g.rows = nil, nil
-	return nil
+	return g.store(append(b.Rows, rowsOf(b))...)
 }
 
-// store stores gathered rows, which it empties, and a batch. mu is held.
-func (g *gathering) store(rows *[]export.Rows, b *export.Batch) error {
+// store stores rows. mu is held.
+func (g *gathering) store(rows ...export.Rows) error {
 	if g.away {
 		return errAway
 	}
 	var lines []string
-	for _, r := range append(slices.Concat(*rows, b.Rows), rowsOf(b)) {
+	for _, r := range rows {
 		if r.Count > 0 {
 			lines = append(lines, strings.Split(string(r.Data), "\n")...)
 		}
 	}
 	for _, l := range lines {
-		if g.refuses == "" || !strings.HasPrefix(l, g.refuses+"=") {
-			continue
+		if g.refuses != "" && strings.HasPrefix(l, g.refuses+"=") {
+			return export.Permanent(errors.New("not that one"))
 		}
-		if len(*rows) > 0 {
-			return errors.New("not one of those")
-		}
-		return export.Permanent(errors.New("not that one"))
 	}
-	g.got, *rows = append(g.got, lines...), nil
+	g.got = append(g.got, lines...)
 	g.exports++
 	return nil
 }

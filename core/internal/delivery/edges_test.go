@@ -479,8 +479,44 @@ func TestGatheredWithoutRoom(t *testing.T) {
 		near.set(false)
 		r.until("all of it", func() bool { return r.commits() == 4 && r.d.Settled() })
 		r.stop()
-		got := slices.Sorted(slices.Values(near.received()))
-		if d := cmp.Diff(want(4), got); d != "" {
+		if d := cmp.Diff(want(4), near.received()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestYoungerWaitForGathered has a destination that goes away with two gathered batches, of which the second is too large for the room in the spools: a
+// small one behind them waits too, and all are delivered in order.
+func TestYoungerWaitForGathered(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		near := &gathering{far: far{away: true}}
+		r := (&rig{T: t, dir: dir, near: near, other: &far{}, more: true, max: 20 << 10}).start()
+		submit := func(i, size int) {
+			b, done := batch(i)
+			b.Messages[0].Content = msg.Plain(strings.Repeat("x", size))
+			if err := r.d.Submit(t.Context(), b, checkpoint.Delta{}, true, done, func() {}); err != nil {
+				t.Error(err)
+			}
+		}
+		submit(0, 1)
+		submit(1, 30<<10)
+		time.Sleep(3 * time.Second) // they are tried, and spooled as far as there is room
+		submitted := make(chan struct{})
+		go func() { defer close(submitted); submit(2, 1) }()
+		time.Sleep(time.Minute)
+		if n := r.commits(); n != 1 || !r.d.Behind("near") {
+			t.Errorf("%d batches are committed, behind: %t", n, r.d.Behind("near"))
+		}
+		near.set(false)
+		<-submitted
+		r.until("all of it", func() bool { return r.commits() == 3 && r.d.Settled() })
+		r.stop()
+		var keys []string
+		for _, l := range near.received() {
+			keys = append(keys, l[:3])
+		}
+		if d := cmp.Diff([]string{"0.0", "0.1", "0.2", "1.0", "1.1", "1.2", "2.0", "2.1", "2.2"}, keys); d != "" {
 			t.Error(d)
 		}
 	})

@@ -13,37 +13,41 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// queue has the batches of one exporter: first the spool's records, then those in memory.
+// queue has the batches of one exporter: first the spool's records, then those that are gathered, then those in memory.
 type queue struct {
 	Target
-	spool *spool.Queue
-	wake  chan struct{} // has a value when there is something to export
+	gatherer export.Gatherer // the exporter
+	spool    *spool.Queue
+	wake     chan struct{} // has a value when there is something to export
 
 	mu      sync.Mutex
 	memory  []*inFlight
 	behind  bool          // new batches go to the spool
 	changed chan struct{} // closed, and another one made, when there may be room
+	full    time.Time     // when a record without room was logged
 	// gathered are the batches that the exporter has gathered. Only the goroutine of the
 	// queue changes it, with mu held.
 	gathered []*inFlight
-	parted   *parted // the first of them, which the exporter stores meanwhile; nil: none. The queue's goroutine alone uses it
+	parted   *parted // the first of them, which the exporter has set apart; nil: none. The queue's goroutine alone uses it
 }
 
 // parted is gathered batches that the exporter stores while it gathers others.
 type parted struct {
-	n    int
-	done chan error
+	n      int
+	store  func(context.Context) error
+	done   chan error // nil while it does not run
+	failed error      // of the last time
 }
 
-// gathers are the batches of gathered that are not parted.
+// gathers are the batches of gathered that are not being stored.
 func (q *queue) gathers() []*inFlight {
-	if q.parted != nil {
+	if q.storing() != nil {
 		return q.gathered[q.parted.n:]
 	}
 	return q.gathered
 }
 
-// storing is ready when parted batches are stored, or could not be.
+// storing is ready when parted batches are stored, or could not be; nil: none are being stored.
 func (q *queue) storing() <-chan error {
 	if q.parted != nil {
 		return q.parted.done
@@ -71,14 +75,14 @@ func (q *queue) wakeUp() {
 }
 
 // enqueue adds a batch to a queue. One that is behind has no room while its spool is full, or while batches
-// that were before in memory are not in its spool.
+// that came before are not in its spool.
 func (d *Delivery) enqueue(ctx context.Context, q *queue, p *inFlight) error {
 	var record []byte
 	for {
 		q.mu.Lock()
 		changed := q.changed
 		switch {
-		case q.behind && len(q.memory) == 0:
+		case q.behind && len(q.gathered)+len(q.memory) == 0:
 			if record == nil {
 				var err error
 				if record, err = encode(p.batch, p.sealed); err != nil {
@@ -141,10 +145,13 @@ func (d *Delivery) enqueuePart(ctx context.Context, q *queue, p *inFlight) error
 }
 
 // spill appends a record to a spool if there is room. An error of the disk is logged, and
-// the caller tries again.
+// the caller tries again. mu is held.
 func (d *Delivery) spill(q *queue, record []byte) bool {
 	if n := d.spoolBytes(); n > 0 && n+int64(len(record)) > d.settings.SpoolMax {
-		d.warn(q, "the spools are full; the sources wait", "limit", d.settings.SpoolMax)
+		if time.Since(q.full) > time.Minute {
+			d.warn(q, "the spools are full; the sources wait", "limit", d.settings.SpoolMax)
+			q.full = time.Now()
+		}
 		return false
 	}
 	if err := q.spool.Append(record); err != nil {
@@ -159,7 +166,7 @@ func (d *Delivery) warn(q *queue, text string, args ...any) {
 	d.settings.Logger.Warn(text, append([]any{"exporter", q.Name}, args...)...)
 }
 
-// turn is the next work of a queue.
+// turn is the next work of a queue; without a batch it is to store the gathered ones.
 type turn struct {
 	batch   *export.Batch
 	p       *inFlight // of a batch in memory
@@ -167,66 +174,77 @@ type turn struct {
 	spooled bool
 }
 
-// rest is the turn that delivers the gathered batches, with an empty one.
-func (q *queue) rest() turn { return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed} }
-
 // export sends the batches of a queue to its exporter.
 func (d *Delivery) export(ctx context.Context, q *queue) {
-	defer d.awaitParted(q)
+	defer func() { _ = d.awaitParted(q) }()
+	backoff, logged := retry.Backoff{Min: d.settings.RetryMin, Max: d.settings.RetryMax}, time.Time{}
 	for {
 		t, err := d.next(ctx, q)
 		if err != nil {
 			return
 		}
-		if d.gather(ctx, q, t.p) {
-			continue
-		}
-		d.awaitParted(q) // what could not be stored is sent with the batch
-		err = d.send(ctx, q, t.batch, t.sealed, !t.spooled)
-		if ctx.Err() != nil {
+		if err = d.deliver(ctx, q, t); ctx.Err() != nil {
 			return
 		}
-		if err != nil { // of a batch in memory: one of the spool is tried for ever
-			d.settings.Logger.Warn("not delivered; batches are spooled until the exporter accepts them", "to", q.Name, "error", err)
-			if d.ungather(ctx, q) != nil {
-				return
-			}
-			if !d.spillMemory(q) && d.send(ctx, q, t.batch, t.sealed, false) == nil {
-				d.remove(ctx, q, t)
-				continue
-			}
-			first := retry.Backoff{Min: d.settings.RetryMin, Max: d.settings.RetryMin}
-			if !retry.Wait(ctx, max(first.Next(), asked(err))) {
-				return
-			}
+		if err == nil {
+			backoff.Reset()
+			logged = time.Time{}
 			continue
 		}
-		d.acceptGathered(q, len(q.gathered))
-		d.remove(ctx, q, t)
+		if time.Since(logged) > time.Minute {
+			d.settings.Logger.Warn("not delivered; batches are spooled until the exporter accepts them", "to", q.Name, "error", err)
+			logged = time.Now()
+		}
+		if d.ungather(q) {
+			d.spillMemory(q)
+		}
+		if !retry.Wait(ctx, max(backoff.Next(), asked(err))) {
+			return
+		}
 	}
 }
 
-// gather has the exporter gather a batch that another follows, if it can. The memory of the
+// deliver delivers the batch of a turn, and those that are gathered before it: one of the spool is tried for ever, the others once.
+func (d *Delivery) deliver(ctx context.Context, q *queue, t turn) error {
+	taken := d.gather(ctx, q, t.p)
+	if taken && t.p.more {
+		return nil
+	}
+	if !t.spooled {
+		if err := d.storeGathered(ctx, q); err != nil {
+			return err
+		}
+	}
+	if taken || t.batch == nil {
+		return nil
+	}
+	if err := d.send(ctx, q, t.batch, t.sealed, !t.spooled); err != nil {
+		return err
+	}
+	d.remove(ctx, q, t)
+	return nil
+}
+
+// gather has the exporter gather a batch that another follows, or that follows others, if it can. The memory of the
 // batch is free then. Where the exporter has enough of them, it stores those while it gathers the next.
 func (d *Delivery) gather(ctx context.Context, q *queue, p *inFlight) bool {
-	g, ok := q.Exporter.(export.Gatherer)
-	if !ok || p == nil || !p.more {
+	if p == nil || !p.more && len(q.gathered) == 0 || q.parted != nil && q.storing() == nil {
 		return false
 	}
-	room := len(q.gathers()) < maxGathered && d.gatheredFor(q) <= d.settings.GatherFor
-	if (!room || !g.Gather(p.batch)) && !(d.part(ctx, q, g) && g.Gather(p.batch)) {
+	room := len(q.gathers()) < maxGathered && q.gatheredFor() <= d.settings.GatherFor
+	if (!room || !q.gatherer.Gather(p.batch)) && !(d.part(ctx, q) && q.gatherer.Gather(p.batch)) {
 		return false
 	}
 	q.mu.Lock()
 	q.memory = append(q.memory[:0:0], q.memory[1:]...)
 	q.gathered = append(q.gathered, p)
 	q.mu.Unlock()
-	d.settings.Metrics.Records.With(q.Name).Add(int64(p.batch.Len()))
 	p.used.sub(1)
 	return true
 }
 
-func (d *Delivery) gatheredFor(q *queue) time.Duration {
+// gatheredFor is for how long batches have been gathered that are not being stored.
+func (q *queue) gatheredFor() time.Duration {
 	list := q.gathers()
 	if len(list) == 0 {
 		return 0
@@ -234,99 +252,131 @@ func (d *Delivery) gatheredFor(q *queue) time.Duration {
 	return time.Since(list[0].sealed)
 }
 
-// part has the exporter store what it has gathered, once it has stored what was parted before. False: there is
+// part has the exporter store the gathered batches beside the gathering, once it has stored those that were parted before. False: there are
 // none, or that failed.
-func (d *Delivery) part(ctx context.Context, q *queue, g export.Gatherer) bool {
-	n := len(q.gathers())
-	if n == 0 || !d.awaitParted(q) {
+func (d *Delivery) part(ctx context.Context, q *queue) bool {
+	if len(q.gathers()) == 0 || d.awaitParted(q) != nil {
 		return false
 	}
-	m, sealed, store := d.settings.Metrics, q.gathered[0].sealed, g.Part()
-	q.parted = &parted{n, make(chan error, 1)}
-	go func(done chan<- error) {
+	d.storeParted(ctx, q)
+	return true
+}
+
+// storeParted has the exporter store the gathered batches: those that are parted, else all.
+func (d *Delivery) storeParted(ctx context.Context, q *queue) {
+	if q.parted == nil {
+		q.parted = &parted{n: len(q.gathered), store: q.gatherer.Part()}
+	}
+	m, sealed, store, done := d.settings.Metrics, q.gathered[0].sealed, q.parted.store, make(chan error, 1)
+	q.parted.done = done
+	go func() {
 		m.ExporterLag.With(q.Name).Set(time.Since(sealed).Seconds())
 		began := time.Now()
 		err := store(ctx)
 		if err == nil {
 			m.BatchSeconds.With(q.Name).Observe(time.Since(began).Seconds())
 			m.Batches.With(q.Name, "ok").Inc()
+		} else {
+			m.Batches.With(q.Name, "retry").Inc()
 		}
 		done <- err
-	}(q.parted.done)
-	return true
+	}()
 }
 
-// awaitParted waits for the batches that are being stored, and reports whether they are.
-func (d *Delivery) awaitParted(q *queue) bool {
-	return q.parted == nil || d.endParted(q, <-q.parted.done)
+// storeGathered stores all gathered batches. Those that could not be stored beside the gathering are tried once more.
+func (d *Delivery) storeGathered(ctx context.Context, q *queue) error {
+	if err := d.awaitParted(q); err != nil && !retry.Wait(ctx, max(d.settings.RetryMin, asked(err))) {
+		return ctx.Err()
+	}
+	for len(q.gathered) > 0 {
+		d.storeParted(ctx, q)
+		if err := d.awaitParted(q); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (d *Delivery) endParted(q *queue, err error) bool {
+// awaitParted waits for the batches that are being stored. The error is that of those that could not be.
+func (d *Delivery) awaitParted(q *queue) error {
+	switch {
+	case q.parted == nil:
+		return nil
+	case q.storing() == nil:
+		return q.parted.failed
+	}
+	return d.endParted(q, <-q.parted.done)
+}
+
+func (d *Delivery) endParted(q *queue, err error) error {
+	if err != nil {
+		q.parted.done, q.parted.failed = nil, err
+		return err
+	}
 	n := q.parted.n
 	q.parted = nil
-	if err != nil {
-		return false
+	for _, p := range q.gathered[:n] {
+		d.settings.Metrics.Records.With(q.Name).Add(int64(p.records))
 	}
-	d.acceptGathered(q, n)
-	return true
+	q.acceptGathered(n)
+	d.settings.Metrics.ExporterLag.With(q.Name).Set(0)
+	return nil
 }
 
 // acceptGathered accepts the first n gathered batches.
-func (d *Delivery) acceptGathered(q *queue, n int) {
+func (q *queue) acceptGathered(n int) {
 	accepted := q.gathered[:n]
 	q.mu.Lock()
 	q.gathered = append(q.gathered[:0:0], q.gathered[n:]...)
+	q.announce()
 	q.mu.Unlock()
 	for _, p := range accepted {
 		p.pending.sub(1)
 	}
 }
 
-// ungather moves the batches that the exporter has gathered to the spool, or delivers it while there is no
-// room. The error is ctx's.
-func (d *Delivery) ungather(ctx context.Context, q *queue) error {
-	for len(q.gathered) > 0 {
-		g := q.Exporter.(export.Gatherer)
-		q.mu.Lock()
-		moved := 0
-		err := g.Ungather(func(b *export.Batch) error {
-			record, err := encode(b, q.gathered[moved].sealed)
-			if err != nil {
-				return err
-			}
-			if !d.spill(q, record) {
-				return errNoRoom
-			}
-			q.behind = true
-			moved++
-			return nil
-		})
-		q.mu.Unlock()
-		d.acceptGathered(q, moved)
-		if err == nil {
-			return nil
+// ungather moves the batches that the exporter has gathered to the spool, and reports whether all have room.
+func (d *Delivery) ungather(q *queue) bool {
+	if len(q.gathered) == 0 {
+		return true
+	}
+	moved := 0
+	q.mu.Lock()
+	err := q.gatherer.Ungather(func(b *export.Batch) error {
+		record, err := encode(b, q.gathered[moved].sealed)
+		if err != nil {
+			return err
 		}
-		d.warn(q, "gathered batches are not spooled, trying again", "error", err)
-		if !retry.Wait(ctx, time.Second) {
-			return ctx.Err()
+		if !d.spill(q, record) {
+			return errNoRoom
 		}
-		if q.Exporter.Export(ctx, &export.Batch{}) == nil {
-			d.acceptGathered(q, len(q.gathered))
+		q.behind = true
+		moved++
+		return nil
+	})
+	q.mu.Unlock()
+	if q.parted != nil {
+		if q.parted.n -= moved; q.parted.n <= 0 {
+			q.parted = nil
 		}
 	}
-	return nil
+	q.acceptGathered(moved)
+	if err != nil {
+		d.warn(q, "gathered batches are not spooled, trying again", "error", err)
+	}
+	return err == nil
 }
 
 var errNoRoom = errors.New("no room in the spools")
 
-// next waits for the first batch of a queue; an empty one, when none has come for a moment or those that were parted
-// could not be stored, delivers the gathered ones. The error is ctx's.
+// next waits for the first batch of a queue, or until the gathered ones are to be stored: none has come for a moment, or
+// those that were parted could not be. The error is ctx's.
 func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 	for {
 		select {
 		case err := <-q.storing():
-			if !d.endParted(q, err) {
-				return q.rest(), nil
+			if d.endParted(q, err) != nil {
+				return turn{}, nil
 			}
 		default:
 		}
@@ -361,17 +411,17 @@ func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 			d.warn(q, "the spool cannot be read, trying again", "error", err)
 			after = time.After(d.settings.RetryMin)
 		case len(q.gathers()) > 0:
-			after = time.After(min(d.settings.GatherFor-d.gatheredFor(q), time.Second))
+			after = time.After(min(d.settings.GatherFor-q.gatheredFor(), time.Second))
 		}
 		select {
 		case <-q.wake:
 		case <-after:
-			if len(q.gathers()) > 0 {
-				return q.rest(), nil
+			if errors.Is(err, spool.ErrEmpty) {
+				return turn{}, nil
 			}
 		case err := <-q.storing():
-			if !d.endParted(q, err) {
-				return q.rest(), nil
+			if d.endParted(q, err) != nil {
+				return turn{}, nil
 			}
 		case <-ctx.Done():
 			return turn{}, ctx.Err()
@@ -410,9 +460,8 @@ func (d *Delivery) remove(ctx context.Context, q *queue, t turn) {
 }
 
 // spillMemory moves the batches in memory to the spool. Those that find no room stay in
-// memory, behind the spool; it returns false when none was moved.
-func (d *Delivery) spillMemory(q *queue) bool {
-	moved := false
+// memory, behind the spool.
+func (d *Delivery) spillMemory(q *queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.memory) > 0 {
@@ -420,16 +469,15 @@ func (d *Delivery) spillMemory(q *queue) bool {
 		record, err := encode(p.batch, p.sealed)
 		if err != nil {
 			d.warn(q, "not spooled", "error", err)
-			return moved
+			return
 		}
 		if !d.spill(q, record) {
-			return moved
+			return
 		}
-		q.behind, moved = true, true
+		q.behind = true
 		q.memory = append(q.memory[:0:0], q.memory[1:]...)
 		p.accepted(1)
 	}
-	return true
 }
 
 // encode returns the spool's record of a batch: the time of its sealing, and the batch.

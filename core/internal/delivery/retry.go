@@ -26,7 +26,7 @@ func (d *Delivery) send(ctx context.Context, q *queue, b *export.Batch, sealed t
 		case err == nil:
 			m.BatchSeconds.With(q.Name).Observe(time.Since(began).Seconds())
 			m.Batches.With(q.Name, "ok").Inc()
-			m.Records.With(q.Name).Add(int64(b.Len()))
+			m.Records.With(q.Name).Add(int64(b.Rowed()))
 		case export.IsPermanent(err):
 			m.Batches.With(q.Name, "refused").Inc()
 			refused = err
@@ -39,7 +39,7 @@ func (d *Delivery) send(ctx context.Context, q *queue, b *export.Batch, sealed t
 	if err != nil || refused == nil {
 		return err
 	}
-	halves, ok := halve(q.Exporter, b)
+	halves, ok := halve(q.gatherer, b)
 	if !ok {
 		d.settings.Logger.Error("record refused", "exporter", q.Name, "error", refused)
 		if d.settings.Refused == nil {
@@ -56,14 +56,11 @@ func (d *Delivery) send(ctx context.Context, q *queue, b *export.Batch, sealed t
 }
 
 // halve cuts a batch in two, if it has more than one row.
-func halve(x export.Exporter, b *export.Batch) (halves [2]*export.Batch, ok bool) {
+func halve(x export.Gatherer, b *export.Batch) (halves [2]*export.Batch, ok bool) {
 	if b.Len() > 1 {
 		return b.Halves(), true
 	}
-	if g, can := x.(export.Gatherer); can && len(b.Rows) == 1 {
-		return g.Split(b)
-	}
-	return halves, false
+	return x.Split(b)
 }
 
 // retry calls f until it succeeds or ctx ends, and logs failures once a minute.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // committer collects rows and changed accounts into a commit batch, and submits it with the
@@ -283,6 +285,9 @@ type closing struct {
 // state of every session that changed: there is one each flush interval. What is decoded again
 // after a crash because of that has the same rows.
 func (k *committer) close(ctx context.Context, how closing) error {
+	if err := k.commitAnchors(ctx); err != nil { // before anything is taken for the batch
+		return err
+	}
 	var d checkpoint.Delta
 	now := time.Now()
 	checkpoints := !how.more || now.Sub(k.checked) >= k.settings.FlushInterval
@@ -290,9 +295,6 @@ func (k *committer) close(ctx context.Context, how closing) error {
 		if err := k.commitGroups(&d); err != nil {
 			return err
 		}
-	}
-	if err := k.commitAnchors(); err != nil {
-		return err
 	}
 	b, durable := k.batch, k.durable
 	k.batch = new(commitBatch)
@@ -375,8 +377,8 @@ func (k *committer) closeNow(ctx context.Context) (<-chan struct{}, error) {
 
 // commitAnchors makes the anchors durable that stand in for times in this batch, before any
 // row with such a time is anywhere: after a crash the file may have another modification
-// time, and the row would have another place.
-func (k *committer) commitAnchors() error {
+// time, and the row would have another place. While the disk takes none, as a full one, they wait for it.
+func (k *committer) commitAnchors(ctx context.Context) error {
 	if len(k.anchors) == 0 {
 		return nil
 	}
@@ -385,8 +387,24 @@ func (k *committer) commitAnchors() error {
 		r := &a.record
 		d.Streams = append(d.Streams, checkpoint.Stream{Source: r.Source, Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State})
 	}
-	k.anchors = nil
-	return k.check.Commit(d)
+	backoff, logged := retry.Backoff{Min: 200 * time.Millisecond, Max: 30 * time.Second}, time.Time{}
+	for {
+		err := k.check.Commit(d)
+		if err == nil {
+			k.anchors = nil
+			return nil
+		}
+		if errors.Is(err, checkpoint.ErrDamaged) {
+			return err
+		}
+		if time.Since(logged) > time.Minute {
+			k.settings.Logger.Warn("the times of files are not durable, trying again; the sources wait", "error", err)
+			logged = time.Now()
+		}
+		if !retry.Wait(ctx, backoff.Next()) {
+			return ctx.Err()
+		}
+	}
 }
 
 // batchID names a batch by its rows.

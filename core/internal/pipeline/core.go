@@ -386,7 +386,12 @@ func (c *core) drained() bool {
 	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.assembler.Ended() {
 		return false
 	}
-	for s, a := range c.accounts.of {
+	return c.accounts.decoded()
+}
+
+// decoded reports whether every frame that was delivered before is decoded, if no command is under way.
+func (x *accounts) decoded() bool {
+	for s, a := range x.of {
 		if _, high := s.cursor.position(); a.record.Pos < high && !a.stalled { // rewound, and not delivered again yet
 			return false
 		}

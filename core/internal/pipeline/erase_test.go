@@ -57,7 +57,7 @@ func TestErase(t *testing.T) {
 	w.after, w.files = nil, w.files[1:]
 	w.settings.Metrics, w.settings.Tenants, w.settings.Erased = telemetry.New(), []string{"default"}, is("erased")
 	w.during = func(p *pipeline.Pipeline) {
-		eventually(t, p.Drained)
+		eventually(t, func() bool { return p.Drained(t.Context()) })
 		same(streams(p, "erased"), "absent absent", "read read")
 		same(streams(p, "nobody"))
 		if err := p.Erase(t.Context(), pipeline.Erasing{Session: is("erased"), Mentions: func(state []byte) bool { return bytes.Contains(state, []byte("erased")) }}); err != nil {

@@ -73,7 +73,7 @@ func TestSilentSessionsAreSmall(t *testing.T) {
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		open, awake := 0, 0
 		_ = p.inbox.call(ctx, func(c *core) { open, awake = len(c.accounts.of), len(c.accounts.awake) })
-		if open == files && awake == 0 && p.Drained() {
+		if open == files && awake == 0 && p.Drained(t.Context()) {
 			if held = (liveMemory() - before) / files; held <= heldMost {
 				break
 			}

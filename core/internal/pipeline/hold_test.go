@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -168,6 +169,44 @@ func TestAnchorsAreDurableFirst(t *testing.T) {
 		}
 		check.streams["k"], sink.list = want, nil
 	}
+}
+
+// fullDisk is a checkpoint on a disk that takes a commit again after some that failed.
+type fullDisk struct {
+	checkpoints
+	fails int
+}
+
+func (f *fullDisk) Commit(list ...checkpoint.Delta) error {
+	if f.fails--; f.fails >= 0 {
+		return errors.New("no space left")
+	}
+	return f.checkpoints.Commit(list...)
+}
+
+// TestAnchorsWaitForTheDisk: while the disk is full no batch with a time of a file is sent, and its sessions are in the checkpoint of the next attempt.
+func TestAnchorsWaitForTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		check := &fullDisk{checkpoints{map[string]checkpoint.Stream{}, map[string][]byte{}}, 1 << 30}
+		p, feed, sink := withHand(t, Settings{})
+		k := &p.core.commits
+		k.check = check
+		a := opened(t, p, feed, "k", 0)
+		answered(t, p, a, []frame.Frame{aFrame(0, "")}, wire.Result{Messages: []msg.Message{said(0, "a")}})
+		k.anchors = []*account{a}
+		within, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := k.closeNow(within); !errors.Is(err, context.DeadlineExceeded) || len(sink.list) != 0 || len(k.anchors) != 1 {
+			t.Errorf("%d batches are sent: %v", len(sink.list), err)
+		}
+		check.fails = 5
+		if err := k.close(t.Context(), closing{}); err != nil || check.streams["k"].Key == "" || len(k.anchors) != 0 {
+			t.Errorf("%v, the checkpoint has %+v", err, check.streams)
+		}
+		if s := sink.last(); len(s.delta.Groups) != 1 || len(s.batch.Messages) != 1 {
+			t.Errorf("%d sessions are in the checkpoint, %d messages are sent", len(s.delta.Groups), len(s.batch.Messages))
+		}
+	})
 }
 
 // TestWantedAtOnce: who wants the rows until now has them when the exporters do; at once when there are none, or some were sent just now. While a batch is with the exporters it waits.
@@ -412,7 +451,7 @@ func TestFinishEndsRuns(t *testing.T) {
 	if err := p.Finish(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := p.Progress(); n.Spans != 1 || n.Committed < 3 || !p.Drained() {
+	if n := p.Progress(); n.Spans != 1 || n.Committed < 3 || !p.Drained(t.Context()) {
 		t.Errorf("%+v", n)
 	}
 	ended()
@@ -486,7 +525,7 @@ func TestDefaults(t *testing.T) {
 func TestLooksAreRareWithoutAReader(t *testing.T) {
 	p, _ := stopped(t, Settings{})
 	set := func(d time.Duration) {
-		p.SetFlushInterval(d)
+		p.SetFlushInterval(t.Context(), d)
 		p.posted()
 		p.inbox.early.started = false
 	}

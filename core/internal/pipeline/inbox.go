@@ -58,13 +58,17 @@ func (e *earlyCalls) take() []func(*core) {
 
 // post has the core run f, and returns when the core has begun to. Before the core runs it
 // returns at once, and f is the first that the core does.
-func (b *inbox) post(f func(*core)) {
+func (b *inbox) post(f func(*core)) { b.postWithin(context.Background(), f) }
+
+// postWithin is post until ctx ends: the core may be waiting for an exporter.
+func (b *inbox) postWithin(ctx context.Context, f func(*core)) {
 	if b.early.keep(f) {
 		return
 	}
 	select {
 	case b.calls <- f:
 	case <-b.stopped:
+	case <-ctx.Done():
 	}
 }
 

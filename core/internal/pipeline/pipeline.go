@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -270,14 +271,24 @@ func (p *Pipeline) Broken() []string {
 	return out
 }
 
-// Drained reports whether every delivered frame is committed.
-func (p *Pipeline) Drained() bool {
-	if p.inbox.pending.Load() != 0 {
-		return false
+// Drained reports whether every delivered frame is committed. It is not known when ctx ends before the core, which
+// may be waiting for an exporter, has looked.
+func (p *Pipeline) Drained(ctx context.Context) bool { return p.ask(ctx, (*core).drained) }
+
+// Decoded reports whether every delivered frame is decoded. That is as Drained has it.
+func (p *Pipeline) Decoded(ctx context.Context) bool {
+	return p.ask(ctx, func(c *core) bool {
+		return c.inbox.pending.Load() == 0 && len(c.replays) == 0 && c.accounts.decoded()
+	})
+}
+
+// ask asks the core a question that has the answer no while commands are under way.
+func (p *Pipeline) ask(ctx context.Context, question func(*core) bool) bool {
+	yes := false
+	if p.inbox.pending.Load() == 0 {
+		_ = p.inbox.call(ctx, func(c *core) { yes = question(c) })
 	}
-	drained := false
-	_ = p.inbox.call(context.Background(), func(c *core) { drained = c.drained() })
-	return drained
+	return yes
 }
 
 // Finish emits everything that is open, as incomplete or as ended by rule, and returns when
@@ -291,12 +302,12 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 	// The open runs and calls of the assembler.
 	var committed <-chan struct{}
 	var err error
-	_ = p.inbox.call(context.Background(), func(c *core) {
+	cerr := p.inbox.call(ctx, func(c *core) {
 		if err = c.assembler.Finish(); err == nil {
 			committed, err = c.commits.closeNow(ctx)
 		}
 	})
-	if err != nil {
+	if err = cmp.Or(cerr, err); err != nil {
 		return err
 	}
 	return p.inbox.wait(ctx, committed)
@@ -305,8 +316,8 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 // SetFlushInterval changes the interval of a pipeline that runs. A longer one than that of the
 // settings is for a time without readers: rows wait where they can be read again, until Store is
 // called, a batch is full or the interval is over. The rows of a file that is gone do not wait.
-func (p *Pipeline) SetFlushInterval(d time.Duration) {
-	p.inbox.post(func(c *core) {
+func (p *Pipeline) SetFlushInterval(ctx context.Context, d time.Duration) {
+	p.inbox.postWithin(ctx, func(c *core) {
 		c.commits.interval = d
 		if d/20 >= slowEvery {
 			c.tick.Stop() // the slow one is enough

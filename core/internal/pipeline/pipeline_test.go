@@ -500,7 +500,7 @@ func (w *world) run(stop <-chan struct{}) {
 				return false
 			}
 		}
-		return p.Drained() && d.Settled()
+		return p.Drained(sources) && d.Settled()
 	}
 	const patience = 5 * time.Minute // beside much else
 	deadline := time.After(patience)

@@ -266,7 +266,7 @@ func decodeSeeds(t *testing.T, recorded string, second pipeline.Redactor, metric
 		case <-time.After(5 * time.Millisecond):
 		}
 		for _, s := range all {
-			if !s.Drained() || !p.Drained() || !d.Settled() {
+			if !s.Drained() || !p.Drained(t.Context()) || !d.Settled() {
 				calm = -1
 			}
 		}

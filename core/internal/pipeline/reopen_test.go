@@ -306,7 +306,7 @@ func TestForgottenWithoutItsState(t *testing.T) {
 	r = &vanishing{t: t, done: make(chan struct{})}
 	w.during = func(p *pipeline.Pipeline) {
 		<-r.done
-		eventually(t, func() bool { return p.Progress().Frames == 3 && p.Drained() })
+		eventually(t, func() bool { return p.Progress().Frames == 3 && p.Drained(t.Context()) })
 		close(stop)
 	}
 	w.run(stop)

@@ -38,8 +38,8 @@ func TestRowsWaitWhileNobodyReads(t *testing.T) {
 	w.settings.Heartbeat = time.Nanosecond
 	w.during = func(p *pipeline.Pipeline) {
 		w.table.wait(t, 3)
-		eventually(t, p.Drained) // before: an account that is to be written waits for the interval too
-		p.SetFlushInterval(time.Hour)
+		eventually(t, func() bool { return p.Drained(t.Context()) }) // before: an account that is to be written waits for the interval too
+		p.SetFlushInterval(t.Context(), time.Hour)
 		w.table.mu.Lock()
 		calls := w.table.calls
 		w.table.mu.Unlock()
@@ -61,7 +61,7 @@ func TestRowsWaitWhileNobodyReads(t *testing.T) {
 		if n := w.table.stored(); n != 5 {
 			t.Errorf("%d messages of 5 are stored", n)
 		}
-		p.SetFlushInterval(time.Millisecond)
+		p.SetFlushInterval(t.Context(), time.Millisecond)
 	}
 	w.run(nil)
 	if n := w.table.ledger["live"].Messages; n != 5 || w.table.stored() != 5 {
@@ -79,7 +79,7 @@ func TestSilentFormatEnds(t *testing.T) {
 	w.launched = func(p *host.Process) { process.Store(p); launches.Add(1) }
 	w.during = func(p *pipeline.Pipeline) {
 		eventually(t, func() bool { return process.Load().Exited() })
-		eventually(t, p.Drained)
+		eventually(t, func() bool { return p.Drained(t.Context()) })
 		if broken := p.Broken(); len(broken) > 0 {
 			t.Error(broken)
 		}

@@ -205,21 +205,26 @@ func (q *Queue) append(b []byte) error {
 	return nil
 }
 
-// roll begins a segment.
+// roll begins a segment. One that is empty, because no record could be written, is begun again: a disk
+// may be full for days.
 func (q *Queue) roll() error {
 	if err := q.closeOut(); err != nil {
 		return err
 	}
-	id := q.floor
+	next := segment.Info{ID: q.floor + 1}
 	if n := len(q.segments); n > 0 {
-		id = max(id, q.segments[n-1].ID)
+		last := q.segments[n-1]
+		next.ID = max(next.ID, last.ID+1)
+		if last.Size == 0 && last.ID > q.floor {
+			next, q.segments = last, q.segments[:n-1]
+		}
 	}
-	w, err := q.dir.Create(id+1, ext)
+	w, err := q.dir.Create(next.ID, ext)
 	if err != nil {
 		return err
 	}
 	q.out = w
-	q.segments = append(q.segments, segment.Info{ID: id + 1})
+	q.segments = append(q.segments, next)
 	return nil
 }
 
