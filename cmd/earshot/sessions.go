@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
@@ -40,6 +44,7 @@ func newSessions() *cobra.Command {
 				if err != nil || len(list) > 0 {
 					return err
 				}
+				noteFormat(c, r.cfg, f.Format)
 				why, err := nothingToShow(ctx, r.cfg, r)
 				for _, text := range why {
 					fmt.Fprintln(c.ErrOrStderr(), text)
@@ -55,6 +60,17 @@ func newSessions() *cobra.Command {
 	c.Flags().StringVar(&f.Format, "format", "", "of this `FORMAT`")
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 50, "at most `N`")
 	return c
+}
+
+// noteFormat prints that no decoder has a name that may be mistyped. Rows of a decoder that is gone are found all the same.
+func noteFormat(c *cobra.Command, cfg *config.Config, format string) {
+	known := decoders().Names
+	for i := range cfg.Sources {
+		known = append(known, cfg.Sources[i].Format)
+	}
+	if format != "" && !slices.Contains(known, format) {
+		fmt.Fprintf(c.ErrOrStderr(), "no source and no bundled decoder has the format %s: %s\n", format, cmp.Or(spec.DidYouMean(format, known), "earshot plugin list has their names"))
+	}
 }
 
 func writeSessions(c *cobra.Command, list []inspect.Session) error {

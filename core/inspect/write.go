@@ -91,7 +91,7 @@ func (p *printer) turn(t *Turn, n int) {
 		if t.Root.Status != "" || t.Root.Error != "" {
 			facts = append(facts, p.bad(printable(strings.TrimSpace(t.Root.Status+" "+t.Root.Error))))
 		}
-		facts = p.seen(facts, t.Root)
+		facts = append(p.seen(facts, t.Root), fmt.Sprintf("trace %.8s", t.TraceID))
 	}
 	p.line("", p.bold(head), "  ", p.dim(strings.Join(facts, " · ")))
 	if t.Prompt != "" {
