@@ -140,7 +140,9 @@ func TestTop(t *testing.T) {
 	}
 	hang := stuck.spans[1]
 	verdicts := []msg.Verdict{{Tenant: "default", TraceID: hang.TraceID, Span: hang.ID, Kind: hang.Kind, Name: "tool_running", Evidence: "sonar has run 11 min; its longest of 42 runs took 2 min", Since: hang.Start, At: hang.Start, Ver: 1}}
-	h.export(export.Batch{Spans: exporttest.Records(stuck.spans...), Verdicts: verdicts, Ledger: []msg.Ledger{
+	prompt := bodyMessage("stuck", "prompt", time.Now().Add(-11*time.Minute), "Sound the harbour.", "")
+	prompt.Kind, prompt.Role = msg.User, msg.RoleUser
+	h.export(export.Batch{Spans: exporttest.Records(stuck.spans...), Messages: exporttest.Records(prompt), Verdicts: verdicts, Ledger: []msg.Ledger{
 		{Tenant: "default", Source: "harbour", Stream: "a", Read: 1000, Decoded: 900, Quarantined: 100, Messages: 7, Problems: 1, Seen: time.Now().UnixNano(), Ver: 1},
 	}})
 	var top inspect.Top
@@ -160,7 +162,7 @@ func TestTop(t *testing.T) {
 	if strings.Index(text, "stuck: ") > strings.Index(text, "running: ") {
 		t.Errorf("what a person has to look at is below what runs, where a window may end:\n%s", text)
 	}
-	h.site().has("/now", `<tr class="because"><td colspan="5"><span class="soft">sonar has run 11 min; its longest of 42 runs took 2 min (as of 1`, "</span><br>Look whether its process still works.")
+	h.site().has("/now", `<span class="soft of">Sound the harbour.</span>`, `<tr class="because"><td colspan="4"><span class="soft">sonar has run 11 min; its longest of 42 runs took 2 min (as of 1`, "</span><br>Look whether its process still works.")
 }
 
 func TestTopAsksTheSidecar(t *testing.T) {
