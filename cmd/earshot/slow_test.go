@@ -154,9 +154,9 @@ var causes = []struct {
 			s := t.chat("slow-chat-2", "slow-run", 12, 66, 70)
 			t.events(s, 30.0, "retry", 64.0, "retry")
 		}},
-	{"no record", "idle", "idle diver diver", "no record of diver",
+	{"no record", "idle", "idle diver diver", "unrecorded time of diver",
 		func(t *turn) { t.chat("slow-end", "slow-run", 66, 67, 70) }},
-	{"unseen", "sub_agent", "sub_agent mate diver", "agent mate unseen in diver",
+	{"unseen", "sub_agent", "sub_agent mate diver", "agent mate (not recorded) in diver",
 		func(t *turn) { t.delegation("inner", "slow-run", "diver", "mate", 12, 68) }},
 	{"many small", "tool", "tool poll diver", "tool poll in diver ×9",
 		func(t *turn) {
