@@ -34,7 +34,7 @@ func writeFitted(w io.Writer, columns []column, rows [][]string) error {
 const gap = 2 // between columns
 
 // fit leaves out columns, the first to go first, until the least widths fit, and cuts
-// the widest of those that may be cut until all of it does.
+// until all of it does: ids, then the widest of those that may be cut.
 func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 	if width <= 0 {
 		return columns, rows
@@ -69,7 +69,10 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 	for ; total > width; total-- {
 		widest := -1
 		for i, c := range columns {
-			if c.least > 0 && wide[i] > max(c.least, len(c.name)) && (widest < 0 || wide[i] > wide[widest]) {
+			if c.least == 0 || wide[i] <= max(c.least, len(c.name)) {
+				continue
+			}
+			if widest < 0 || c.id && !columns[widest].id || c.id == columns[widest].id && wide[i] > wide[widest] {
 				widest = i
 			}
 		}

@@ -60,6 +60,9 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		if width == 0 && strings.Join(out[0], "|") != strings.Join(rows[0], "|") {
 			t.Errorf("without a terminal: %q", out[0])
 		}
+		if width == 60 && out[0][0] != "0801e1da" {
+			t.Errorf("an id has the room of a text: %q", out[0])
+		}
 		if width == 40 && (len(c) != 3 || out[0][0] != rows[0][0][:utf8.RuneCountInString(out[0][0])]) {
 			t.Errorf("narrow: %q", out[0])
 		}
