@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/export/exporttest"
@@ -177,5 +178,35 @@ func TestTopAsksTheSidecar(t *testing.T) {
 	}
 	if got := askSidecar(t.Context(), "127.0.0.1:1"); got != nil {
 		t.Errorf("%+v of nobody", got)
+	}
+}
+
+// TestTopFitsTheTerminal: no line is wider, and none of the first is pushed out by those below.
+func TestTopFitsTheTerminal(t *testing.T) {
+	var works []inspect.OpenWork
+	for i := range 30 {
+		works = append(works, inspect.OpenWork{
+			State: inspect.Stuck, TraceID: strings.Repeat("4bf92f35", 4), SessionID: "0801e1da-1f96-4461-b296-39460b58ea78", Kind: "tool", Leaf: true,
+			Name: fmt.Sprint("execute_tool a_tool_with_a_long_name_", i), AgentName: "an agent with a long name", Verdict: "tool_running", Evidence: strings.Repeat("It runs. ", 30), AgeMS: 4e6, SilentMS: 4e6,
+		})
+	}
+	top := inspect.Top{Stuck: works, Sources: []inspect.SourceLoad{{Source: "a-source-with-a-long-name", Streams: 50, Messages: 1e6, Bytes: 1e9}}}
+	for _, width := range []int{80, 100, 140, 200} {
+		var b strings.Builder
+		if err := top.Write(&b, inspect.Style{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(b.String(), "\n") {
+			if n := utf8.RuneCountInString(line); n > width {
+				t.Errorf("%d columns in a terminal of %d: %s", n, width, line)
+			}
+		}
+		shown := screenful(b.String(), 24)
+		if strings.Count(shown, "\n") != 23 || !strings.HasPrefix(shown, "earshot top") || !strings.Contains(shown, "more lines below") {
+			t.Errorf("a terminal of 24 lines shows\n%s", shown)
+		}
+	}
+	if shown := screenful("a\nb\n", 24); shown != "a\x1b[K\r\nb\x1b[K\r\nq quits\x1b[K\x1b[J" {
+		t.Errorf("%q", shown)
 	}
 }
