@@ -210,3 +210,22 @@ func TestTopFitsTheTerminal(t *testing.T) {
 		t.Errorf("%q", shown)
 	}
 }
+
+// TestAPersonStopsATurn: a turn that was interrupted and a call that was denied are cancelled, not failed, wherever they are shown.
+func TestAPersonStopsATurn(t *testing.T) {
+	h := newHome(t)
+	stopped := newTurn("stopped", time.Now().Add(-5*time.Minute))
+	stopped.run("turn", "", "pilot", 0, 30)
+	stopped.tool("rudder", "turn", "rudder", 3, 29)
+	for i, reason := range []string{"interrupted", "denied"} {
+		stopped.spans[i].Outcome, stopped.spans[i].ErrorType = msg.OutcomeCancelled, reason
+	}
+	prompt := bodyMessage("stopped", "prompt", time.Now().Add(-5*time.Minute), "Hard to port.", "")
+	prompt.Kind, prompt.Role = msg.User, msg.RoleUser
+	h.export(export.Batch{Spans: exporttest.Records(stopped.spans...), Messages: exporttest.Records(prompt)})
+	if text, _ := h.run("show", "stopped"); !strings.Contains(text, "cancelled interrupted") || !strings.Contains(text, "tool rudder  26s · cancelled denied") {
+		t.Errorf("show says\n%s", text)
+	}
+	h.site().has("/session/stopped", `<span class="">cancelled</span>`, `<span class="soft">cancelled denied</span>`)
+	h.site().has("/trace/"+stopped.spans[0].TraceID.String(), `<b>rudder</b> <span class="soft">cancelled</span>`)
+}
