@@ -229,3 +229,13 @@ func TestAPersonStopsATurn(t *testing.T) {
 	h.site().has("/session/stopped", `<span class="">cancelled</span>`, `<span class="soft">cancelled denied</span>`)
 	h.site().has("/trace/"+stopped.spans[0].TraceID.String(), `<b>rudder</b> <span class="soft">cancelled</span>`)
 }
+
+// TestSessionsHaveWholeIDs: the ids of a proxy's conversations are longer than a UUID, and a script has no use for a part with a mark.
+func TestSessionsHaveWholeIDs(t *testing.T) {
+	h := newHome(t)
+	long := bodyMessage("conversation:81b5adfd6e6515f751bdb5a788ea2538", "a", time.Now(), "Aye.", "")
+	h.export(export.Batch{Messages: exporttest.Records(long)})
+	if text, _ := h.run("sessions"); !strings.Contains(text, long.Session+"  ") {
+		t.Errorf("an id is cut:\n%s", text)
+	}
+}
