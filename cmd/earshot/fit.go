@@ -14,6 +14,7 @@ type column struct {
 	least int  // columns of text to which it may be cut; 0: it is not cut
 	drop  int  // the lower, the earlier it is left out; 0: it stays
 	id    bool // its beginning is enough, and is cut without a mark
+	path  bool // its end says most
 }
 
 // zoned is the name of a column of times with their zone.
@@ -89,6 +90,8 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 			case c.least == 0:
 			case c.id && len(cell) > wide[j]:
 				out[i][j] = string(cell[:wide[j]])
+			case c.path && len(cell) > wide[j]:
+				out[i][j] = "…" + string(cell[len(cell)-wide[j]+1:])
 			default:
 				out[i][j] = inspect.Clip(r[j], wide[j])
 			}
