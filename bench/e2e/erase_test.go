@@ -61,6 +61,13 @@ func TestErase(t *testing.T) {
 	if !strings.Contains(plan, "rows of messages") || !strings.Contains(plan, "nothing is erased yet") || !has(gone, 3)() {
 		t.Fatalf("a dry run:\n%s", plan)
 	}
+	begin := h.start("erase", "--session", gone[:13], "--yes")
+	if <-begin.done; begin.err == nil || !strings.Contains(begin.out.String(), gone) || !has(gone, 3)() {
+		t.Errorf("the beginning of an id: %v\n%s", begin.err, &begin.out)
+	}
+	if out := h.waitExit(h.start("erase", "--session", "5e550000-0000-4000-8000-0000000000ff")); !strings.Contains(out, "no table has a row of it") {
+		t.Errorf("an id that no conversation has:\n%s", out)
+	}
 	command := h.start("erase", "--match", "passphrase of the", "--yes")
 	h.until("the first steps", func() bool {
 		b, _ := os.ReadFile(h.path("data/erasing.json"))

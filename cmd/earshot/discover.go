@@ -146,7 +146,11 @@ func writeFound(w io.Writer, r *discover.Report, now time.Time, all bool) error 
 	if err := t.Flush(); err != nil || all || len(none) == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Followed too, without a conversation yet: %s\n", strings.Join(none, ", "))
+	first := "Followed too, without a conversation yet"
+	if len(none) == len(r.Agents) {
+		first = "No agent of this machine has a conversation yet; followed from their first one on"
+	}
+	_, err := fmt.Fprintf(w, "%s: %s\n", first, strings.Join(none, ", "))
 	return err
 }
 

@@ -73,7 +73,7 @@ The agents' own files are never touched, nor are spans that were sent to other e
 	}
 	file.add(c)
 	outputFlag(c, &e.output)
-	c.Flags().StringArrayVar(&e.selection.IDs, "session", nil, "the conversation `ID`; may be repeated")
+	c.Flags().StringArrayVar(&e.selection.IDs, "session", nil, "the conversation with this whole `ID`; may be repeated")
 	c.Flags().StringVar(&e.selection.User, "user", "", "the conversations of `USER`")
 	c.Flags().StringVar(&e.selection.Match, "match", "", "the conversations with a message that matches `RE`")
 	c.Flags().BoolVar(&e.yes, "yes", false, "erase; without it nothing changes")
@@ -141,7 +141,9 @@ func (e *erasing) plan(ctx context.Context, cfg *config.Config, plan *erasePlan)
 				return err
 			}
 			req.Sessions = append(req.Sessions, found...)
-			e.unstored(cfg, req)
+			if err := e.unstored(ctx, cfg, store, req); err != nil {
+				return err
+			}
 			if plan.Rows, err = store.Count(ctx, &req.Erasure); err != nil {
 				return err
 			}
@@ -160,8 +162,9 @@ func (e *erasing) plan(ctx context.Context, cfg *config.Config, plan *erasePlan)
 	return req, nil
 }
 
-// unstored adds the sessions that were named and that no table has: the journal or a spool may.
-func (e *erasing) unstored(cfg *config.Config, req *app.Erasure) {
+// unstored adds the sessions that were named and that no table has: the journal or a spool may. The beginning of a
+// stored one's id, which is enough for other commands, is refused: nothing would be erased, and reported as if it were.
+func (e *erasing) unstored(ctx context.Context, cfg *config.Config, store export.Eraser, req *app.Erasure) error {
 	tenants := []string{"default"}
 	for i := range cfg.Sources {
 		tenants = append(tenants, cfg.Sources[i].Tenant)
@@ -171,12 +174,34 @@ func (e *erasing) unstored(cfg *config.Config, req *app.Erasure) {
 		if slices.ContainsFunc(req.Sessions, func(s export.Session) bool { return s.ID == id }) {
 			continue
 		}
+		longer, err := store.Find(ctx, export.Selection{Begin: id})
+		if err != nil {
+			return err
+		}
+		if len(longer) > 0 {
+			return usageError{fmt.Errorf("--session %s: erase needs a whole id, and this is the beginning of %s", id, some(longer))}
+		}
 		for _, t := range slices.Compact(tenants) {
 			if t != "" {
 				req.Sessions = append(req.Sessions, export.Session{Tenant: t, ID: id})
 			}
 		}
 	}
+	return nil
+}
+
+// some lists the first ids.
+func some(sessions []export.Session) string {
+	const shown = 5
+	var ids []string
+	for _, s := range sessions {
+		ids = append(ids, s.ID)
+	}
+	ids = slices.Compact(ids)
+	if len(ids) > shown {
+		ids = append(ids[:shown], "and others")
+	}
+	return strings.Join(ids, ", ")
 }
 
 func (e *erasing) print(c *cobra.Command, p *erasePlan) error {
@@ -194,6 +219,9 @@ func (e *erasing) print(c *cobra.Command, p *erasePlan) error {
 	}
 	for _, r := range p.Rows {
 		fmt.Fprintf(w, "%8d rows of %s\n", r.Rows, r.Table)
+	}
+	if len(p.Sessions) > 0 && len(p.Rows) == 0 && !p.Pending {
+		fmt.Fprintln(w, "no table has a row of it")
 	}
 	if p.Letters > 0 {
 		fmt.Fprintf(w, "%8d refused rows of dead-letters.jsonl\n", p.Letters)

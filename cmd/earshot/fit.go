@@ -14,6 +14,7 @@ type column struct {
 	least int  // columns of text to which it may be cut; 0: it is not cut
 	drop  int  // the lower, the earlier it is left out; 0: it stays
 	id    bool // its beginning is enough, and is cut without a mark
+	path  bool // its end says most
 }
 
 // zoned is the name of a column of times with their zone.
@@ -34,7 +35,7 @@ func writeFitted(w io.Writer, columns []column, rows [][]string) error {
 const gap = 2 // between columns
 
 // fit leaves out columns, the first to go first, until the least widths fit, and cuts
-// the widest of those that may be cut until all of it does.
+// until all of it does: ids, then the widest of those that may be cut.
 func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 	if width <= 0 {
 		return columns, rows
@@ -69,7 +70,10 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 	for ; total > width; total-- {
 		widest := -1
 		for i, c := range columns {
-			if c.least > 0 && wide[i] > max(c.least, len(c.name)) && (widest < 0 || wide[i] > wide[widest]) {
+			if c.least == 0 || wide[i] <= max(c.least, len(c.name)) {
+				continue
+			}
+			if widest < 0 || c.id && !columns[widest].id || c.id == columns[widest].id && wide[i] > wide[widest] {
 				widest = i
 			}
 		}
@@ -86,6 +90,8 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 			case c.least == 0:
 			case c.id && len(cell) > wide[j]:
 				out[i][j] = string(cell[:wide[j]])
+			case c.path && len(cell) > wide[j]:
+				out[i][j] = "…" + string(cell[len(cell)-wide[j]+1:])
 			default:
 				out[i][j] = inspect.Clip(r[j], wide[j])
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/export/exporttest"
@@ -140,7 +141,9 @@ func TestTop(t *testing.T) {
 	}
 	hang := stuck.spans[1]
 	verdicts := []msg.Verdict{{Tenant: "default", TraceID: hang.TraceID, Span: hang.ID, Kind: hang.Kind, Name: "tool_running", Evidence: "sonar has run 11 min; its longest of 42 runs took 2 min", Since: hang.Start, At: hang.Start, Ver: 1}}
-	h.export(export.Batch{Spans: exporttest.Records(stuck.spans...), Verdicts: verdicts, Ledger: []msg.Ledger{
+	prompt := bodyMessage("stuck", "prompt", time.Now().Add(-11*time.Minute), "Sound the harbour.", "")
+	prompt.Kind, prompt.Role = msg.User, msg.RoleUser
+	h.export(export.Batch{Spans: exporttest.Records(stuck.spans...), Messages: exporttest.Records(prompt), Verdicts: verdicts, Ledger: []msg.Ledger{
 		{Tenant: "default", Source: "harbour", Stream: "a", Read: 1000, Decoded: 900, Quarantined: 100, Messages: 7, Problems: 1, Seen: time.Now().UnixNano(), Ver: 1},
 	}})
 	var top inspect.Top
@@ -160,7 +163,7 @@ func TestTop(t *testing.T) {
 	if strings.Index(text, "stuck: ") > strings.Index(text, "running: ") {
 		t.Errorf("what a person has to look at is below what runs, where a window may end:\n%s", text)
 	}
-	h.site().has("/now", `<tr class="because"><td colspan="5"><span class="soft">sonar has run 11 min; its longest of 42 runs took 2 min (as of 1`, "</span><br>Look whether its process still works.")
+	h.site().has("/now", `<span class="soft of">Sound the harbour.</span>`, `<tr class="because"><td colspan="4"><span class="soft">sonar has run 11 min; its longest of 42 runs took 2 min (as of 1`, "</span><br>Look whether its process still works.")
 }
 
 func TestTopAsksTheSidecar(t *testing.T) {
@@ -175,5 +178,64 @@ func TestTopAsksTheSidecar(t *testing.T) {
 	}
 	if got := askSidecar(t.Context(), "127.0.0.1:1"); got != nil {
 		t.Errorf("%+v of nobody", got)
+	}
+}
+
+// TestTopFitsTheTerminal: no line is wider, and none of the first is pushed out by those below.
+func TestTopFitsTheTerminal(t *testing.T) {
+	var works []inspect.OpenWork
+	for i := range 30 {
+		works = append(works, inspect.OpenWork{
+			State: inspect.Stuck, TraceID: strings.Repeat("4bf92f35", 4), SessionID: "0801e1da-1f96-4461-b296-39460b58ea78", Kind: "tool", Leaf: true,
+			Name: fmt.Sprint("execute_tool a_tool_with_a_long_name_", i), AgentName: "an agent with a long name", Verdict: "tool_running", Evidence: strings.Repeat("It runs. ", 30), AgeMS: 4e6, SilentMS: 4e6,
+		})
+	}
+	top := inspect.Top{Stuck: works, Sources: []inspect.SourceLoad{{Source: "a-source-with-a-long-name", Streams: 50, Messages: 1e6, Bytes: 1e9}}}
+	for _, width := range []int{80, 100, 140, 200} {
+		var b strings.Builder
+		if err := top.Write(&b, inspect.Style{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(b.String(), "\n") {
+			if n := utf8.RuneCountInString(line); n > width {
+				t.Errorf("%d columns in a terminal of %d: %s", n, width, line)
+			}
+		}
+		shown := screenful(b.String(), 24)
+		if strings.Count(shown, "\n") != 23 || !strings.HasPrefix(shown, "earshot top") || !strings.Contains(shown, "more lines below") {
+			t.Errorf("a terminal of 24 lines shows\n%s", shown)
+		}
+	}
+	if shown := screenful("a\nb\n", 24); shown != "a\x1b[K\r\nb\x1b[K\r\nq quits\x1b[K\x1b[J" {
+		t.Errorf("%q", shown)
+	}
+}
+
+// TestAPersonStopsATurn: a turn that was interrupted and a call that was denied are cancelled, not failed, wherever they are shown.
+func TestAPersonStopsATurn(t *testing.T) {
+	h := newHome(t)
+	stopped := newTurn("stopped", time.Now().Add(-5*time.Minute))
+	stopped.run("turn", "", "pilot", 0, 30)
+	stopped.tool("rudder", "turn", "rudder", 3, 29)
+	for i, reason := range []string{"interrupted", "denied"} {
+		stopped.spans[i].Outcome, stopped.spans[i].ErrorType = msg.OutcomeCancelled, reason
+	}
+	prompt := bodyMessage("stopped", "prompt", time.Now().Add(-5*time.Minute), "Hard to port.", "")
+	prompt.Kind, prompt.Role = msg.User, msg.RoleUser
+	h.export(export.Batch{Spans: exporttest.Records(stopped.spans...), Messages: exporttest.Records(prompt)})
+	if text, _ := h.run("show", "stopped"); !strings.Contains(text, "cancelled interrupted") || !strings.Contains(text, "tool rudder  26s · cancelled denied") {
+		t.Errorf("show says\n%s", text)
+	}
+	h.site().has("/session/stopped", `<span class="">cancelled</span>`, `<span class="soft">cancelled denied</span>`)
+	h.site().has("/trace/"+stopped.spans[0].TraceID.String(), `<b>rudder</b> <span class="soft">cancelled</span>`)
+}
+
+// TestSessionsHaveWholeIDs: the ids of a proxy's conversations are longer than a UUID, and a script has no use for a part with a mark.
+func TestSessionsHaveWholeIDs(t *testing.T) {
+	h := newHome(t)
+	long := bodyMessage("conversation:81b5adfd6e6515f751bdb5a788ea2538", "a", time.Now(), "Aye.", "")
+	h.export(export.Batch{Messages: exporttest.Records(long)})
+	if text, _ := h.run("sessions"); !strings.Contains(text, long.Session+"  ") {
+		t.Errorf("an id is cut:\n%s", text)
 	}
 }

@@ -64,3 +64,16 @@ func terminal(w io.Writer) (width int, color bool) {
 	_, no := os.LookupEnv("NO_COLOR")
 	return width, !no && os.Getenv("TERM") != "dumb"
 }
+
+// height is how many lines the terminal behind w has; 0: none, or it is not known.
+func height(w io.Writer) int {
+	f, ok := rawOutput(w).(*os.File)
+	if !ok {
+		return 0
+	}
+	_, n, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -64,6 +64,7 @@ started for the moment.`,
 	}
 	file.add(c)
 	c.Flags().StringVarP(&format, "format", "o", "tsv", "`FORM` of the result: table, csv, tsv, json, jsonl, parquet, or an output format of ClickHouse: Vertical, Markdown, ...")
+	c.Flags().Lookup("format").DefValue = "table on a terminal, else tsv"
 	c.Flags().StringVar(&path, "output", "", "write to this `FILE`")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "csv", "tsv", "json", "jsonl", "parquet"}, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().BoolVar(&keep, "keep-formulas", false, "leave fields of CSV that begin with =, +, - or @ as they are, which a spreadsheet runs")

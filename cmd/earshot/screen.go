@@ -36,7 +36,8 @@ func jsonOutput(w io.Writer) io.Writer { return &screen{w: rawOutput(w), json: t
 func bareOutput(w io.Writer) io.Writer { return &screen{w: rawOutput(w), bare: true} }
 
 // colors are the sequences that package inspect and this one write.
-var colors = [][]byte{[]byte("\x1b[0m"), []byte("\x1b[1m"), []byte("\x1b[2m"), []byte("\x1b[31m"), []byte("\x1b[32m"), []byte("\x1b[36m")}
+var colors = [][]byte{[]byte("\x1b[0m"), []byte("\x1b[1m"), []byte("\x1b[2m"),
+	[]byte("\x1b[31m"), []byte("\x1b[32m"), []byte("\x1b[33m"), []byte("\x1b[34m"), []byte("\x1b[35m"), []byte("\x1b[36m")}
 
 // Write implements io.Writer. The last bytes of a character that p cuts wait for the next write.
 func (s *screen) Write(p []byte) (int, error) {

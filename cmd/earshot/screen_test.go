@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/earshot-dev/earshot/core/blame"
+	"github.com/earshot-dev/earshot/core/inspect"
 )
 
 // hostileText holds sequences that drive a terminal: a window title, a clipboard, C1 as a character and as a
@@ -49,6 +52,19 @@ func TestScreen(t *testing.T) {
 	}
 	if rest := whole[strings.Index(whole, "\n"):]; drivesTerminal(rest) {
 		t.Errorf("%q", rest)
+	}
+}
+
+// TestScreenPassesBars: every color of a bar is one of ours.
+func TestScreenPassesBars(t *testing.T) {
+	var split blame.Split
+	for _, b := range blame.Buckets() {
+		split[b] = 1e9
+	}
+	bar := inspect.Bar(split, 21, true)
+	var b bytes.Buffer
+	if _, err := (&screen{w: &b}).Write([]byte(bar)); err != nil || b.String() != bar || strings.Count(bar, "\x1b[0m") != len(split) {
+		t.Errorf("%v: %q is shown as %q", err, bar, b.String())
 	}
 }
 

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
@@ -40,6 +44,7 @@ func newSessions() *cobra.Command {
 				if err != nil || len(list) > 0 {
 					return err
 				}
+				noteFormat(c, r.cfg, f.Format)
 				why, err := nothingToShow(ctx, r.cfg, r)
 				for _, text := range why {
 					fmt.Fprintln(c.ErrOrStderr(), text)
@@ -57,6 +62,17 @@ func newSessions() *cobra.Command {
 	return c
 }
 
+// noteFormat prints that no decoder has a name that may be mistyped. Rows of a decoder that is gone are found all the same.
+func noteFormat(c *cobra.Command, cfg *config.Config, format string) {
+	known := decoders().Names
+	for i := range cfg.Sources {
+		known = append(known, cfg.Sources[i].Format)
+	}
+	if format != "" && !slices.Contains(known, format) {
+		fmt.Fprintf(c.ErrOrStderr(), "no source and no bundled decoder has the format %s: %s\n", format, cmp.Or(spec.DidYouMean(format, known), "earshot plugin list has their names"))
+	}
+}
+
 func writeSessions(c *cobra.Command, list []inspect.Session) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(c.OutOrStdout(), "no sessions")
@@ -66,7 +82,7 @@ func writeSessions(c *cobra.Command, list []inspect.Session) error {
 	rows := make([][]string, 0, len(list))
 	for _, s := range list {
 		rows = append(rows, []string{
-			inspect.Clip(s.ID, 36), s.Format, s.Started.In(at.Location()).Format("2006-01-02 15:04"), inspect.Span(s.Last.Sub(s.Started)),
+			inspect.Clip(s.ID, 256), s.Format, s.Started.In(at.Location()).Format("2006-01-02 15:04"), inspect.Span(s.Last.Sub(s.Started)),
 			fmt.Sprint(s.Turns), fmt.Sprint(s.Messages), fmt.Sprint(s.ToolCalls), fmt.Sprint(s.Delegations), fmt.Sprint(s.Errors), fmt.Sprint(s.Tokens),
 			inspect.Clip(strings.Join(s.Agents, ","), 24),
 			inspect.Clip(inspect.Base(s.Project), 24), inspect.Clip(s.Branch, 20), inspect.Clip(s.Version, 12), inspect.Clip(s.Title, 48),

@@ -38,6 +38,9 @@ func TestSinceTakesDaysAndWeeks(t *testing.T) {
 // TestTablesFitTheTerminal cuts and leaves out columns until a table is as wide as the
 // terminal, and prints all of it where there is none.
 func TestTablesFitTheTerminal(t *testing.T) {
+	if _, out := fit([]column{{name: "origin", least: 8, path: true}}, [][]string{{"/home/ana/a.jsonl:17"}}, 12); out[0][0] != "…/a.jsonl:17" {
+		t.Errorf("a path is cut to %q", out[0][0])
+	}
 	columns := []column{{name: "session", least: 8, id: true}, {name: "format", drop: 1}, {name: "bar", drop: 2}, {name: "begins with", least: 20}}
 	rows := [][]string{
 		{"0801e1da-1f96-4461-b296-39460b58ea78", "claude-code", "\x1b[31m█████\x1b[0m", "Find out why the checkout fails and mend it, then say what it was"},
@@ -59,6 +62,9 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		}
 		if width == 0 && strings.Join(out[0], "|") != strings.Join(rows[0], "|") {
 			t.Errorf("without a terminal: %q", out[0])
+		}
+		if width == 60 && out[0][0] != "0801e1da" {
+			t.Errorf("an id has the room of a text: %q", out[0])
 		}
 		if width == 40 && (len(c) != 3 || out[0][0] != rows[0][0][:utf8.RuneCountInString(out[0][0])]) {
 			t.Errorf("narrow: %q", out[0])

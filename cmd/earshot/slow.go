@@ -113,9 +113,10 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 		return nil
 	}
 	_, color := terminal(w)
-	rows := make([][]string, 0, len(list))
+	rows, costs := make([][]string, 0, len(list)), make([]string, 0, len(list))
 	for i := range list {
 		d := &list[i]
+		costs = append(costs, d.Spent.Dollars())
 		guilty := ""
 		if d.Bottleneck != nil {
 			guilty = d.Bottleneck.String()
@@ -129,7 +130,7 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 		}
 		rows = append(rows, []string{
 			d.Started.In(now.Location()).Format("2006-01-02 15:04:05"), inspect.Clip(d.Pair(), 40), lasted,
-			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), d.Spent.Dollars(), d.TraceID,
+			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), costs[i], d.TraceID,
 		})
 	}
 	err := writeFitted(w, []column{
@@ -139,7 +140,11 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\n%s\nearshot explain %.8s  explains it;  earshot show --trace %[2]s  draws it\n", inspect.BarLegend, list[0].TraceID)
+	legend := inspect.BarLegend
+	if prices := inspect.PriceLegend(costs); prices != "" {
+		legend += "\ncost: " + prices
+	}
+	_, err = fmt.Fprintf(w, "\n%s\nearshot explain %.8s  explains it;  earshot show --trace %[2]s  draws it\n", legend, list[0].TraceID)
 	return err
 }
 

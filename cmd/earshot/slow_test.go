@@ -154,9 +154,9 @@ var causes = []struct {
 			s := t.chat("slow-chat-2", "slow-run", 12, 66, 70)
 			t.events(s, 30.0, "retry", 64.0, "retry")
 		}},
-	{"no record", "idle", "idle diver diver", "no record of diver",
+	{"no record", "idle", "idle diver diver", "unrecorded time of diver",
 		func(t *turn) { t.chat("slow-end", "slow-run", 66, 67, 70) }},
-	{"unseen", "sub_agent", "sub_agent mate diver", "agent mate unseen in diver",
+	{"unseen", "sub_agent", "sub_agent mate diver", "agent mate (not recorded) in diver",
 		func(t *turn) { t.delegation("inner", "slow-run", "diver", "mate", 12, 68) }},
 	{"many small", "tool", "tool poll diver", "tool poll in diver ×9",
 		func(t *turn) {
@@ -352,6 +352,9 @@ func TestExplainOfAConversation(t *testing.T) {
 	if bySession, _ := h.run("explain", "quay-7"); bySession != byTrace || !strings.Contains(byTrace, "The turn of pilot") {
 		t.Errorf("of the conversation\n%s\nof its turn\n%s", bySession, byTrace)
 	}
+	if text, _ := h.run("show", "quay-7"); !strings.Contains(text, "trace "+in.spans[0].TraceID.String()[:8]) {
+		t.Errorf("show has no trace to explain:\n%s", text)
+	}
 	if _, _, err := h.try("explain", "quay-8"); err == nil || !strings.Contains(err.Error(), "there is none") {
 		t.Errorf("%v", err)
 	}
@@ -389,11 +392,14 @@ func TestSlowSaysWhenThereIsNothing(t *testing.T) {
 	if !strings.Contains(errs, "try --since 50h") {
 		t.Errorf("%q", errs)
 	}
+	if _, errs := h.run("sessions", "--format", "leigon"); !strings.Contains(errs, `did you mean "legion"?`) {
+		t.Errorf("%q", errs)
+	}
 	var list []inspect.SlowDelegation
 	if h.json(&list, "slow", "--since", "50h"); len(list) != 3 {
 		t.Errorf("%d delegations", len(list))
 	}
-	for _, args := range [][]string{{"slow", "-n", "0"}, {"slow", "--since", "-1h"}, {"slow", "-o", "xml"}, {"show"}, {"show", "x", "--trace", "y"}, {"explain"}} {
+	for _, args := range [][]string{{"slow", "-n", "0"}, {"slow", "--since", "-1h"}, {"slow", "-o", "xml"}, {"show"}, {"show", "x", "--trace", "y"}, {"explain"}, {"who", "--by", "teem"}, {"who", "--where", "agnt=pilot"}} {
 		if _, _, err := h.try(args...); err == nil || !isUsage(err) {
 			t.Errorf("%v: %v", args, err)
 		}

@@ -60,6 +60,7 @@ With -o json each is an object on a line of its own.`,
 				return usageError{errors.New("--match: is for --raw")}
 			}
 			return read(c, &file, func(ctx context.Context, r *reader) error {
+				noteFormat(c, r.cfg, f.Format)
 				return follow(ctx, r, inspect.NewTail(f), once, func(l inspect.TailLine) error {
 					if output == "json" {
 						b, err := json.Marshal(l)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -79,8 +80,8 @@ func watch(ctx context.Context, w io.Writer, every time.Duration, st inspect.Sty
 		}
 	}
 	out := rawOutput(w)
-	fmt.Fprint(out, "\x1b[?1049h\x1b[?25l") // another screen, no cursor
-	defer fmt.Fprint(out, "\x1b[?25h\x1b[?1049l")
+	fmt.Fprint(out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // another screen, no cursor, long lines are cut
+	defer fmt.Fprint(out, "\x1b[?7h\x1b[?25h\x1b[?1049l")
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var last *inspect.Top
@@ -98,15 +99,24 @@ func watch(ctx context.Context, w io.Writer, every time.Duration, st inspect.Sty
 		if err := t.Write(&screen{w: &b}, st); err != nil {
 			return err
 		}
-		// A raw terminal does not return the carriage by itself.
-		text := bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte("\x1b[K\r\n"))
-		fmt.Fprintf(out, "\x1b[H%s\x1b[J\r\nq quits", text)
+		fmt.Fprint(out, "\x1b[H", screenful(b.String(), height(w)))
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+// screenful is the text as a raw terminal of that height shows it, from its first line on: what is stuck comes before what runs.
+func screenful(text string, height int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	last := "q quits"
+	if n := len(lines) - max(height-1, 1); height > 0 && n > 0 {
+		lines, last = lines[:len(lines)-n], fmt.Sprintf("q quits · %s below", count(n, "more line"))
+	}
+	// A raw terminal does not return the carriage by itself.
+	return strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\r\n" + last + "\x1b[K\x1b[J"
 }
 
 func quit(cancel func()) {

@@ -114,7 +114,11 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 		Progress: func(n app.Progress) {
 			if caught.now(n, time.Now()) {
 				p.end()
-				fmt.Fprintf(u.err, "Up to date: %s and %s in %s. Now following.\n", byteSize(n.Bytes), count(int(n.Messages), "message"), time.Since(p.began).Round(100*time.Millisecond))
+				read := "there was nothing new"
+				if n.Bytes > 0 {
+					read = fmt.Sprintf("%s and %s in %s", byteSize(n.Bytes), count(int(n.Messages), "message"), time.Since(p.began).Round(100*time.Millisecond))
+				}
+				fmt.Fprintf(u.err, "Up to date: %s. Now following.\n", read)
 			} else if !caught.done {
 				p.show(n)
 			}

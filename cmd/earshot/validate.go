@@ -62,7 +62,7 @@ nothing are warnings: the configuration is valid with them.`,
 				}
 			}
 			if list := app.Environment(c.Context(), cfg); len(list) > 0 {
-				return errors.New("the configuration is valid, and a run cannot start here:\n" + strings.Join(list, "\n"))
+				return errors.New("the configuration is valid, but a run cannot start here:\n" + strings.Join(list, "\n"))
 			}
 			_, err = fmt.Fprintln(c.OutOrStdout(), "valid")
 			return err

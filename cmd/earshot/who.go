@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/earshot-dev/earshot/core/attribution"
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
@@ -76,6 +80,9 @@ result is a file for chargeback: each row has the month.`,
 				if file.found() {
 					warnOtherRules(c, r)
 				}
+				if err := checkDimensions(ctx, r, f); err != nil {
+					return err
+				}
 				if form == "table" {
 					list, err := inspect.LoadWho(ctx, r, f)
 					if err != nil {
@@ -117,10 +124,11 @@ func warnOtherRules(c *cobra.Command, r *reader) {
 // writeWho prints the rows and their sum.
 func writeWho(w io.Writer, by []string, list []inspect.WhoRow) error {
 	var sum inspect.WhoRow
-	rows := make([][]string, 0, len(list)+1)
+	rows, costs := make([][]string, 0, len(list)+1), make([]string, 0, len(list)+1)
 	line := func(r *inspect.WhoRow, values []string) {
 		t := r.Tokens
-		cells := []string{r.Cost().Dollars()}
+		costs = append(costs, r.Cost().Dollars())
+		cells := []string{costs[len(costs)-1]}
 		for _, n := range [...]uint64{t.Total(), t.Input, t.Output, t.CacheRead, t.CacheWrite, t.Reasoning, r.Responses} {
 			cells = append(cells, strconv.FormatUint(n, 10))
 		}
@@ -139,7 +147,30 @@ func writeWho(w io.Writer, by []string, list []inspect.WhoRow) error {
 	values := make([]string, len(by))
 	values[0] = "all"
 	line(&sum, values)
-	return writeTable(w, append(slices.Clone(by), "cost", "tokens", "input", "output", "cache_read", "cache_write", "reasoning", "responses"), rows)
+	err := writeTable(w, append(slices.Clone(by), "cost", "tokens", "input", "output", "cache_read", "cache_write", "reasoning", "responses"), rows)
+	if prices := inspect.PriceLegend(costs); err == nil && prices != "" {
+		_, err = fmt.Fprintf(w, "\ncost: %s\n", prices)
+	}
+	return err
+}
+
+// checkDimensions refuses a dimension that is neither built in nor one of the rules, and that no turn has: all of its values
+// would be unknown.
+func checkDimensions(ctx context.Context, r *reader, f inspect.WhoFilter) error {
+	known := append(attribution.Dimensions(r.cfg.Dimensions), "agent", "model", "source", "format", "session", "tenant", "day")
+	for _, name := range slices.Concat(f.By, slices.Sorted(maps.Keys(f.Where))) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		stored, err := inspect.HasDimension(ctx, r, name)
+		if err != nil {
+			return err
+		}
+		if !stored {
+			return usageError{fmt.Errorf("no dimension %s: %s", name, cmp.Or(spec.DidYouMean(name, known), "there are "+strings.Join(known, " ")))}
+		}
+	}
+	return nil
 }
 
 func newWhoApply() *cobra.Command {

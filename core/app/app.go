@@ -73,7 +73,12 @@ func Run(ctx context.Context, s Settings) error {
 	}
 	r := newRunner(s, nil)
 	defer r.close()
-	if err := r.prepare(ctx); err != nil {
+	err := r.prepare(ctx)
+	if err != nil && ctx.Err() != nil {
+		s.Logger.Info("interrupted before everything had started", "error", err)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	return r.run(ctx)

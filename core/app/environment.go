@@ -48,7 +48,7 @@ func Environment(ctx context.Context, c *config.Config) (problems []string) {
 		return problems
 	}
 	for _, a := range c.Listeners() {
-		if !c.IsSet(a.Key) || a.Address == "" { // a default that is taken has a substitute
+		if a.Address == "" || a.Key == "telemetry.listen" && !c.IsSet(a.Key) { // that default has a substitute where it is taken
 			continue
 		}
 		var lc net.ListenConfig

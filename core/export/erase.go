@@ -23,6 +23,7 @@ func (s Session) Key() string {
 // matches.
 type Selection struct {
 	IDs   []string
+	Begin string // of the ids
 	User  string
 	Match string // RE2
 }

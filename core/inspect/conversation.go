@@ -293,8 +293,8 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 	err = q.Each(ctx, `
 		SELECT min(toUnixTimestamp64Nano(began)) OVER (PARTITION BY trace) AS first, * FROM (
 			SELECT TraceId AS trace, SpanId AS span, ParentSpanId AS parent, SpanAttributes['gen_ai.operation.name'] AS op, SpanAttributes['earshot.delegate.to'] AS to,
-				toString(AgentName) AS agent, toString(ToolName) AS tool, Timestamp AS began, toInt64(Duration) AS took, toString(StatusCode) AS status,
-				SpanAttributes['error.type'] AS error, StatusMessage AS message, SpanAttributes['earshot.link.method'] AS link,
+				toString(AgentName) AS agent, toString(ToolName) AS tool, Timestamp AS began, toInt64(Duration) AS took, if(Outcome = 'cancelled', 'Cancelled', toString(StatusCode)) AS status,
+				if(Outcome = 'cancelled', SpanAttributes['earshot.cancel.reason'], SpanAttributes['error.type']) AS error, StatusMessage AS message, SpanAttributes['earshot.link.method'] AS link,
 				if(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model']) AS model,
 				if(SpanId IN (SELECT toString(span_id) FROM delegations WHERE session_id = {id:String}), 'true', '') AS delegation, '' AS kind,
 				SpanAttributes['earshot.span.state'] AS state, SpanAttributes['earshot.delegate.async'] AS async,
@@ -360,8 +360,11 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			case "chat":
 				s.Name = s.Model
 			}
-			if status == "Error" {
+			switch status {
+			case "Error":
 				s.Status = "error"
+			case "Cancelled":
+				s.Status = "cancelled"
 			}
 			if s.Error = errType; errType == "" {
 				s.Error = message

@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/blame"
@@ -40,6 +42,18 @@ func (s Cost) Dollars() string {
 		return fmt.Sprintf("$%.4f%s", s.CostUSD, more)
 	}
 	return fmt.Sprintf("$%.2f%s", s.CostUSD, more)
+}
+
+// PriceLegend explains the marks in texts of Dollars; empty when they have none.
+func PriceLegend(texts []string) string {
+	var out []string
+	if slices.ContainsFunc(texts, func(s string) bool { return strings.HasSuffix(s, "+") }) {
+		out = append(out, "+ without the tokens of models that have no price")
+	}
+	if slices.Contains(texts, "?") {
+		out = append(out, "? no model of it has a price")
+	}
+	return strings.Join(out, "  ")
 }
 
 // String ends a sentence.

@@ -73,9 +73,9 @@ func (e *Explanation) works(t *Trace, n *blame.Node, depth int) {
 // root lists the parts of the turn's time, largest first, and the changes that would have
 // shortened it.
 func (e *Explanation) root(t *Trace, n *blame.Node) {
-	took := "took"
-	if t.Works[n.ID].Status == "running" {
-		took = "runs, so far for"
+	took, saved := "took", func(c blame.Bottleneck) string { return saves(c, "the turn") }
+	if t.Works[n.ID].Status == "running" { // it has no end that could have been earlier
+		took, saved = "runs, so far for", func(blame.Bottleneck) string { return "" }
 	}
 	who := "The turn of " + or(n.Name, t.works[n.Number()].Actor())
 	if n.Kind != blame.Run {
@@ -93,9 +93,9 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 		name := culprit(c)
 		switch {
 		case i == 0:
-			e.say("The largest part of the critical path was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c, "the turn"))
+			e.say("The largest part of the critical path was %s (%s)%s.", name, percent(c.Time, n.Wall()), saved(c))
 		case c.Time*20 >= n.Wall():
-			e.say("Next was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c, "the turn"))
+			e.say("Next was %s (%s)%s.", name, percent(c.Time, n.Wall()), saved(c))
 		default:
 			continue
 		}

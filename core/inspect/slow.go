@@ -362,7 +362,7 @@ func (c Bottleneck) String() string {
 			what = "step " + or(c.Name, "of unknown name")
 		}
 	case "sub_agent":
-		what = "agent " + or(c.Name, "of unknown name") + " unseen"
+		what = "agent " + or(c.Name, "of unknown name") + " (not recorded)"
 	case "wait":
 		what = "waiting for a person"
 		if c.Kind != "run" {
@@ -371,7 +371,7 @@ func (c Bottleneck) String() string {
 	case "retry":
 		what = "retries of " + or(c.Name, c.Kind)
 	default:
-		what = "no record"
+		what = "unrecorded time"
 		if c.Name != "" {
 			what += " of " + c.Name
 		}

@@ -74,6 +74,14 @@ func (w OpenWork) Advice() string {
 	return verdict.Advice(w.Verdict)
 }
 
+// judged is the verdict; empty for a wait that has none, because it was read long after it began: "healthy" would mislead there.
+func (w OpenWork) judged() string {
+	if w.State == Waiting && w.Verdict == verdict.Healthy.String() {
+		return ""
+	}
+	return w.Verdict
+}
+
 // Actor names its agent for a person.
 func (w OpenWork) Actor() string { return Agent(w.AgentName, w.Format) }
 
@@ -195,6 +203,7 @@ func (t *Top) rates(before *Top) {
 
 // Write draws the snapshot.
 func (t *Top) Write(out io.Writer, st Style) error {
+	work := newWorkLine(st.Width)
 	if st.Width <= 0 {
 		st.Width = 100
 	}
@@ -212,9 +221,9 @@ func (t *Top) Write(out io.Writer, st Style) error {
 		p.line("", p.bold(part))
 	}
 	p.line("", "")
-	p.line("", p.dim(fmt.Sprintf("%-20s %8s %10s %9s %9s %9s %8s  %s", "source", "streams", "messages", "msg/s", "MB read", "kB/s", "problems", "updated")))
+	p.line("", p.dim(fmt.Sprintf("%-16s %7s %9s %7s %8s %7s %8s  %s", "source", "streams", "messages", "msg/s", "MB read", "kB/s", "problems", "updated")))
 	for _, s := range t.Sources {
-		line := fmt.Sprintf("%-20s %8d %10d %9.1f %9.1f %9.1f %8d  %s ago", Clip(s.Source, 20), s.Streams, s.Messages, s.MessageRate, float64(s.Bytes)/1e6, s.ByteRate/1e3,
+		line := fmt.Sprintf("%-16s %7d %9d %7.1f %8.1f %7.1f %8d  %s ago", Clip(s.Source, 16), s.Streams, s.Messages, s.MessageRate, float64(s.Bytes)/1e6, s.ByteRate/1e3,
 			s.Problems, Span(max(0, t.Now.Sub(s.Last))))
 		if s.Lost != 0 {
 			line += p.bad(fmt.Sprintf("  %d bytes unaccounted for", s.Lost))
@@ -233,17 +242,52 @@ func (t *Top) Write(out io.Writer, st Style) error {
 			}
 		}
 		p.line("", p.bold(state.words+": "), or(strings.Join(open, ", "), "nothing"))
-		p.works(state.works)
+		p.works(state.works, work)
 	}
 	return p.err
 }
 
-func (p *printer) works(list []OpenWork) {
+// workLine is how many columns the texts of a step have; 0: it is left out.
+type workLine struct{ what, agent, session, trace int }
+
+// newWorkLine fits a line into a terminal: the beginnings of ids are enough for other commands, and a step is below its agent's
+// run. Without a terminal ids are whole.
+func newWorkLine(width int) workLine {
+	const figures, ids = 9 + 1 + 9 + 2 + 18 + 1, 8 + 1 + 8
+	l := workLine{34, 20, 8, 8}
+	switch {
+	case width <= 0:
+		return workLine{34, 20, 36, 32}
+	case width < figures+24+1+l.agent+1+ids:
+		l.agent = 0
+	}
+	l.what = min(l.what, max(12, width-figures-1-ids))
+	if l.agent > 0 {
+		l.what = min(l.what, width-figures-1-l.agent-1-ids)
+	}
+	return l
+}
+
+func (l workLine) text(silent, age, verdict, what, agent, session, trace string) string {
+	s := fmt.Sprintf("%9s %9s  %-18s %-*s ", silent, age, verdict, l.what, Clip(what, l.what))
+	if l.agent > 0 {
+		s += fmt.Sprintf("%-*s ", l.agent, Clip(agent, l.agent))
+	}
+	return s + fmt.Sprintf("%-*s %s", l.session, begin(session, l.session), begin(trace, l.trace))
+}
+
+// begin is the beginning of an id.
+func begin(id string, n int) string {
+	r := []rune(printable(id))
+	return string(r[:min(n, len(r))])
+}
+
+func (p *printer) works(list []OpenWork, line workLine) {
 	if len(list) > 0 {
-		p.line("", p.dim(fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", "silent", "age", "verdict", "what", "agent", "session", "trace")))
+		p.line("", p.dim(line.text("silent", "age", "verdict", "what", "agent", "session", "trace")))
 	}
 	for _, w := range list {
-		p.line("", fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", Span(w.Silent()), Span(w.Age()), w.Verdict, Clip(w.Name, 34), Clip(w.Actor(), 20), Clip(w.SessionID, 14), w.TraceID))
+		p.line("", line.text(Span(w.Silent()), Span(w.Age()), w.judged(), w.Name, w.Actor(), w.SessionID, w.TraceID))
 		if why := w.Reason(); why != "" {
 			p.line("", p.dim(fmt.Sprintf("%20s %s", "", Clip(why, max(40, p.Width-21)))))
 		}

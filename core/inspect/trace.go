@@ -105,7 +105,7 @@ func LoadTurn(ctx context.Context, q Querier, id string, prices *price.Table, no
 var ErrNoTrace = errors.New("there is none")
 
 func noTrace(id string) error {
-	return fmt.Errorf("trace %s: %w; `earshot slow` names traces", id, ErrNoTrace)
+	return fmt.Errorf("trace %s: %w; `earshot show SESSION` and `earshot slow` name traces", id, ErrNoTrace)
 }
 
 // resolveTrace completes the id of a trace.

@@ -93,6 +93,18 @@ GROUP BY %s
 ORDER BY cost_usd DESC, tokens DESC, %s`, strings.Join(outer, ", "), strings.Join(inner, ", "), where, strings.Join(group, ", "), strings.Join(group, ", ")), params, nil
 }
 
+// HasDimension reports whether any turn has a value of a dimension that is not built in.
+func HasDimension(ctx context.Context, q Querier, name string) (has bool, err error) {
+	err = q.Each(ctx, `SELECT 1 FROM v_attributed_usage WHERE more[{name:String}] != '' LIMIT 1`, map[string]string{"name": name}, func([]any) error {
+		has = true
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("who: %w", err)
+	}
+	return has, nil
+}
+
 // LoadWho reads the rows.
 func LoadWho(ctx context.Context, q Querier, f WhoFilter) (out []WhoRow, err error) {
 	sql, params, err := f.SQL()

@@ -89,9 +89,9 @@ func (p *printer) turn(t *Turn, n int) {
 			facts = append(facts, tokens(spent.Total()))
 		}
 		if t.Root.Status != "" || t.Root.Error != "" {
-			facts = append(facts, p.bad(printable(strings.TrimSpace(t.Root.Status+" "+t.Root.Error))))
+			facts = append(facts, p.ended(t.Root))
 		}
-		facts = p.seen(facts, t.Root)
+		facts = append(p.seen(facts, t.Root), fmt.Sprintf("trace %.8s", t.TraceID))
 	}
 	p.line("", p.bold(head), "  ", p.dim(strings.Join(facts, " · ")))
 	if t.Prompt != "" {
@@ -148,7 +148,7 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 		facts = append(facts, tokens(t.Total())+s.of(s.Origins.Tokens))
 	}
 	if s.Status != "" || s.Error != "" {
-		facts = append(facts, p.bad(printable(strings.TrimSpace(s.Status+" "+s.Error)))+s.of(s.Origins.Status))
+		facts = append(facts, p.ended(s)+s.of(s.Origins.Status))
 	}
 	facts = p.seen(facts, s)
 	p.line(first, at, what, "  ", p.dim(strings.Join(facts, " · ")))
@@ -226,6 +226,15 @@ func (p *printer) paint(code, s string) string {
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
+// ended is how a step ended, with the reason: what a person stopped or denied is no failure.
+func (p *printer) ended(s *Step) string {
+	text := printable(strings.TrimSpace(s.Status + " " + s.Error))
+	if s.Status == "cancelled" {
+		return text
+	}
+	return p.bad(text)
+}
+
 func (p *printer) bold(s string) string  { return p.paint("1", s) }
 func (p *printer) dim(s string) string   { return p.paint("2", s) }
 func (p *printer) bad(s string) string   { return p.paint("31", s) }

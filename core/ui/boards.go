@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -351,6 +352,9 @@ func newDrawing(p board.Panel, frames []chart.Frame, look board.Look, width time
 		d.Stat, d.Empty = &s, !ok
 	case board.Series:
 		s := chart.NewSeries(f, look.From, look.To, width, p.Unit, p.Stacked)
+		for _, name := range slices.Sorted(maps.Keys(p.Fields)) {
+			s.Paint(name, p.Fields[name].Color)
+		}
 		d.Series = &s
 	case board.Heatmap:
 		h := chart.NewHeatmap(f, look.From, look.To, width)

@@ -24,6 +24,7 @@ type nowPage struct {
 	Range   string
 	Open    []inspect.OpenWork
 	Counts  map[string]uint64 // open spans that wait for no span below them, by state
+	Titles  map[string]string // of the conversations that have open work
 	Latest  []Message
 	// Sources have their accounts: every byte that was read became messages, a dead letter, or was dropped.
 	Sources []Source
@@ -43,7 +44,7 @@ var seen = address.Columns{"time": "ts", "agent": "agent_name", "delegate": "del
 // now shows the open work, and the messages of the range: an hour unless another was picked, so that the tables'
 // order by hour serves, however much there is.
 func (u *UI) now(r request) (string, any, error) {
-	p := nowPage{Counts: make(map[string]uint64), Range: r.State.Label()}
+	p := nowPage{Counts: make(map[string]uint64), Titles: make(map[string]string), Range: r.State.Label()}
 	from, _ := r.State.Times() // in the range, as open work is in every one
 	open := maps.Clone(seen)
 	delete(open, "time")
@@ -60,6 +61,13 @@ func (u *UI) now(r request) (string, any, error) {
 		return err
 	})
 	group.Go(func() (err error) { p.Open, err = inspect.OpenWorks(ctx, u.q, where, false, working); return err })
+	group.Go(func() error {
+		list, err := inspect.Sessions(ctx, u.q, inspect.Filter{Where: inspect.Condition{SQL: "session_id IN (SELECT session_id FROM v_open_spans)"}, Limit: working})
+		for i := range list {
+			p.Titles[list[i].ID] = list[i].Title
+		}
+		return err
+	})
 	group.Go(func() (err error) { p.Sources, err = u.sources(r); return err })
 	group.Go(func() error {
 		return u.q.Each(ctx, `

@@ -141,7 +141,7 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 		}
 		if err != nil {
 			status, t = failure(err), u.fails
-			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), clean(err.Error()), nil, nil
+			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), clean(told(err)), nil, nil
 		}
 		var b bytes.Buffer
 		for _, part := range []string{"head", "content", "foot"} {
@@ -161,6 +161,17 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 		w.WriteHeader(status)
 		_, _ = w.Write(b.Bytes()) // the browser has gone away
 	}
+}
+
+// told is an error for a reader of pages: a terminal's hints name commands.
+func told(err error) string {
+	switch {
+	case errors.Is(err, inspect.ErrNoSession):
+		return "No conversation has this id, or it is older than rows are kept."
+	case errors.Is(err, inspect.ErrNoTrace):
+		return "No trace or step has this id, or it is older than rows are kept."
+	}
+	return err.Error()
 }
 
 func failure(err error) int {

@@ -164,3 +164,12 @@ func TestAssetsAreKept(t *testing.T) {
 		}
 	}
 }
+
+// TestNoSuchPage: a reader of pages has no use for the names of commands.
+func TestNoSuchPage(t *testing.T) {
+	for path, want := range map[string]string{"/session/nope": "No conversation has this id", "/trace/4bf92f35": "No trace or step has this id", "/trace/4bf92f35/step/00f067aa": "No trace or step has this id"} {
+		if body := get(t, canned{}, "localhost", path).Body.String(); !strings.Contains(body, want) || strings.Contains(body, "`") {
+			t.Errorf("%s:\n%s", path, body)
+		}
+	}
+}

@@ -162,6 +162,17 @@ func (r traceRow) Failed() bool {
 	return strings.HasPrefix(r.Status, "error") || strings.HasPrefix(r.Status, "lost")
 }
 
+// Tone is the class of its status: what a person stopped or denied is no failure. trace.js has the same.
+func (r traceRow) Tone() string {
+	switch {
+	case r.Status == "running":
+		return "busy"
+	case r.Failed():
+		return "bad"
+	}
+	return "soft"
+}
+
 // page returns rows of the view from one on.
 func (s *shownTrace) page(ctx context.Context, q inspect.Querier, v traceView, rows []int, at int) ([]traceRow, error) {
 	at = max(0, min(at, len(rows)))

@@ -84,6 +84,7 @@ type Field struct {
 	Gauge  bool            // numbers are bars as well
 	Pixels int             // of the column; 0 for any
 	Red    map[string]bool // values that are bad
+	Color  string          // of a series: green, orange, red or blue; empty for any
 	Board  string          // to which board a value links, and
 	Sets   string          // which of its variables it sets
 }
@@ -172,6 +173,9 @@ func newField(properties []grafana.Property) Field {
 			}
 		case map[string]any:
 			f.Gauge = f.Gauge || p.ID == "custom.cellOptions" && v["type"] == "gauge"
+			if color, ok := v["fixedColor"].(string); ok {
+				f.Color = color
+			}
 		case []map[string]any:
 			switch p.ID {
 			case "links":

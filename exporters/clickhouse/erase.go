@@ -89,6 +89,9 @@ func (x *eraser) Find(ctx context.Context, s export.Selection) (out []export.Ses
 			add(table, "session_id IN ("+strings.Join(ids, ", ")+")")
 		}
 	}
+	if s.Begin != "" {
+		add("sessions", "startsWith(session_id, "+quoteText(s.Begin)+")")
+	}
 	if s.User != "" {
 		add("messages", "attributes['user'] = "+quoteText(s.User))
 		parts = append(parts, "SELECT toString(tenant) AS t, session_id AS s FROM "+x.schema.name("session_facts")+" GROUP BY tenant, session_id HAVING argMaxIfMerge(user) = "+quoteText(s.User))

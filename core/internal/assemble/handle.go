@@ -227,6 +227,9 @@ func (g handler) signalEnd(r *run, m *msg.Message) {
 	switch {
 	case r.Finish == "cancelled" || m.IsError && r.Finish == "interrupted": // no error need be involved
 		r.Outcome, r.Error = msg.OutcomeCancelled, r.Finish
+		if m.IsError && m.Tool.ErrorType == "" && m.Attr("error_type") == "" {
+			m.Tool.ErrorType = r.Finish // the row of the message is no failure either
+		}
 	case m.IsError:
 		r.Outcome = msg.OutcomeError
 		if r.Error == "" {

@@ -273,11 +273,15 @@ func (g reporter) closeVerdict(r *run, c *call, was verdict.Mark, at int64) {
 }
 
 func (g reporter) emitVerdict(r *run, c *call, m verdict.Mark, resolved int64, resolution string) {
+	now := m.At
+	if resolved != 0 {
+		now = max(g.judged, g.alive)
+	}
 	v := msg.Verdict{
 		Tenant: g.key.Tenant, Source: r.Source, Format: g.key.Format, Session: g.key.Session, Run: r.ID,
 		TraceID: g.ids.trace(r.Root), Span: g.ids.run(r), Kind: msg.SpanRun, Agent: r.Agent.Name,
 		Name: m.Kind.String(), Since: m.Since, At: m.At, Resolved: resolved, Resolution: resolution,
-		Evidence: m.Evidence, Path: g.path(r, c), Words: r.Judged.Words(), Ver: uint64(max(m.At, resolved)),
+		Evidence: m.Evidence, Path: g.path(r, c, now), Words: r.Judged.Words(), Ver: uint64(max(m.At, resolved)),
 	}
 	if v.Agent == "" {
 		v.Agent = g.names.of(r)
@@ -299,9 +303,8 @@ func (g reporter) emitVerdict(r *run, c *call, m verdict.Mark, resolved int64, r
 	g.out.emitter.Verdict(v)
 }
 
-// path is the way from the top-level run to the work, with the age of each step.
-func (g reporter) path(r *run, c *call) string {
-	now := max(g.judged, g.alive)
+// path is the way from the top-level run to the work, with the age of each step at a time.
+func (g reporter) path(r *run, c *call, now int64) string {
 	age := func(since int64) string { return " (" + verdict.Age(now-since) + ")" }
 	text := ""
 	if c != nil {

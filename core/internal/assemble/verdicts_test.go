@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,28 @@ func TestVerdictOfACall(t *testing.T) {
 		if text := held[kind]; !strings.HasPrefix(text, "10 [") || !strings.Contains(text, "tool_running") || !strings.Contains(text, "held_s 1295") {
 			t.Errorf("the event of the %s: %s", kind, text)
 		}
+	}
+}
+
+// TestVerdictIsRepeated: when a session is read again from the store, its verdicts have the way to the work as it was, with the ages.
+func TestVerdictIsRepeated(t *testing.T) {
+	w := &watched{harness: newHarness(t)}
+	w.read(user("a", 0), makes("c", 10))
+	w.until(1300)
+	was := []string{w.verdicts[0].Path, w.verdicts[1].Path}
+	w.verdicts = nil
+	w.restart()
+	w.until(1305)
+	w.read(msg.Message{Run: "b", Kind: msg.Status, Time: 1306})
+	w.until(1310)
+	var now []string
+	for _, v := range w.verdicts {
+		if v.Resolved == 0 {
+			now = append(now, v.Path)
+		}
+	}
+	if slices.Sort(was); !slices.Equal(slices.Sorted(slices.Values(now)), was) {
+		t.Errorf("repeated: %q, were %q", now, was)
 	}
 }
 

@@ -36,7 +36,7 @@
     what.append(element("i", "dot " + r.k));
     if (r.k !== "delegation") what.append(element("small", "", r.k), " ");
     what.append(element("b", "", r.t));
-    if (r.s) what.append(" ", element("span", r.s === "running" ? "busy" : "bad", r.s));
+    if (r.s) what.append(" ", element("span", r.s === "running" ? "busy" : /^(error|lost)/.test(r.s) ? "bad" : "soft", r.s));
     if (r.h) what.append(" ", element("small", "hint", r.h));
     what.title = r.t + (r.h ? " " + r.h : "");
     const svg = drawing("svg", { viewBox: "0 0 1000 10", preserveAspectRatio: "none", "aria-hidden": "true", class: /^(error|lost)/.test(r.s) ? "failed" : r.k });

@@ -50,6 +50,12 @@ func TestSeriesKeepEveryNumber(t *testing.T) {
 	if s := NewSeries(apart, at(0), at(100), time.Minute, "short", false); len(s.Times) != 4 || s.Path(s.Lines[0]) != "M0.0 750.0h.01L100.0 500.0M600.0 0.0h.01" {
 		t.Errorf("at %v: %s", s.Times, s.Path(s.Lines[0]))
 	}
+	s.Paint("b", "red")
+	s.Paint("(none)", "orange")
+	s.Paint("nobody", "green")
+	if s.Lines[0].Color != 0 || s.Lines[1].Color != 4 || s.Lines[2].Color != 1 {
+		t.Errorf("painted: %+v", s.Lines)
+	}
 	bars := NewSeries(f, at(-10), at(20), 5*time.Minute, "short", true)
 	total := 0.0
 	for _, b := range bars.Bars() {

@@ -27,6 +27,24 @@ type Series struct {
 	Marks    []Mark  // moments that may explain a change
 }
 
+// colors are the numbers of those with a name.
+var colors = map[string]int{"blue": 0, "orange": 1, "red": 4, "green": 5}
+
+// Paint gives the line of that name a color by its name. A line that has it changes with it.
+func (s *Series) Paint(name, color string) {
+	n, known := colors[color]
+	i := slices.IndexFunc(s.Lines, func(l Line) bool { return l.Name == name })
+	if !known || i < 0 {
+		return
+	}
+	for k := range s.Lines {
+		if s.Lines[k].Color == n {
+			s.Lines[k].Color = s.Lines[i].Color
+		}
+	}
+	s.Lines[i].Color = n
+}
+
 // Line is one of the lines.
 type Line struct {
 	Name   string

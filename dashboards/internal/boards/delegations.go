@@ -72,7 +72,8 @@ SELECT $__timeInterval(ts) AS time, status, count() AS delegations
 FROM v_delegations
 `+chosen+`
 GROUP BY time, status
-ORDER BY time, status`)).Every("5m").Empty("No delegation in this range"),
+ORDER BY time, status`)).Every("5m").Empty("No delegation in this range").
+			Field("ok", grafana.Color("green")).Field("error", grafana.Color("red")).Field("cancelled", grafana.Color("orange")).Field("running", grafana.Color("blue")),
 	)
 	d.Row(10, grafana.Table("Slowest", "The fifty longest finished delegations. Duration is to the end of the delegate's run, where that is known; the caller may have waited longer, for the result. Trace leads to the waterfall and its critical path, with the messages beside it.", sql(`
 SELECT d.ts AS Started, `+agent+` AS Caller, d.delegate_to AS Delegate, d.tool_name AS Tool, d.status AS Status, d.error_type AS Why,
@@ -140,8 +141,8 @@ FROM v_delegations
 GROUP BY id, source, target
 ORDER BY mainstat DESC, id
 LIMIT 1000`)).
-		Field("arc__ok", grafana.Property{ID: "color", Value: map[string]any{"mode": "fixed", "fixedColor": "green"}}).
-		Field("arc__failed", grafana.Property{ID: "color", Value: map[string]any{"mode": "fixed", "fixedColor": "red"}}).
+		Field("arc__ok", grafana.Color("green")).
+		Field("arc__failed", grafana.Color("red")).
 		Empty("No delegation in this range"))
 	d.Row(9,
 		grafana.Table("Stuck now", "Open spans with a verdict that is neither healthy nor a wait for a person, the longest silent first. The evidence has the figures of the moment when the verdict was made: Judged is how long ago that was.", sql(`

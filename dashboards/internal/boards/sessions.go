@@ -136,14 +136,14 @@ SELECT toStartOfMinute(ts) AS time, sum(input_tokens) AS "input", sum(cache_read
 FROM v_usage
 WHERE `+ofConversation+`
 GROUP BY time
-ORDER BY time`)).Empty("This conversation reports no tokens"),
+ORDER BY time`)).Empty("No tokens of this conversation are counted"),
 		grafana.Table("Tools of the conversation", "Finished calls.", sql(conversation+`
 SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') AS Errors, max(duration_ms - waited_ms) AS Longest, sum(duration_ms - waited_ms) AS Total
 FROM v_tool_calls
 WHERE `+ofConversation+` AND status != 'running'
 GROUP BY Tool
 ORDER BY Total DESC, Tool
-LIMIT 100`)).Field("Longest", grafana.Unit("ms")).Field("Total", grafana.Unit("ms")).Width(12).Empty("This conversation called no tools"),
+LIMIT 100`)).Field("Longest", grafana.Unit("ms")).Field("Total", grafana.Unit("ms")).Width(12).Empty("No tool call of this conversation has ended"),
 	)
 	return d
 }

@@ -137,6 +137,11 @@ func (p *Panel) Field(name string, set ...Property) *Panel {
 // Unit is a field's unit.
 func Unit(u string) Property { return Property{"unit", u} }
 
+// Color is the color of a series, or of an arc: green, orange, red or blue.
+func Color(name string) Property {
+	return Property{"color", map[string]any{"mode": "fixed", "fixedColor": name}}
+}
+
 // Columns is a field's width in a table, in pixels.
 func Columns(px int) Property { return Property{"custom.width", px} }
 
