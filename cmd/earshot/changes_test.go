@@ -86,7 +86,7 @@ func TestChanges(t *testing.T) {
 			t.Fatalf("%d stored: %v", n, err)
 		}
 	}
-	if n := h.asked() - asked; n > 0 { // less: the engine was closed meanwhile, and counts anew
+	if n := h.asked() - asked; n > 0 { // less: the engine was closed meanwhile, and counts again
 		t.Errorf("the look for changes had rows flushed for it %d times: it counts as a person who reads", n)
 	}
 	if stored, _ := h.run("query", "SELECT kind, name, more, since FROM v_changes WHERE metric = 'duration' ORDER BY kind", "--format", "TSV"); stored != "agent\t\ttrue\t['client 2.1.224']\ntool\tBash\ttrue\t['client 2.1.224']\n" {

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/discover"
 )
 
-// TestFolders: a person is told the folder that has the transcripts, and the file where there is one.
+// TestFolders: a person is shown the folder that has the transcripts, and the file where there is one.
 func TestFolders(t *testing.T) {
 	t.Setenv("HOME", "/home/mara")
 	for glob, want := range map[string]string{

@@ -14,7 +14,7 @@ type column struct {
 	least int  // columns of text to which it may be cut; 0: it is not cut
 	drop  int  // the lower, the earlier it is left out; 0: it stays
 	id    bool // its beginning is enough, and is cut without a mark
-	path  bool // its end says most
+	path  bool // its end is worth most
 }
 
 // zoned is the name of a column of times with their zone.

@@ -112,7 +112,7 @@ func bar(part, whole int64, width int) string {
 	return "[" + strings.Repeat("#", n) + strings.Repeat(".", width-n) + "]"
 }
 
-// rate is what was added in the last seconds, per second.
+// rate is the sum of the last seconds, per second.
 type rate struct{ samples []sample }
 
 type sample struct {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/earshot-dev/earshot/core/config"
-	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
@@ -69,7 +68,7 @@ func noteFormat(c *cobra.Command, cfg *config.Config, format string) {
 		known = append(known, cfg.Sources[i].Format)
 	}
 	if format != "" && !slices.Contains(known, format) {
-		fmt.Fprintf(c.ErrOrStderr(), "no source and no bundled decoder has the format %s: %s\n", format, cmp.Or(spec.DidYouMean(format, known), "earshot plugin list has their names"))
+		fmt.Fprintf(c.ErrOrStderr(), "no source and no bundled decoder has the format %s: %s\n", format, cmp.Or(config.DidYouMean(format, known), "earshot plugin list has their names"))
 	}
 }
 

@@ -108,7 +108,7 @@ func watch(ctx context.Context, w io.Writer, every time.Duration, st inspect.Sty
 	}
 }
 
-// screenful is the text as a raw terminal of that height shows it, from its first line on: what is stuck comes before what runs.
+// screenful is the text as a raw terminal of that height shows it, from its first line on: stuck work is above the rest.
 func screenful(text string, height int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	last := "q quits"

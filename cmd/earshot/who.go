@@ -14,8 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/earshot-dev/earshot/core/attribution"
-	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
@@ -157,7 +156,7 @@ func writeWho(w io.Writer, by []string, list []inspect.WhoRow) error {
 // checkDimensions refuses a dimension that is neither built in nor one of the rules, and that no turn has: all of its values
 // would be unknown.
 func checkDimensions(ctx context.Context, r *reader, f inspect.WhoFilter) error {
-	known := append(attribution.Dimensions(r.cfg.Dimensions), "agent", "model", "source", "format", "session", "tenant", "day")
+	known := append(r.cfg.DimensionNames(), "agent", "model", "source", "format", "session", "tenant", "day")
 	for _, name := range slices.Concat(f.By, slices.Sorted(maps.Keys(f.Where))) {
 		if slices.Contains(known, name) {
 			continue
@@ -167,7 +166,7 @@ func checkDimensions(ctx context.Context, r *reader, f inspect.WhoFilter) error 
 			return err
 		}
 		if !stored {
-			return usageError{fmt.Errorf("no dimension %s: %s", name, cmp.Or(spec.DidYouMean(name, known), "there are "+strings.Join(known, " ")))}
+			return usageError{fmt.Errorf("no dimension %s: %s", name, cmp.Or(config.DidYouMean(name, known), "there are "+strings.Join(known, " ")))}
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/otlp"
 )
 
-// TestInterruptedStart: whoever interrupts a start wants it to end, and is shown no failure of what it was about.
+// TestInterruptedStart: an interrupt of a start ends it, and is no failure of the call that it meets.
 func TestInterruptedStart(t *testing.T) {
 	text := fmt.Sprintf("data_dir: %q\ntelemetry: {listen: \"\"}\nsources:\n  - {name: deck, type: file, format: legion, paths: [%q]}\n", t.TempDir(), t.TempDir()+"/*.jsonl")
 	c, err := config.Types{Sources: SourceTypes()}.Parse("test.yaml", []byte(text), os.LookupEnv)

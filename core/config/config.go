@@ -147,6 +147,12 @@ func (c *Config) Listeners() []Listener {
 	return append(out, Listener{"telemetry.listen", c.Telemetry.Listen})
 }
 
+// DimensionNames are the names of all dimensions: the built-in ones first, then those of the rules.
+func (c *Config) DimensionNames() []string { return attribution.Dimensions(c.Dimensions) }
+
+// DidYouMean is a hint at the one of known that a word was probably meant to be; empty when none is near.
+func DidYouMean(word string, known []string) string { return spec.DidYouMean(word, known) }
+
 // validateListeners reports addresses that two listeners would share.
 func (c *Config) validateListeners(check *spec.Check) {
 	type listener struct{ key, host, port string }

@@ -226,7 +226,8 @@ func (p *printer) paint(code, s string) string {
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
-// ended is how a step ended, with the reason: what a person stopped or denied is no failure.
+
+// ended is how a step ended, with the reason: a step that a person stopped or denied is no failure.
 func (p *printer) ended(s *Step) string {
 	text := printable(strings.TrimSpace(s.Status + " " + s.Error))
 	if s.Status == "cancelled" {

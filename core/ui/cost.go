@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,10 +31,11 @@ type section struct {
 
 // costRow is a row of a section: a name, and its numbers.
 type costRow struct {
-	Name  string
-	Href  string
-	Share int // percent; -1: no bar
-	Cells []string
+	Name    string
+	Session string // that Href leads to
+	Href    string
+	Share   int // percent; -1: no bar
+	Cells   []string
 }
 
 // costs has the columns of the rows that inspect.LoadSpent reads.
@@ -116,7 +119,7 @@ func (s section) load(u *UI, r request, sql string, params map[string]string) ([
 		if err := scan(v, into...); err != nil {
 			return err
 		}
-		if session != "" {
+		if row.Session = session; session != "" {
 			row.Href = conversation(session)
 		}
 		top = max(top, n)
@@ -168,7 +171,7 @@ func contexts(u *UI, r request) ([]section, error) {
 		Title: "Contexts that grew most", Head: []string{"first request", "largest", "requests", "agent"}, Empty: "No request has counts of its tokens.",
 		Note: "Tokens of a conversation's requests, by agent. A larger request costs more each time it is sent.",
 	}.load(u, r, `
-		SELECT if(any(title) != '', any(title), session_id) AS name, session_id, toFloat64(max(size)) AS largest, toString(argMin(size, ts)), toString(max(size)), toString(count()), if(agent_name = '', concat('(', any(format), ')'), toString(agent_name))
+		SELECT any(title) AS name, session_id, toFloat64(max(size)) AS largest, toString(argMin(size, ts)), toString(max(size)), toString(count()), if(agent_name = '', concat('(', any(format), ')'), toString(agent_name))
 		FROM (
 			SELECT u.*, u.input_tokens + u.cache_read_tokens + u.cache_write_tokens AS size, f.project AS project, f.title AS title
 			FROM v_usage AS u LEFT JOIN v_session_facts AS f ON f.tenant = u.tenant AND f.session_id = u.session_id)
@@ -180,6 +183,9 @@ func contexts(u *UI, r request) ([]section, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := nameRows(u, r, out[0].Rows); err != nil {
+		return nil, err
+	}
 	for _, row := range out[0].Rows {
 		for i := range 2 {
 			if n, err := strconv.ParseUint(row.Cells[i], 10, 64); err == nil {
@@ -188,6 +194,26 @@ func contexts(u *UI, r request) ([]section, error) {
 		}
 	}
 	return out, nil
+}
+
+// nameRows names the rows of conversations without a recorded title by their first prompts, or by their ids.
+func nameRows(u *UI, r request, rows []costRow) error {
+	var ids []string
+	for i := range rows {
+		if rows[i].Name == "" {
+			ids = append(ids, url.PathEscape(rows[i].Session))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	named, err := titles(r.Context(), u.q, inspect.Condition{
+		SQL: "has(arrayMap(id -> decodeURLComponent(id), splitByChar(',', {ids:String})), session_id)", Params: map[string]string{"ids": strings.Join(ids, ",")},
+	}, len(ids))
+	for i := range rows {
+		rows[i].Name = cmp.Or(rows[i].Name, inspect.Clip(named[rows[i].Session], 80), rows[i].Session)
+	}
+	return err
 }
 
 func findings(u *UI, r request) ([]section, error) {

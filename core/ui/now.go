@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"maps"
 	"strconv"
 	"time"
@@ -44,7 +45,7 @@ var seen = address.Columns{"time": "ts", "agent": "agent_name", "delegate": "del
 // now shows the open work, and the messages of the range: an hour unless another was picked, so that the tables'
 // order by hour serves, however much there is.
 func (u *UI) now(r request) (string, any, error) {
-	p := nowPage{Counts: make(map[string]uint64), Titles: make(map[string]string), Range: r.State.Label()}
+	p := nowPage{Counts: make(map[string]uint64), Range: r.State.Label()}
 	from, _ := r.State.Times() // in the range, as open work is in every one
 	open := maps.Clone(seen)
 	delete(open, "time")
@@ -61,11 +62,8 @@ func (u *UI) now(r request) (string, any, error) {
 		return err
 	})
 	group.Go(func() (err error) { p.Open, err = inspect.OpenWorks(ctx, u.q, where, false, working); return err })
-	group.Go(func() error {
-		list, err := inspect.Sessions(ctx, u.q, inspect.Filter{Where: inspect.Condition{SQL: "session_id IN (SELECT session_id FROM v_open_spans)"}, Limit: working})
-		for i := range list {
-			p.Titles[list[i].ID] = list[i].Title
-		}
+	group.Go(func() (err error) {
+		p.Titles, err = titles(ctx, u.q, inspect.Condition{SQL: "session_id IN (SELECT session_id FROM v_open_spans)"}, working)
 		return err
 	})
 	group.Go(func() (err error) { p.Sources, err = u.sources(r); return err })
@@ -94,4 +92,14 @@ func (u *UI) now(r request) (string, any, error) {
 		p.Counts[o.State] = o.Leaves
 	}
 	return "", p, err
+}
+
+// titles are those of the conversations that the condition picks, by their ids: the recorded ones, or how their first prompts begin.
+func titles(ctx context.Context, q Querier, where inspect.Condition, limit int) (map[string]string, error) {
+	list, err := inspect.Sessions(ctx, q, inspect.Filter{Where: where, Limit: limit})
+	out := make(map[string]string, len(list))
+	for i := range list {
+		out[list[i].ID] = list[i].Title
+	}
+	return out, err
 }

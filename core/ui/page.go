@@ -141,7 +141,7 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 		}
 		if err != nil {
 			status, t = failure(err), u.fails
-			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), clean(told(err)), nil, nil
+			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), clean(words(err)), nil, nil
 		}
 		var b bytes.Buffer
 		for _, part := range []string{"head", "content", "foot"} {
@@ -163,8 +163,8 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 	}
 }
 
-// told is an error for a reader of pages: a terminal's hints name commands.
-func told(err error) string {
+// words is an error for a reader of pages: a terminal's hints name commands.
+func words(err error) string {
 	switch {
 	case errors.Is(err, inspect.ErrNoSession):
 		return "No conversation has this id, or it is older than rows are kept."

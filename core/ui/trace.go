@@ -162,7 +162,7 @@ func (r traceRow) Failed() bool {
 	return strings.HasPrefix(r.Status, "error") || strings.HasPrefix(r.Status, "lost")
 }
 
-// Tone is the class of its status: what a person stopped or denied is no failure. trace.js has the same.
+// Tone is the class of its status: a step that a person stopped or denied is no failure. trace.js has the same.
 func (r traceRow) Tone() string {
 	switch {
 	case r.Status == "running":
