@@ -134,11 +134,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	path := filepath.Join(dir, "checkpoint.db")
-	var db *bbolt.DB
-	err := guarded(path, func() (err error) {
-		db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond})
-		return err
-	})
+	db, err := lock(path)
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("checkpoint: %s: %w", dir, ErrLocked)
 	}
@@ -172,6 +168,33 @@ func Open(dir string) (*Store, error) {
 	}
 	s.fresh = fresh
 	return s, nil
+}
+
+// lock opens the file, which nobody else has open then. While it waited for another process, that may have
+// replaced the file by Compact: the lock of the former file is none of the directory.
+func lock(path string) (db *bbolt.DB, err error) {
+	for replaced := true; replaced && err == nil; {
+		var file *os.File
+		err = guarded(path, func() (err error) {
+			db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond, OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+				var err error
+				file, err = os.OpenFile(name, flag, mode)
+				return file, err
+			}})
+			return err
+		})
+		if err != nil {
+			break
+		}
+		var locked, there os.FileInfo
+		if locked, err = file.Stat(); err == nil {
+			there, err = os.Stat(path)
+		}
+		if replaced = !os.SameFile(locked, there); replaced || err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	return db, err
 }
 
 func (s *Store) view(f func(*bbolt.Tx) error) error {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestCompact: a forgotten record is in no page of the file any more, the rest is there, and the
@@ -89,5 +90,40 @@ func TestCompactFails(t *testing.T) {
 	attempt(false)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the copy is left: %v", err)
+	}
+}
+
+// TestCompactKeepsTheLock: a process that waits for the file while another one replaces it does not have it then.
+func TestCompactKeepsTheLock(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		opened := make(chan error, 1)
+		go func() {
+			other, err := Open(dir)
+			if err == nil {
+				err = other.Close()
+			}
+			opened <- err
+		}()
+		time.Sleep(60 * time.Millisecond) // it waits for the file of before
+		if err := s.Compact(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-opened; !errors.Is(err, ErrLocked) {
+			t.Errorf("another process has the directory: %v", err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

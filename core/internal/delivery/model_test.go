@@ -217,7 +217,8 @@ type modelStore struct {
 	model  *model
 	name   string
 	gather bool
-	rnd    *rand.Rand
+	rnd    *rand.Rand // of inserts, one at a time
+	takes  *rand.Rand // of Gather, beside them
 
 	rows   map[int]bool      // with model.mu
 	tokens map[string]string // with model.mu
@@ -315,7 +316,7 @@ func (s *modelStore) Export(ctx context.Context, b *export.Batch) error {
 func (*modelStore) Close(context.Context) error { return nil }
 
 func (s *modelStore) Gather(b *export.Batch) bool {
-	if !s.gather || len(s.gathered.ids) > 5 || s.rnd.IntN(10) == 0 {
+	if !s.gather || len(s.gathered.ids) > 5 || s.takes.IntN(10) == 0 {
 		return false
 	}
 	s.gathered.ids, s.gathered.tables = append(s.gathered.ids, b.ID), append(s.gathered.tables, tablesOf(b))
@@ -390,7 +391,8 @@ func (m *model) life(seed uint64, rows int, last bool) {
 	}
 	var targets []delivery.Target
 	for i, s := range m.stores {
-		s.rnd, s.batch, s.gathered, s.parted, s.mode = rand.New(rand.NewPCG(seed, uint64(10+i))), "", gatheredBatches{}, gatheredBatches{}, "well"
+		s.rnd, s.takes = rand.New(rand.NewPCG(seed, uint64(10+i))), rand.New(rand.NewPCG(seed, uint64(20+i)))
+		s.batch, s.gathered, s.parted, s.mode = "", gatheredBatches{}, gatheredBatches{}, "well"
 		targets = append(targets, delivery.Target{Name: s.name, Exporter: s})
 	}
 	most := []int64{1, 1 + r.Int64N(12_000), 1 << 20}[r.IntN(3)]
