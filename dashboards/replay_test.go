@@ -76,7 +76,7 @@ func (r result) text() string {
 	return b.String()
 }
 
-// TestComputedTablesChangeNoPanel: what long ranges are read from has the numbers of the rows, when no hour is computed, when all are, and
+// TestComputedTablesChangeNoPanel: the tables that long ranges are read from have the numbers of the rows, when no hour is computed, when all are, and
 // when an earlier build has computed them; of whole hours, and of a range that cuts them.
 func TestComputedTablesChangeNoPanel(t *testing.T) {
 	w := theWorld(t)

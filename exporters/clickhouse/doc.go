@@ -37,8 +37,8 @@
 // computed, so they are exact at any time.
 //
 // Where a migration adds a column to a rollup, all hours are computed again in the background, under a mark of their own. Views go by
-// the mark of before, which follows, so that they do not read the rows of a month meanwhile; a slot without the column says by its
-// emptiness that a question needs the rows.
+// the mark of before, which follows, so that they do not read the rows of a month meanwhile; where a slot has none in it, a
+// question reads the rows.
 //
 // # FINAL
 //

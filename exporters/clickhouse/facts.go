@@ -37,7 +37,7 @@ var spanFacts = facts{
 	where:  "(kind = 'delegation' OR state != 'open' AND name != '' AND (empty(parent_span_id) OR kind = 'workflow' OR first_token_ns > 0))",
 }
 
-// The type is in the attributes, which are most of a message: to read those of a month for the few whose type nobody knows was
+// The type is in the attributes, which are most of a message: to read those of a month for the few types that no decoder knows was
 // to read all of them.
 var unknownFacts = facts{
 	hourly: hourly{table: "unknown_facts", of: "messages", mark: "unknown_facts"},

@@ -141,10 +141,10 @@ ORDER BY Duration DESC, span_id
 LIMIT 50`)).Field("Duration", grafana.Unit("ms"), grafana.Gauge()).Field("Waited", grafana.Unit("ms")).Field("Result", grafana.Unit("bytes")).Field("Status", grafana.Red("error")).
 			Field("Trace", toTrace).Field("Session", toSession).Width(16).Empty("No call finished in this range"),
 		grafana.BarGauge("Why calls end badly", "Failed and cancelled calls by reason.", "short", sql(`
-SELECT concat(status, ' ', error_type) AS reason, count() AS calls
-FROM v_tool_calls
-`+done+`
-  AND status IN ('error', 'cancelled')
+SELECT concat(outcome, ' ', error_type) AS reason, count() AS calls
+FROM spans FINAL
+`+where("format", "agent", "model", "tool", "tenant", "project", "version")+`
+  AND kind = 'tool' AND NOT internal AND state != 'open' AND outcome IN ('error', 'cancelled')
 GROUP BY reason
 ORDER BY calls DESC, reason
 LIMIT 20`)).Width(8).Empty("Every call succeeded"),
