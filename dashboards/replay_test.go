@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/dashboards/internal/macro"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
 // TestReplayChangesNoPanel drops the sidecar's checkpoint and has it read everything
@@ -49,20 +53,91 @@ func everything(t *testing.T, w *world) map[string]string {
 			continue
 		}
 		r := askOne(t, w, a, nil)
-		var b strings.Builder
-		for _, row := range r.rows {
-			for _, v := range row {
-				if p, ok := v.(*float64); ok && p != nil {
-					v = *p
-				}
-				if f, ok := v.(float64); ok { // parts that are added up in another order differ in the last digits
-					v = fmt.Sprintf("%.9g", f)
-				}
-				fmt.Fprintf(&b, "%v\t", v)
-			}
-			b.WriteString("\n")
-		}
-		out[fmt.Sprint(a, " ", a.kind)] = b.String()
+		out[fmt.Sprint(a, " ", a.kind)] = r.text()
 	}
 	return out
+}
+
+// text is the rows, a line each.
+func (r result) text() string {
+	var b strings.Builder
+	for _, row := range r.rows {
+		for _, v := range row {
+			if p, ok := v.(*float64); ok && p != nil {
+				v = *p
+			}
+			if f, ok := v.(float64); ok { // parts that are added up in another order differ in the last digits
+				v = fmt.Sprintf("%.9g", f)
+			}
+			fmt.Fprintf(&b, "%v\t", v)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// TestComputedTablesChangeNoPanel: the tables that long ranges are read from have the numbers of the rows, when no hour is computed, when all are, and
+// when an earlier build has computed them; of whole hours, and of a range that cuts them.
+func TestComputedTablesChangeNoPanel(t *testing.T) {
+	w := theWorld(t)
+	settings := clickhouse.ConnSettings{DSN: w.dsn("default") + "/earshot"}
+	c, err := clickhouse.Open(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	exec := func(sql string) {
+		t.Helper()
+		if err := c.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := slices.DeleteFunc(queries(t), func(a asked) bool {
+		return !slices.Contains([]string{"Longest pauses", "Unknown types", "Slowest calls", "Why calls end badly", "Slowest", "Widest turns", "Fan-out", "Turns in this range", "By tool", "By conversation"}, a.title)
+	})
+	if len(list) < 10 {
+		t.Fatalf("%d panels", len(list))
+	}
+	numbers := func() map[string]string {
+		out := make(map[string]string)
+		for _, a := range list {
+			for i, cut := range []time.Duration{0, 17*time.Minute + 123*time.Millisecond, 3 * time.Hour} {
+				for _, pick := range []macro.Value{{All: true}, macro.Of("claude-code")} {
+					q := w.all(a)
+					q.From, q.To, q.Variables["format"] = q.From.Truncate(time.Hour).Add(cut), q.To.Truncate(time.Hour).Add(-cut/3), pick
+					sql, err := q.Expand(a.sql)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r, err := run(t, w.reader(t), sql)
+					if err != nil {
+						t.Fatalf("%s: %v\n%s", a, err, sql)
+					}
+					out[fmt.Sprint(a, " ", i, " ", pick.All)] = r.text()
+				}
+			}
+		}
+		return out
+	}
+	exec("TRUNCATE TABLE rollup_hours")
+	want := numbers()
+	for _, now := range []struct {
+		name string
+		make func() error
+	}{
+		{"computed", func() error { return clickhouse.Settle(t.Context(), settings) }},
+		{"computed by an earlier build", func() error {
+			return c.Exec(t.Context(), "ALTER TABLE pauses_rollup CLEAR COLUMN longest SETTINGS mutations_sync = 1")
+		}},
+	} {
+		if err := now.make(); err != nil {
+			t.Fatal(err)
+		}
+		for what, got := range numbers() {
+			if d := cmp.Diff(strings.Split(want[what], "\n"), strings.Split(got, "\n")); d != "" {
+				t.Errorf("%s, %s (-rows +computed):\n%s", what, now.name, d)
+			}
+		}
+	}
+	exec("TRUNCATE TABLE rollup_hours") // as other tests found it
 }

@@ -181,6 +181,7 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	}
 	if s.Final {
 		opts.Settings["final"] = 1
+		opts.Settings["do_not_merge_across_partitions_select_final"] = 1 // all versions of a row are in one partition
 	}
 	if s.ReadOnly {
 		opts.Settings["readonly"] = 1

@@ -361,15 +361,15 @@ func (x *eraser) noteHours(ctx context.Context, tables []erasable, e *export.Era
 	return e.Save()
 }
 
-// rollAgain computes hours of a rollup again, and removes the versions of before. The counts of
-// an hour of which rows have expired stay: nothing else has them.
+// rollAgain computes hours of a rollup again, and removes the versions of before. Counts that outlive their rows stay
+// in an hour of which rows have expired: nothing else has them. The longest pauses name their sessions, and none stays.
 func (x *eraser) rollAgain(ctx context.Context, r rollup, hours []int64) error {
 	kept, now := x.schema.TTL.kept(r.of), time.Now()
 	table := x.dataTable(r.table)
 	for part := range slices.Chunk(hours, hoursAtOnce) {
 		var at []string
 		for _, h := range part {
-			if kept <= 0 || time.Unix(h, 0).Add(kept).After(now) {
+			if kept <= 0 || !r.outlives || time.Unix(h, 0).Add(kept).After(now) {
 				at = append(at, "toDateTime("+strconv.FormatInt(h, 10)+", 'UTC')")
 			}
 		}

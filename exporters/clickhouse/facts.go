@@ -15,7 +15,7 @@ type facts struct {
 	hourly
 	key   []string // distinguishes the rows of an hour
 	where string   // rows that are facts
-	// later are the columns that migration 70 does not have.
+	// later are the columns that the row does not have, or the migration that makes the views.
 	later []laterColumn
 }
 
@@ -32,14 +32,27 @@ var usageFacts = facts{
 // A delegation, a root, a step of a workflow, or a response whose first token is known. The
 // kind is part of the key, so that one of them is read alone.
 var spanFacts = facts{
-	hourly: hourly{table: "span_facts", of: "spans", mark: "span_facts"},
+	hourly: hourly{table: "span_facts_by_day", of: "spans", mark: "facts of spans"},
 	key:    []string{"tenant", "kind", "toStartOfHour(ts)", "session_id", "span_id"},
 	where:  "(kind = 'delegation' OR state != 'open' AND name != '' AND (empty(parent_span_id) OR kind = 'workflow' OR first_token_ns > 0))",
 }
 
+// The type is in the attributes, which are most of a message: to read those of a month for the few types that no decoder knows was
+// to read all of them.
+var unknownFacts = facts{
+	hourly: hourly{table: "unknown_facts", of: "messages", mark: "unknown_facts"},
+	key:    []string{"tenant", "toStartOfHour(ts)", "session_id", "message_id", "part_index"},
+	where:  "kind = 'unknown'",
+	later:  []laterColumn{{"type", "attributes['type']"}},
+}
+
+func everyFacts() []facts { return []facts{usageFacts, spanFacts, unknownFacts} }
+
 // factsOf returns the facts of that table.
 func factsOf(table string) (facts, error) {
-	for _, f := range []facts{usageFacts, spanFacts} {
+	former := spanFacts // before migration 89
+	former.table, former.mark = "span_facts", "span_facts"
+	for _, f := range append(everyFacts(), former) {
 		if f.table == table {
 			return f, nil
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // TestStoreWithoutFactsUpgrades: a store of the build before migration 70, with rollups that are
-// computed, has facts, pauses and times of calls that agree with its rows, also when the
+// computed, has facts, pauses and times of calls that agree with its rows, also when a
 // migration was interrupted.
 func TestStoreWithoutFactsUpgrades(t *testing.T) {
 	x, c := exporter(t, nil)
@@ -24,23 +24,23 @@ func TestStoreWithoutFactsUpgrades(t *testing.T) {
 			t.Fatalf("%v in:\n%s", err, sql)
 		}
 	}
-	for _, view := range []string{"messages_slots", "tool_calls_slots", "pauses_slots", "v_span_facts", "v_usage", "v_delegations"} {
+	for _, view := range []string{"messages_slots", "tool_calls_slots", "pauses_slots", "pauses_hours", "v_unknown", "v_span_facts", "v_usage", "v_delegations"} {
 		exec("DROP VIEW " + x.schema.name(view))
 	}
-	for _, table := range []string{"usage_facts", "span_facts", "pauses_rollup"} {
+	for _, table := range []string{"usage_facts", "span_facts_by_day", "unknown_facts", "pauses_rollup"} {
 		exec("DROP TABLE " + x.schema.name(table) + " SYNC")
 	}
 	exec("ALTER TABLE " + x.schema.name("tool_calls_rollup") + " DROP COLUMN largest_result, DROP COLUMN only_waited, DROP COLUMN active_ns")
 	hours := x.schema.name("rollup_hours")
 	exec("INSERT INTO " + hours + " SELECT if(startsWith(name, 'all '), 'all spans', 'spans'), hour, until, at, oldest FROM " + hours + " WHERE name IN ('calls', 'all calls')")
 	exec("ALTER TABLE " + hours + " DELETE WHERE name NOT IN ('spans', 'all spans', 'messages', 'all messages') SETTINGS mutations_sync = 2")
-	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version IN (70, 85) SETTINGS mutations_sync = 2")
+	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version IN (70, 85, 89) SETTINGS mutations_sync = 2")
 	migrations, err := x.schema.Migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range migrations {
-		if m.Version == 70 { // interrupted
+		if m.Version == 70 || m.Version == 89 { // interrupted
 			for _, st := range m.Statements[:len(m.Statements)/2] {
 				exec(st.SQL)
 			}

@@ -105,6 +105,27 @@ func TestFreshSchema(t *testing.T) {
 	}
 }
 
+// TestVersionsOfARowAreInOnePartition: readers merge the parts of each partition alone, so the partition of a row follows from its sort key in
+// every table of which a later version replaces a row.
+func TestVersionsOfARowAreInOnePartition(t *testing.T) {
+	_, c := exporter(t, nil)
+	all := rows(t, c, "SELECT name, partition_key, sorting_key FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%Replacing%' AND partition_key != ''")
+	if len(all) < 10 {
+		t.Fatalf("%d tables", len(all))
+	}
+	for _, table := range all {
+		of := regexp.MustCompile(`^(?:toDate|toYYYYMM)\((\w+)\)$`).FindStringSubmatch(table["partition_key"].(string))
+		if of == nil {
+			t.Errorf("%s: partitions by %s", table["name"], table["partition_key"])
+			continue
+		}
+		key := strings.Split(table["sorting_key"].(string), ", ")
+		if !slices.Contains(key, of[1]) && !slices.Contains(key, "toStartOfHour("+of[1]+")") && !slices.Contains(key, "toDateTime("+of[1]+")") {
+			t.Errorf("%s: the key %s has not the time of partition %s", table["name"], table["sorting_key"], of[0])
+		}
+	}
+}
+
 // freshSchema writes the objects of the database as a template: tables first, each kind by name.
 func freshSchema(t *testing.T, conn *Conn, schema Schema) string {
 	t.Helper()

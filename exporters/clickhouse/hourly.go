@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -13,6 +14,9 @@ type hourly struct {
 	table, of string
 	// mark is the name of its hours in rollup_hours.
 	mark string
+	// former is the mark of an earlier build, whose tables have all but the latest columns: the views go by it, so that they do not
+	// read the rows of all hours while these are computed again. It follows mark.
+	former string
 	// outlives is whether its rows are kept longer than those that they are computed from: an hour
 	// of which some are gone stays as it is.
 	outlives bool
@@ -35,7 +39,7 @@ func everyComputed() (out []computed) {
 	for _, r := range rollups() {
 		out = append(out, r)
 	}
-	for _, f := range []facts{usageFacts, spanFacts} {
+	for _, f := range everyFacts() {
 		out = append(out, f)
 	}
 	return out
@@ -49,7 +53,7 @@ func (h hourly) pending(s Schema) string {
 	if h.reach > 0 {
 		hour = fmt.Sprintf("arrayJoin(arrayMap(i -> toStartOfHour(ts) + toIntervalHour(i), range(%d)))", h.reach+1)
 	}
-	return fmt.Sprintf("SELECT "+hour+" FROM %s WHERE ingest_ts >= (SELECT max(until) FROM %s WHERE name = 'all %s') SETTINGS final = 0", s.name(h.of), s.name("rollup_hours"), h.mark)
+	return fmt.Sprintf("SELECT "+hour+" FROM %s WHERE ingest_ts >= (SELECT max(until) FROM %s WHERE name = 'all %s') SETTINGS final = 0", s.name(h.of), s.name("rollup_hours"), cmp.Or(h.former, h.mark))
 }
 
 // touched selects the hours that have rows since the time up to which all of them are computed,
@@ -59,6 +63,16 @@ func (h hourly) touched(s Schema) string {
 FROM (SELECT toStartOfHour(ts) AS hour, max(ingest_ts) AS last FROM %[1]s WHERE ingest_ts >= (SELECT max(until) FROM %[2]s WHERE name = 'all %[3]s') GROUP BY hour) AS t
 LEFT JOIN (SELECT hour, max(until) AS until, max(at) AS at, min(oldest) AS oldest FROM %[2]s WHERE name = '%[3]s' GROUP BY hour) AS d ON d.hour = t.hour`,
 		s.name(h.of), s.name("rollup_hours"), h.mark)
+}
+
+// noteAll inserts that all hours are computed with the rows that were stored before then.
+func (h hourly) noteAll(s Schema, until, at time.Time) string {
+	times := fmt.Sprintf("', %s, %s)", millis(until), millis(at))
+	sql := "INSERT INTO " + s.name("rollup_hours") + " (name, until, at) VALUES ('all " + h.mark + times
+	if h.former != "" {
+		sql += ", ('all " + h.former + times
+	}
+	return sql
 }
 
 // note inserts that hours are computed.

@@ -36,6 +36,8 @@ func retentions() []retention {
 		{"pauses_rollup", "", "seen", messages},
 		{"usage_facts", "", "ingest_ts", messages},
 		{"span_facts", "", "ingest_ts", longer},
+		{"span_facts_by_day", "", "ingest_ts", longer},
+		{"unknown_facts", "", "ingest_ts", messages},
 		{"sessions", "", "seen", messages},
 		{"session_facts", "", "seen", func(t TTL) time.Duration { return t.Rollups }}, // attribution derives from them
 		{"run_setups", "", "seen", messages},

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// readerSettings are a reader's. 2: reads and its own settings, which Grafana's plugin sends with queries.
-const readerSettings = " SETTINGS readonly = 2, final = 1, max_execution_time = 60, max_memory_usage = 4000000000"
+// readerSettings are a reader's. 2: reads and its own settings, which Grafana's plugin sends with queries. All versions of a row are in one partition.
+const readerSettings = " SETTINGS readonly = 2, final = 1, do_not_merge_across_partitions_select_final = 1, max_execution_time = 60, max_memory_usage = 4000000000"
 
 // Roles are the statements that an administrator of the server runs once, so that
 // the sidecar need not be one: earshot_writer may make and fill the tables,
@@ -53,13 +53,13 @@ func (s Schema) Roles() []string {
 // no other table: not the targets of materialized views by the view's name, and not agent_spans.
 var (
 	tenantTables = strings.Fields(`messages spans findings verdicts dead_letters source_ledger streams attribution changes budget_alerts
-		sessions session_attributes session_facts run_setups turn_facts span_facts usage_facts
+		sessions session_attributes session_facts run_setups turn_facts span_facts_by_day unknown_facts usage_facts
 		messages_rollup pauses_rollup tool_calls_rollup usage_rollup`)
 	sharedTables = strings.Fields("attribution_rules model_prices rollup_hours schema_migrations thresholds")
-	tenantViews  = strings.Fields(`delegations messages_slots open_spans pauses_slots tool_calls tool_calls_slots otel_traces otel_traces_trace_id_ts
+	tenantViews  = strings.Fields(`delegations messages_slots open_spans pauses_hours pauses_slots tool_calls tool_calls_slots otel_traces otel_traces_trace_id_ts
 		v_agent_versions v_attributed_usage v_budget_alerts v_changes v_dead_letters v_delegations v_findings v_message_views v_messages v_messages_1h v_messages_5m
 		v_open_spans v_runs v_session_facts v_session_times v_sessions v_sources v_span_facts v_spans v_streams v_tool_calls
-		v_tool_calls_1h v_tool_calls_5m v_turns v_usage v_usage_1h v_usage_5m v_verdicts`)
+		v_tool_calls_1h v_tool_calls_5m v_turns v_unknown v_usage v_usage_1h v_usage_5m v_verdicts`)
 )
 
 // tenancy keeps tenants apart.

@@ -77,7 +77,7 @@ func (p roller) pass(ctx context.Context, r computed) (done int, err error) {
 		}
 	}
 	// Every row that was stored before then is in the rollup: a later one has its hour computed again.
-	return done, p.c.Exec(ctx, fmt.Sprintf("INSERT INTO %s (name, until, at) VALUES ('all %s', %s, %s)", p.s.name("rollup_hours"), h.mark, millis(until), millis(now)))
+	return done, p.c.Exec(ctx, h.noteAll(p.s, until, now))
 }
 
 // statement computes hours.

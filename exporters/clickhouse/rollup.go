@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,6 +18,7 @@ type rollup struct {
 	maxima []string
 	lists  []string // that are joined, in slots of five minutes
 	sums   []string // lists whose elements are added up
+	tops   []top    // lists of the greatest, in slots of an hour
 	where  string   // rows that count
 	values string   // of the counts, maxima and lists, of rows
 	// later are those of them that the migration which makes the views does not have.
@@ -24,6 +26,12 @@ type rollup struct {
 	// from selects the rows of hours, which are an IN; SELECT * of the table where it is nil.
 	from func(s Schema, hours string) string
 }
+
+// top is a list of tuples of a kind, the first topRows in an order of x, one of them. An hour that an earlier build has computed has none.
+type top struct{ name, kind, order string }
+
+// topRows is how many rows a board lists at most of such a table.
+const topRows = 50
 
 var messageRollup = rollup{
 	hourly: hourly{table: "messages_rollup", of: "messages", mark: "messages", outlives: true}, where: "1",
@@ -51,14 +59,18 @@ var callRollup = rollup{
 // pauseRollup has the pauses before messages of models: the time since the message before in the
 // run. That may be of an earlier hour, so each hour that follows one with new rows is computed too.
 var pauseRollup = rollup{
-	hourly: hourly{table: "pauses_rollup", of: "messages", mark: "pauses", reach: 24},
+	hourly: hourly{table: "pauses_rollup", of: "messages", mark: "longest pauses", former: "pauses", reach: 24},
 	keys:   []string{"source", "format", "agent_name", "model"},
 	counts: []string{"messages"},
 	maxima: []string{"longest_us"},
 	sums:   []string{"pauses"},
-	values: `count() AS messages, max(r.pause_us) AS longest_us, [` + pauseCounts() + `] AS pauses`,
-	from:   pausesOf,
+	tops:   []top{{"longest", longestPause, "-toInt64(x.us), x.ts, x.seq, x.session_id"}},
+	values: `count() AS messages, max(r.pause_us) AS longest_us, [` + pauseCounts() + `] AS pauses,
+        CAST(arrayMap(x -> (-x.1, x.2, x.3, x.4), groupArraySorted(` + strconv.Itoa(topRows) + `)((-toInt64(r.pause_us), r.ts, r.seq, r.session_id))), ` + quoteText("Array("+longestPause+")") + `) AS longest`,
+	from: pausesOf,
 }
+
+const longestPause = "Tuple(us UInt64, ts DateTime64(9, 'UTC'), seq UInt64, session_id String)"
 
 // pauseBounds are the milliseconds up to which pauses are counted together; the last count is of those
 // that are longer. Boards have the same.
@@ -78,7 +90,7 @@ func pauseCounts() string {
 // The message before is looked for in the hours in which the session has messages.
 func pausesOf(s Schema, hours string) string {
 	messages := s.name("messages")
-	return fmt.Sprintf(`SELECT tenant, ts, source, format, agent_name, model, session_id, ingest_ts, pause_us
+	return fmt.Sprintf(`SELECT tenant, ts, seq, source, format, agent_name, model, session_id, ingest_ts, pause_us
     FROM
     (
         SELECT *, dateDiff('microsecond', lagInFrame(ts, 1, ts) OVER (PARTITION BY tenant, session_id, run_id ORDER BY ts, seq), ts) AS since, toUInt64(if(since > 86400000000, 0, since)) AS pause_us
@@ -162,9 +174,25 @@ func (r rollup) every() string {
 	return list("%s", slices.Concat(r.keys, r.counts, r.maxima, r.lists, r.sums)...) + "sessions"
 }
 
+// greatest are the keys of hours and their lists of the greatest.
+func (r rollup) greatest() string {
+	columns := slices.Concat(r.keys, r.counts, r.maxima)
+	for _, t := range r.tops {
+		columns = append(columns, t.name)
+	}
+	return strings.Join(columns, ", ")
+}
+
 func (r rollup) compute(s Schema, hours string, version uint64) string {
 	keys := strings.TrimSuffix(list("%s", r.keys...), ", ")
 	in := "toStartOfHour(ts) IN (" + hours + ")"
+	lists, joined, none := slices.Concat(r.lists, r.sums), list("if(step = 300, arraySort(groupArrayArray(%s)), [])", r.lists...)+list("sumForEach(%s)", r.sums...),
+		list("emptyArrayUInt64() AS %s", slices.Concat(r.lists, r.sums)...)
+	for _, t := range r.tops {
+		lists = append(lists, t.name)
+		joined += fmt.Sprintf("if(step = 3600, arraySlice(arraySort(x -> (%s), groupArrayArray(%s)), 1, %d), []), ", t.order, t.name, topRows)
+		none += fmt.Sprintf("CAST([], %s) AS %s, ", quoteText("Array("+t.kind+")"), t.name)
+	}
 	return fmt.Sprintf(`INSERT INTO %[1]s (tenant, step, ts, %[2]s, %[3]s%[4]s%[12]ssessions, seen, ver, is_deleted)
 SELECT tenant, step, start, %[2]s, %[5]s%[6]s%[13]suniqMergeState(sessions), max(seen),
     greatest(toUInt64(%[7]d), (SELECT max(ver) + 1 FROM %[1]s WHERE %[11]s)), sum(%[8]s) = 0
@@ -181,6 +209,5 @@ GROUP BY tenant, step, start, %[2]s
 SETTINGS insert_deduplicate = 0, max_threads = 1, max_insert_threads = 1, optimize_on_insert = 0`,
 		s.name(r.table), keys, list("%s", r.counts...), list("%s", r.maxima...), list("sum(%s)", r.counts...), list("max(%s)", r.maxima...),
 		version, r.counts[0], r.slots(s, 300, "IN ("+hours+")"), list("toUInt64(0) AS %s", slices.Concat(r.counts, r.maxima)...), in,
-		list("%s", slices.Concat(r.lists, r.sums)...), list("if(step = 300, arraySort(groupArrayArray(%s)), [])", r.lists...)+list("sumForEach(%s)", r.sums...),
-		list("emptyArrayUInt64() AS %s", slices.Concat(r.lists, r.sums)...))
+		list("%s", lists...), joined, none)
 }

@@ -57,7 +57,14 @@ func sameAsRows(t *testing.T, c *Conn, when, settings string) {
 			WHERE kind IN ('assistant', 'reasoning', 'tool_call', 'delegation'))
 		GROUP BY tenant, slot, source, format, agent_name, model, bounds ORDER BY ALL`,
 		"SELECT tenant, ts, source, format, agent_name, model, messages, longest_us, pauses, finalizeAggregation(sessions) FROM pauses_slots ORDER BY ALL")
-	for _, f := range []facts{usageFacts, spanFacts} {
+	compare("pauses_hours", `SELECT tenant, toDateTime(toStartOfHour(ts), 'UTC') AS hour, source, format, agent_name, model, count(), max(us),
+			arraySlice(arraySort(x -> (-toInt64(x.1), x.2, x.3, x.4), groupArray((us, ts, seq, session_id))), 1, 50)
+		FROM (SELECT *, toUInt64(if(kept > 86400e6, 0, kept)) AS us
+			FROM (SELECT *, dateDiff('microsecond', lagInFrame(ts, 1, ts) OVER (PARTITION BY tenant, session_id, run_id ORDER BY ts, seq), ts) AS kept FROM messages FINAL WHERE run_id != '' AND kind NOT IN ('usage', 'stop', 'status'))
+			WHERE kind IN ('assistant', 'reasoning', 'tool_call', 'delegation'))
+		GROUP BY tenant, hour, source, format, agent_name, model ORDER BY ALL`,
+		"SELECT tenant, ts, source, format, agent_name, model, messages, longest_us, longest FROM pauses_hours ORDER BY ALL")
+	for _, f := range everyFacts() {
 		s := Schema{Database: c.database}
 		_, values := f.columns(f.later)
 		compare(f.table, "SELECT "+values+" FROM "+f.of+" FINAL WHERE "+f.where+" ORDER BY ALL", "SELECT * FROM ("+f.rows(s, f.later)+") ORDER BY ALL")
@@ -99,12 +106,23 @@ func (h *history) when() int64 { return historyBegin + h.Int64N(int64(5*time.Hou
 func (h *history) next() *export.Batch {
 	h.batch++
 	b := &export.Batch{ID: fmt.Sprint("history-", h.batch)}
+	if h.batch == 1 { // one that stays: the random ones may all be taken back
+		b.Messages = append(b.Messages, new(unknownMessage("stays", h.when())))
+	}
 	for range 1 + h.IntN(12) {
 		h.ver++
 		h.message(b)
 		h.span(b)
 	}
 	return b
+}
+
+// unknownMessage is of a type that no decoder knows.
+func unknownMessage(key string, at int64) msg.Message {
+	m := sampleMessages(1)[0]
+	m.Key, m.Session, m.Time, m.Kind = key, "s0", at, msg.Unknown
+	m.Attrs, m.Host.ID = []msg.Attr{{Key: "type", Value: "beacon"}}, msg.NewID("", "", "", key)
+	return m
 }
 
 func (h *history) message(b *export.Batch) {
@@ -121,7 +139,9 @@ func (h *history) message(b *export.Batch) {
 	m := &h.messages[i]
 	before := *m
 	m.Host.Ver = h.ver
-	switch h.IntN(5) {
+	switch h.IntN(6) {
+	case 5:
+		m.Kind, m.Attrs = pick(h, msg.Unknown, msg.Assistant), []msg.Attr{{Key: "type", Value: pick(h, "beacon", "foghorn")}}
 	case 0:
 		m.Agent.Name = pick(h, "scout", "pilot", "")
 	case 1:
@@ -212,7 +232,7 @@ func TestRollupsAreWhatTheRowsAre(t *testing.T) {
 			again.ID = fmt.Sprint("again-", i)
 			export1(t, x, &again)
 		case 1:
-			if err := x.conn.Exec(t.Context(), "OPTIMIZE TABLE "+x.schema.name(pick(h, "messages", "spans", "messages_rollup", "tool_calls_rollup", "usage_facts", "span_facts"))+" FINAL"); err != nil {
+			if err := x.conn.Exec(t.Context(), "OPTIMIZE TABLE "+x.schema.name(pick(h, "messages", "spans", "messages_rollup", "tool_calls_rollup", "usage_facts", "span_facts_by_day", "unknown_facts"))+" FINAL"); err != nil {
 				t.Fatal(err)
 			}
 		case 2, 3:
@@ -243,6 +263,7 @@ func TestHoursThatArriveAreRead(t *testing.T) {
 	x, c := exporter(t, nil)
 	x.keeper.stop()
 	b := fullBatch("a", 30)
+	b.Messages = append(b.Messages, new(unknownMessage("unknown", 0)))
 	for i := range b.Messages {
 		b.Messages[i].Time, b.Messages[i].Usage.Output = time.Now().UnixNano(), 1
 	}

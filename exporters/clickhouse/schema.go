@@ -322,6 +322,13 @@ func (s Schema) functions() template.FuncMap {
 			}
 			return r.view(s, 300, r.every()), nil
 		},
+		"hours": func(table string) (string, error) {
+			r, err := rollupOf(table)
+			if err != nil {
+				return "", err
+			}
+			return r.view(s, 3600, r.greatest()), nil
+		},
 		"facts": func(table string) (string, error) {
 			f, err := factsOf(table)
 			if err != nil {

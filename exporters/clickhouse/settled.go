@@ -20,7 +20,7 @@ const unsearchable = 1 << 20
 // mutated has the level 0 and the version of its block: as it was inserted, without the text index.
 func (c *Conn) settledDays(ctx context.Context, idle time.Duration) (out []settled, err error) {
 	rows, err := c.db.Query(ctx, fmt.Sprintf(`SELECT table, partition_id, count() = 1 FROM system.parts
-		WHERE active AND database = %s AND table IN ('messages', 'spans', 'agent_spans') AND length(partition_id) = 8 AND partition_id < toString(toYYYYMMDD(now('UTC')))
+		WHERE active AND database = %s AND table IN ('messages', 'spans', 'agent_spans', 'span_facts_by_day') AND length(partition_id) = 8 AND partition_id < toString(toYYYYMMDD(now('UTC')))
 		GROUP BY table, partition_id
 		HAVING (count() > 1 OR table = 'messages' AND max(level) = 0 AND max(data_version) = max(min_block_number) AND sum(data_uncompressed_bytes) >= %d) AND max(modification_time) <= now() - %d
 		ORDER BY partition_id DESC, table`, quoteText(c.database), unsearchable, int64(idle.Seconds())))

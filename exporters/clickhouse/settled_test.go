@@ -79,3 +79,41 @@ func TestTextIndexIsBuiltOncePerDay(t *testing.T) {
 		})
 	}
 }
+
+// TestDaysOfFactsAreSettled: the facts of a day that is over are merged into one part, which is read without a merge.
+func TestDaysOfFactsAreSettled(t *testing.T) {
+	x, c := exporter(t, nil)
+	x.keeper.stop()
+	if !settlesDays(x.conn, &x.settings) {
+		t.Skip("of the embedded store")
+	}
+	if err := c.Exec(t.Context(), "SYSTEM STOP MERGES span_facts_by_day"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		b := fullBatch(fmt.Sprint("day", n), 30)
+		for i := range b.Spans {
+			b.Spans[i].ID[0] = byte(n)
+		}
+		export1(t, x, b)
+		time.Sleep(2 * time.Millisecond)
+		roll(t, rollerOf(x, 0))
+	}
+	const parts = "SELECT max(n) FROM (SELECT count() AS n FROM system.parts WHERE active AND database = currentDatabase() AND table = 'span_facts_by_day' GROUP BY partition)"
+	if got := count(t, c, parts); got == "1" {
+		t.Fatal("a day has one part before it is settled")
+	}
+	if err := c.Exec(t.Context(), "SYSTEM START MERGES span_facts_by_day"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.conn.mergeSettled(t.Context(), -time.Minute, func(ctx context.Context, _ time.Duration) error { return ctx.Err() }); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, c, parts); got != "1" {
+		t.Errorf("a day that is over has %s parts", got)
+	}
+	sameAsFacts := "SELECT (SELECT count() FROM span_facts_by_day FINAL) = (SELECT count() FROM span_facts_by_day)"
+	if got := count(t, c, sameAsFacts); got != "1" && got != "true" {
+		t.Error("a merged day has rows that are not valid")
+	}
+}

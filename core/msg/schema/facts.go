@@ -13,12 +13,20 @@ var Facts = []Table{
 		}),
 	},
 	{
-		Name: "span_facts",
-		Columns: slices.Concat(spans.pick("tenant", "ts", "source", "format", "session_id", "run_id", "trace_id", "span_id", "parent_span_id", "kind", "state", "outcome", "error_type", "status_message",
-			"duration_ns", "worked_ns", "name", "agent_name", "model", "request_model", "response_model", "first_token_ns", "output_tokens", "reasoning_tokens", "tool_name", "tool_call_id",
-			"args_bytes", "result_bytes", "waits_for", "delegate_to", "delegate_id", "child_run_id", "link_method", "link_confidence", "async", "project", "branch", "agent_version", "host", "user"), ofFact),
+		Name:    "span_facts_by_day",
+		Columns: factsOfSpans,
+	},
+	{
+		Name: "unknown_facts",
+		Columns: slices.Concat(messages.pick("tenant", "ts", "source", "format", "session_id", "message_id", "part_index"), []Column{
+			{Name: "type", Type: setZ, Comment: "Type of the record, which the decoder does not know; unknown_fields for a record of which it does not know some fields"},
+		}, ofFact),
 	},
 }
+
+var factsOfSpans = slices.Concat(spans.pick("tenant", "ts", "source", "format", "session_id", "run_id", "trace_id", "span_id", "parent_span_id", "kind", "state", "outcome", "error_type", "status_message",
+	"duration_ns", "worked_ns", "name", "agent_name", "model", "request_model", "response_model", "first_token_ns", "output_tokens", "reasoning_tokens", "tool_name", "tool_call_id",
+	"args_bytes", "result_bytes", "waits_for", "delegate_to", "delegate_id", "child_run_id", "link_method", "link_confidence", "async", "project", "branch", "agent_version", "host", "user"), ofFact)
 
 var ofFact = []Column{
 	{Name: "ingest_ts", Type: millis, Comment: "When the row was stored; retention counts from here"},

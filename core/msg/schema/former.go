@@ -1,8 +1,10 @@
 package schema
 
 // Former are the tables that migration 29 replaced with the table spans. Views have their
-// names and columns; their comments are here, and the first migration renders their columns.
+// names and columns; their comments are here, and the first migration renders their columns. The first
+// is the one that migration 89 replaced with span_facts_by_day.
 var Former = []Table{
+	{Name: "span_facts", Columns: factsOfSpans},
 	{
 		Name: "otel_traces",
 		Columns: []Column{

@@ -72,6 +72,7 @@ var Rollups = []Table{
 			{Name: "messages", Type: count, Comment: "Messages of models"},
 			{Name: "longest_us", Type: count, Comment: "Microseconds of the longest pause before one of them: the time since the message before in the same run, if that was less than a day ago"},
 			{Name: "pauses", Type: "Array(UInt64) CODEC(ZSTD(1))", Comment: "How many of them have a pause of up to 100 ms, 300 ms, 1 s, 3 s, 10 s, 30 s, 1 min, 3 min, 10 min, 30 min, and longer"},
+			{Name: "longest", Type: "Array(Tuple(us UInt64, ts DateTime64(9, 'UTC'), seq UInt64, session_id String)) CODEC(ZSTD(1))", Since: 89, Default: "DEFAULT []", Comment: "The fifty longest pauses, the longest first: microseconds, and ts, seq and session_id of the message after each; of slots of 3600 seconds"},
 		}, ofComputed),
 	},
 }

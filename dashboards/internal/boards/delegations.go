@@ -76,23 +76,24 @@ ORDER BY time, status`)).Every("5m").Empty("No delegation in this range").
 			Field("ok", grafana.Color("green")).Field("error", grafana.Color("red")).Field("cancelled", grafana.Color("orange")).Field("running", grafana.Color("blue")),
 	)
 	d.Row(10, grafana.Table("Slowest", "The fifty longest finished delegations. Duration is to the end of the delegate's run, where that is known; the caller may have waited longer, for the result. Trace leads to the waterfall and its critical path, with the messages beside it.", sql(`
+WITH (
+  SELECT groupArray((ts, session_id, span_id))
+  FROM (
+    SELECT ts, session_id, span_id
+    FROM v_delegations
+    `+done+`
+    ORDER BY duration_ms DESC, span_id
+    LIMIT 50)) AS slow
 SELECT d.ts AS Started, `+agent+` AS Caller, d.delegate_to AS Delegate, d.tool_name AS Tool, d.status AS Status, d.error_type AS Why,
   d.duration_ms AS Duration, t.task AS Task, d.session_id AS Session, d.trace_id AS Trace
 FROM (
   SELECT *
   FROM v_delegations
-  `+done+`
-  ORDER BY duration_ms DESC, span_id
-  LIMIT 50) AS d
+  WHERE (toStartOfHour(ts), session_id) IN (SELECT toStartOfHour(x.1), x.2 FROM (SELECT arrayJoin(slow) AS x)) AND span_id IN (SELECT arrayJoin(slow).3)) AS d
 LEFT ANY JOIN (
   SELECT span_id, argMax(substringUTF8(delegate_task, 1, 200), (ts, seq)) AS task
   FROM v_messages
-  WHERE `+inRange+` AND kind = 'delegation' AND (toStartOfHour(ts), session_id) IN (
-    SELECT toStartOfHour(ts), session_id
-    FROM v_delegations
-    `+done+`
-    ORDER BY duration_ms DESC, span_id
-    LIMIT 50)
+  WHERE `+inRange+` AND kind = 'delegation' AND (toStartOfHour(ts), session_id) IN (SELECT toStartOfHour(x.1), x.2 FROM (SELECT arrayJoin(slow) AS x))
   GROUP BY span_id) AS t ON toString(d.span_id) = t.span_id
 ORDER BY Duration DESC, d.span_id`)).
 		Field("Duration", grafana.Unit("ms"), grafana.Gauge(), grafana.Columns(160)).Field("Status", grafana.Red("error"), grafana.Columns(90)).
@@ -171,10 +172,10 @@ LIMIT 100`)).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")
 		grafana.Series("Fan-out", "Delegations in one turn, by when the first began.", "short", sql(`
 SELECT $__timeInterval(began) AS time, max(n) AS widest, avg(n) AS mean
 FROM (
-  SELECT trace_id, min(ts) AS began, count() AS n
+  SELECT trace_key, min(ts) AS began, count() AS n
   FROM v_delegations
   `+chosen+`
-  GROUP BY trace_id)
+  GROUP BY trace_key)
 GROUP BY time
 ORDER BY time`)).Every("5m").Empty("No delegation in this range"),
 		grafana.Table("Widest turns", "Turns with the most delegations.", sql(`
@@ -182,6 +183,13 @@ SELECT min(ts) AS Began, any(`+agent+`) AS Caller, count() AS Delegations, uniqE
   sum(duration_ms) AS Total, session_id AS Session, trace_id AS Trace
 FROM v_delegations
 `+chosen+`
+  AND cityHash64(session_id, trace_key) IN (
+    SELECT cityHash64(session_id, trace_key) AS turn
+    FROM v_delegations
+    `+chosen+`
+    GROUP BY turn
+    ORDER BY count() DESC, any(trace_key)
+    LIMIT 20)
 GROUP BY session_id, trace_id
 ORDER BY Delegations DESC, Trace
 LIMIT 20`)).Field("Total", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No delegation in this range"),

@@ -88,11 +88,13 @@ func (c counting) without(before string) string {
 	return b.String()
 }
 
-// hoursOf is the condition for rows that may be of interest: those of hours with slots that are, and those of
-// slots that the range cuts.
-func (c counting) hoursOf(condition, rest string) string {
-	return `(` + cut + c.without(" OR NOT ") + ` OR toStartOfHour(ts) IN (
-    SELECT toStartOfHour(ts)
+// slowest is the WITH of slow: the time that fifty calls of the slots took at least, and the hours of the slots that have such a call.
+func (c counting) slowest(condition string) string {
+	return `WITH (
+  SELECT (if(count() < 50, 0, min(longest)), groupUniqArray(toStartOfHour(ts)))
+  FROM (
+    SELECT ts, active_ns[-1] AS longest
     FROM ` + c.slots + `
-    WHERE ` + inSlots + c.slotsFilter + condition + rest + `))`
+    WHERE ` + inSlots + c.without(" AND ") + c.slotsFilter + condition + `
+    ORDER BY longest DESC LIMIT 50 WITH TIES)) AS slow`
 }

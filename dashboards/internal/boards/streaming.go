@@ -27,10 +27,17 @@ func pausesOf(condition string) string {
     WHERE ` + in + ` AND ` + condition
 }
 
+// The first slot and the last that have rows of the range.
+const firstSlot, lastSlot = "toStartOfFiveMinutes(toDateTime($__fromTime_ms, 'UTC'))", "toStartOfFiveMinutes(toDateTime($__toTime_ms, 'UTC'))"
+
+// wholeHours is the condition for the hours that are in the range as a whole.
+func wholeHours(hour string) string {
+	return hour + " >= toDateTime(intDiv(toUnixTimestamp64Milli($__fromTime_ms) + 3599999, 3600000) * 3600, 'UTC') AND " + hour + " < toStartOfHour(toDateTime($__toTime_ms, 'UTC'))"
+}
+
 // cutSlots are the slots that have rows which the table of slots leaves out.
 func cutSlots(whole string) string {
-	const first, last = "toStartOfFiveMinutes(toDateTime($__fromTime_ms, 'UTC'))", "toStartOfFiveMinutes(toDateTime($__toTime_ms, 'UTC'))"
-	return "if(" + whole + ", [" + first + ", " + last + "], arrayMap(i -> " + first + " + toIntervalMinute(5 * i), range(toUInt32(intDiv(dateDiff('minute', " + first + ", " + last + "), 5) + 1))))"
+	return "if(" + whole + ", [" + firstSlot + ", " + lastSlot + "], arrayMap(i -> " + firstSlot + " + toIntervalMinute(5 * i), range(toUInt32(intDiv(dateDiff('minute', " + firstSlot + ", " + lastSlot + "), 5) + 1))))"
 }
 
 // pauses is a table expression: the pauses of the range by slots, and where points is set by those that a
@@ -166,21 +173,31 @@ LIMIT 50`)).Field("First token", grafana.Unit("ms"), grafana.Gauge()).Field("Dur
 	d.Row(9,
 		grafana.Table("Longest pauses", "Messages of models that came long after the one before.", sql(`
 WITH (
-  SELECT arrayConcat(groupArray(ts), `+cutSlots("true")+`)
+  SELECT (arraySlice(arraySort(x -> (-toInt64(x.us), x.ts, x.seq, x.session_id), groupArrayArray(longest)), 1, 50), groupUniqArrayIf(ts, empty(longest)))
   FROM (
-    SELECT ts
-    FROM pauses_slots
-    WHERE `+inSlots+vars+`
-    ORDER BY longest_us DESC LIMIT 50 WITH TIES)) AS slots,
+    SELECT ts, longest
+    FROM pauses_hours
+    WHERE `+wholeHours("ts")+vars+`
+    ORDER BY longest_us DESC LIMIT 50 WITH TIES)) AS known,
+if(length(known.1) = 50, known.1[50].us, 0) AS least,
 (
-  SELECT groupArray((session_id, ts, seq, pause_us / 1000))
-  FROM (`+pausesOf(inRange+vars)+`
+  SELECT groupArray(ts)
+  FROM (
+    SELECT ts, NOT has(known.2, toStartOfHour(ts)) AS cut, rank() OVER (PARTITION BY cut ORDER BY longest_us DESC) AS place
+    FROM pauses_slots
+    WHERE ts >= `+firstSlot+` AND ts <= `+lastSlot+` AND longest_us >= least AND (NOT (`+wholeHours("toStartOfHour(ts)")+`) OR has(known.2, toStartOfHour(ts)))`+vars+`)
+  WHERE cut OR place <= 50) AS slots,
+(
+  SELECT arraySlice(arraySort(x -> (-toInt64(x.1), x.2, x.3, x.4), arrayConcat(known.1, groupArray((pause_us, ts, seq, session_id)))), 1, 50)
+  FROM (
+    SELECT *
+    FROM (`+pausesOf("pause_us >= least AND "+inRange+vars)+`)
     ORDER BY pause_us DESC, ts, seq
     LIMIT 50)) AS longest
-SELECT m.ts AS Time, l.x.4 AS Pause, m.kind AS Kind, m.model AS Model, `+agent+` AS Agent, m.session_id AS Session, m.trace_id AS Trace
+SELECT m.ts AS Time, l.x.1 / 1000 AS Pause, m.kind AS Kind, m.model AS Model, `+agent+` AS Agent, m.session_id AS Session, m.trace_id AS Trace
 FROM v_messages AS m
-JOIN (SELECT arrayJoin(longest) AS x) AS l ON m.session_id = l.x.1 AND m.ts = l.x.2 AND m.seq = l.x.3
-WHERE (toStartOfHour(m.ts), m.session_id) IN (SELECT toStartOfHour(x.2), x.1 FROM (SELECT arrayJoin(longest) AS x)) AND m.ts IN (SELECT arrayJoin(longest).2)
+JOIN (SELECT arrayJoin(longest) AS x) AS l ON m.session_id = l.x.4 AND m.ts = l.x.2 AND m.seq = l.x.3
+WHERE (toStartOfHour(m.ts), m.session_id) IN (SELECT toStartOfHour(x.2), x.4 FROM (SELECT arrayJoin(longest) AS x)) AND m.ts IN (SELECT arrayJoin(longest).2)
 ORDER BY Pause DESC, message_id
 LIMIT 50`)).Field("Pause", grafana.Unit("ms"), grafana.Gauge()).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No message of a model in this range"),
 		grafana.Table("Stalled now", "Open spans with a verdict that is neither healthy nor a wait for a person.", sql(`

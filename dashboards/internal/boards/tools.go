@@ -126,21 +126,25 @@ ORDER BY found DESC, What, Metric, model
 LIMIT 100`)).Empty("Nothing changed in this range"))
 	d.Row(9,
 		grafana.Table("Slowest calls", "The fifty longest finished calls, without the time in which a person was waited for.", sql(`
+`+countedCalls.slowest(picked("format", "agent", "model", "tool", "tenant"))+`
 SELECT ts AS Started, tool_name AS Tool, `+agent+` AS Agent, status AS Status, duration_ms - waited_ms AS Duration,
   waited_ms AS Waited, result_bytes AS Result,
   session_id AS Session, trace_id AS Trace
 FROM v_tool_calls
 `+done+`
-  AND `+countedCalls.hoursOf(picked("format", "agent", "model", "tool", "tenant"), `
-    ORDER BY active_ns[-1] DESC LIMIT 50 WITH TIES`)+`
+  AND (toStartOfHour(ts), session_id) IN (
+    SELECT toStartOfHour(ts), session_id
+    FROM spans
+    PREWHERE kind = 'tool' AND duration_ns >= waited_ns + slow.1
+    WHERE `+inRange+` AND (`+cut+countedCalls.without(" OR NOT ")+` OR toStartOfHour(ts) IN (SELECT arrayJoin(slow.2))))
 ORDER BY Duration DESC, span_id
 LIMIT 50`)).Field("Duration", grafana.Unit("ms"), grafana.Gauge()).Field("Waited", grafana.Unit("ms")).Field("Result", grafana.Unit("bytes")).Field("Status", grafana.Red("error")).
 			Field("Trace", toTrace).Field("Session", toSession).Width(16).Empty("No call finished in this range"),
 		grafana.BarGauge("Why calls end badly", "Failed and cancelled calls by reason.", "short", sql(`
-SELECT concat(status, ' ', error_type) AS reason, count() AS calls
-FROM v_tool_calls
-`+done+`
-  AND status IN ('error', 'cancelled')
+SELECT concat(outcome, ' ', error_type) AS reason, count() AS calls
+FROM spans FINAL
+`+where("format", "agent", "model", "tool", "tenant", "project", "version")+`
+  AND kind = 'tool' AND NOT internal AND state != 'open' AND outcome IN ('error', 'cancelled')
 GROUP BY reason
 ORDER BY calls DESC, reason
 LIMIT 20`)).Width(8).Empty("Every call succeeded"),

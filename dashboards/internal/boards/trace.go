@@ -7,7 +7,7 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 var shown = `if(` + text("trace_id") + ` != '', ` + text("trace_id") + `,
     (SELECT argMax(trace_id, (ts, trace_id)) FROM (
       SELECT ts, trace_id FROM v_span_facts
-      WHERE ` + text("trace_id") + ` = '' AND $__timeFilter_ms(ts) AND parent_span_id = ''
+      WHERE ` + text("trace_id") + ` = '' AND $__timeFilter_ms(ts) AND root
       UNION ALL
       SELECT Timestamp AS ts, TraceId AS trace_id FROM agent_spans FINAL
       WHERE ` + text("trace_id") + ` = '' AND $__timeFilter_ms(Timestamp) AND ParentSpanId = '')))`
@@ -112,7 +112,13 @@ LIMIT 2000`)).Field("Text", grafana.Columns(700)).Field("Session", toSession, gr
 	d.Row(8, grafana.Table("Turns in this range", "The latest turns, to pick another.", sql(`
 SELECT ts AS Started, `+agent+` AS Agent, status AS Status, duration_ms AS Duration, model AS Model, session_id AS Session, trace_id AS Trace
 FROM v_span_facts
-WHERE `+inRange+` AND parent_span_id = ''
+WHERE `+inRange+` AND root AND ts >= (
+  SELECT min(ts)
+  FROM (
+    SELECT ts
+    FROM v_span_facts
+    WHERE `+inRange+` AND root
+    ORDER BY ts DESC LIMIT 100))
 ORDER BY Started DESC, Trace
 LIMIT 100`)).Field("Duration", grafana.Unit("ms")).Field("Status", grafana.Red("error")).Field("Trace", toTrace).Field("Session", toSession).
 		Empty("No turn in this range"))
