@@ -372,7 +372,7 @@ func TestClusterSchema(t *testing.T) {
 			t.Errorf("not replicated: %s", formatted)
 		}
 	}
-	if want := len(newWriters(nil, schema).tables()) + 21; len(distributed) != want { // and eight that views feed or the program computes, those of changes and of alerts of budgets, the four former ones, that of the agents' own spans, four rollups and two of facts
+	if want := len(newWriters(nil, schema).tables()) + 23; len(distributed) != want { // and eight that views feed or the program computes, those of changes and of alerts of budgets, the four former ones, that of the agents' own spans, four rollups, three of facts and a former one of these
 		t.Errorf("%d distributed tables, want %d", len(distributed), want)
 	}
 }
@@ -403,7 +403,7 @@ func TestReplicatedSchema(t *testing.T) {
 			t.Errorf("for a cluster: %s", sql)
 		}
 	}
-	if want := len(newWriters(nil, schema).tables()) + 27; tables != want { // eight that views feed or the program computes, those of changes and of alerts of budgets, four former ones, agent_spans, prices, thresholds, rules, migrations and their progress, four rollups, two of facts, and their hours
+	if want := len(newWriters(nil, schema).tables()) + 30; tables != want { // eight that views feed or the program computes, those of changes and of alerts of budgets, four former ones, agent_spans, prices, thresholds, rules, migrations and their progress, four rollups, three of facts and a former one of these, their hours, and progress once more
 		t.Errorf("%d tables, want %d", tables, want)
 	}
 	if found, _, err := (Schema{Database: s.Database}).plan(t.Context(), conn); err != nil || found.Replicated {
