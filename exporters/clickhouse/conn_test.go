@@ -129,7 +129,7 @@ func TestOptions(t *testing.T) {
 		}},
 		{"all", ConnSettings{DSN: "http://u:p@h:1/d?compress=lz4", Compression: CompressionZSTD, Final: true, ReadOnly: true, Writer: true, MaxTime: 90 * time.Second, DialTimeout: time.Second, Logger: log}, chgo.Options{
 			DialTimeout: time.Second, Compression: &chgo.Compression{Method: chgo.CompressionZSTD, Level: 1}, HttpHeaders: map[string]string{"X-Earshot-Writer": "1"},
-			Settings: chgo.Settings{"final": 1, "readonly": 1, "max_execution_time": 90}, Logger: log,
+			Settings: chgo.Settings{"final": 1, "do_not_merge_across_partitions_select_final": 1, "readonly": 1, "max_execution_time": 90}, Logger: log,
 		}},
 		{"no compression", ConnSettings{DSN: "http://u:p@h:1/d?compress=lz4", Compression: CompressionNone}, chgo.Options{DialTimeout: 10 * time.Second}},
 	} {

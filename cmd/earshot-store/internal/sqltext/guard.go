@@ -191,7 +191,7 @@ var readerSettings = map[string]bool{
 	"max_result_rows": true, "max_result_bytes": true, "result_overflow_mode": true,
 	"max_rows_to_read": true, "max_bytes_to_read": true, "read_overflow_mode": true,
 	"max_memory_usage": true, "max_threads": true, "max_block_size": true,
-	"final": true, "extremes": true, "join_use_nulls": true, "log_comment": true,
+	"final": true, "do_not_merge_across_partitions_select_final": true, "extremes": true, "join_use_nulls": true, "log_comment": true,
 	"session_timezone": true, "date_time_output_format": true,
 	"additional_table_filters": true,
 	"enable_http_compression":  true, "http_zlib_compression_level": true,
