@@ -103,23 +103,19 @@ func (q *queue) wake() {
 	}
 }
 
-// end closes the queue behind the last byte of a stream that ended by itself. As put, it does not
-// wake the recording goroutine.
-func (q *queue) end() {
+// end closes the queue; whole reports that the stream ended by itself. As put, it does not wake
+// the recording goroutine.
+func (q *queue) end(whole bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
-		q.closed, q.whole = true, true
+		q.closed, q.whole = true, whole
 	}
 }
 
-// close closes the queue; whole reports that the stream ended by itself.
+// close ends the queue, and wakes the recording goroutine.
 func (q *queue) close(whole bool) {
-	q.mu.Lock()
-	if !q.closed {
-		q.closed, q.whole = true, whole
-	}
-	q.mu.Unlock()
+	q.end(whole)
 	q.wake()
 }
 

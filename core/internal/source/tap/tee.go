@@ -27,7 +27,7 @@ func (b *teeBody) Read(p []byte) (int, error) {
 		b.queue.put(fromServer, p[:n])
 		b.pending = true
 		if b.left -= int64(n); b.left == 0 {
-			b.queue.end() // with these bytes the client has the whole response, and may go on at once
+			b.queue.end(true) // with these bytes the client has the whole response, and may go on at once
 		}
 	}
 	if err != nil {
