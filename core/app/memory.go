@@ -11,7 +11,7 @@ import (
 )
 
 // room is how many bytes the heap may grow by between two collections. Of a backlog of 500 MB, with 60 to 80 MiB that
-// live, a room of a third of them cost a sixth more of the processor time than this one, for 40 MiB.
+// live, a room of a third of them took 1.2 times the processor time of sidecar and decoder, and 25 MiB less at the sidecar's peak.
 const room = 64 << 20
 
 // BoundMemory bounds the growth of the heap between two collections: to room, or to a third of the live heap
