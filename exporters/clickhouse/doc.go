@@ -43,8 +43,9 @@
 // # FINAL
 //
 // A row that has to be merged while it is read costs 0.2 µs, as much as ten of its columns. Parts whose keys do not overlap are
-// not merged, nor is a partition of one part. The partition follows from the sort key in all tables, so readers merge
-// each partition alone (do_not_merge_across_partitions_select_final). In a key that begins with a kind the granule in which a kind ends
+// not merged, nor is a partition of one part. The partition follows from the sort key in all tables of which a later version replaces a row, so readers merge
+// each partition alone (do_not_merge_across_partitions_select_final). A conversation of two months has a row in each of sessions, session_facts and run_setups: these are
+// read through views that group them. In a key that begins with a kind the granule in which a kind ends
 // lies over that kind in all later parts: such a table is in partitions of a day, which are merged into one part when they are over
 // (settled.go).
 //

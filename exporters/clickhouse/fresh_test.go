@@ -126,6 +126,39 @@ func TestVersionsOfARowAreInOnePartition(t *testing.T) {
 	}
 }
 
+// TestAConversationOfTwoMonths: tables of aggregates have a row of it in each month, which no merge of one partition adds up. There are three, and their views
+// have one row.
+func TestAConversationOfTwoMonths(t *testing.T) {
+	x, c := exporter(t, nil)
+	var apart []string
+	for _, table := range rows(t, c, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%Aggregating%' AND partition_key != '' ORDER BY name") {
+		apart = append(apart, table["name"].(string))
+	}
+	if want := []string{"run_setups", "session_facts", "sessions"}; !slices.Equal(apart, want) {
+		t.Errorf("tables of aggregates in partitions: %q, want %q", apart, want)
+	}
+	state := func(fn, value string) string {
+		return fn + "State('" + value + "', (began, toUInt64(0)), toUInt8(1))"
+	}
+	for _, month := range []string{"2026-01-31", "2026-02-01"} {
+		for _, sql := range []string{
+			"INSERT INTO " + x.schema.name("sessions") + " (tenant, session_id, began, latest) SELECT 'default', 'long', toDateTime64('" + month + "', 9, 'UTC') AS began, began",
+			"INSERT INTO " + x.schema.name("session_facts") + " (tenant, session_id, began, project) SELECT 'default', 'long', toDateTime64('" + month + "', 9, 'UTC') AS began, " + state("argMinIf", "p "+month) + " GROUP BY began",
+		} {
+			if err := c.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const final = " WHERE session_id = 'long' SETTINGS final = 1, do_not_merge_across_partitions_select_final = 1"
+	if got := rows(t, c, "SELECT toString(toDate(began)) AS a, toString(toDate(latest)) AS b FROM "+x.schema.name("v_session_times")+final); len(got) != 1 || got[0]["a"] != "2026-01-31" || got[0]["b"] != "2026-02-01" {
+		t.Errorf("times: %v", got)
+	}
+	if got := rows(t, c, "SELECT project FROM "+x.schema.name("v_session_facts")+final); len(got) != 1 || got[0]["project"] != "p 2026-01-31" {
+		t.Errorf("facts: %v", got)
+	}
+}
+
 // freshSchema writes the objects of the database as a template: tables first, each kind by name.
 func freshSchema(t *testing.T, conn *Conn, schema Schema) string {
 	t.Helper()
