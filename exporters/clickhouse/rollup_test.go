@@ -106,8 +106,10 @@ func (h *history) when() int64 { return historyBegin + h.Int64N(int64(5*time.Hou
 func (h *history) next() *export.Batch {
 	h.batch++
 	b := &export.Batch{ID: fmt.Sprint("history-", h.batch)}
-	if h.batch == 1 { // one that stays: the random ones may all be taken back
-		b.Messages = append(b.Messages, new(unknownMessage("stays", h.when())))
+	if h.batch == 1 { // that stay: the random ones may all be taken back
+		answer := sampleMessages(2)[1]
+		answer.Key, answer.Session, answer.Time, answer.Host.ID = "answer", "s0", h.when(), msg.NewID("", "", "", "answer")
+		b.Messages = append(b.Messages, new(unknownMessage("stays", h.when())), new(answer))
 	}
 	for range 1 + h.IntN(12) {
 		h.ver++
