@@ -147,7 +147,7 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 		a.out.finding(m.Host.Format, link.ReusedID)
 	}
 	g.foreseen = nil
-	is, err := a.claim(g, m, stream)
+	is, err := forks{a}.claim(g, m, stream)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +169,7 @@ func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, no
 			return 0, err
 		}
 	}
-	is, err := a.claim(g, m, stream)
+	is, err := forks{a}.claim(g, m, stream)
 	if err != nil {
 		return 0, err
 	}
@@ -378,7 +378,7 @@ func (a *Assembler) emitChanged() error {
 			if !g.dirty {
 				continue
 			}
-			if err := a.replayCopies(g); err != nil {
+			if err := (forks{a}).replay(g); err != nil {
 				return err
 			}
 			past := g.past(&a.settings)
@@ -403,7 +403,7 @@ func (a *Assembler) Rejoin(ref RunRef, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := a.rejoinCopy(g, ref.Run); err != nil {
+	if err := (forks{a}).rejoin(g, ref.Run); err != nil {
 		return err
 	}
 	if !(linker{g}).rejoin(ref.Run) {
@@ -425,5 +425,5 @@ func (a *Assembler) ResetRun(r RunRef) error {
 		return err
 	}
 	g.reset(r.Run)
-	return a.resetCopy(g, r.Run)
+	return forks{a}.reset(g, r.Run)
 }

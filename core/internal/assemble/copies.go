@@ -253,8 +253,11 @@ func (x *copies) evict(uncommitted int) {
 	}
 }
 
+// forks are the sessions that begin with a copy.
+type forks struct{ *Assembler }
+
 // claim enters a message before it is applied. One that goes on with a copied turn becomes a message of a run of its own.
-func (a *Assembler) claim(g *group, m *msg.Message, stream uint64) (original, error) {
+func (a forks) claim(g *group, m *msg.Message, stream uint64) (original, error) {
 	if !g.unique || m.Run == "" {
 		return sole, nil
 	}
@@ -280,16 +283,20 @@ func (a *Assembler) claim(g *group, m *msg.Message, stream uint64) (original, er
 	return is, nil
 }
 
-// replayCopies has the streams decoded again whose sessions were read before the original of a turn that has
+// replay has the streams decoded again whose sessions were read before the original of a turn that has
 // ended. Only then it is known of each record of theirs whether it is a copy.
-func (a *Assembler) replayCopies(g *group) error {
+func (a forks) replay(g *group) error {
 	if !g.unique {
 		return nil
 	}
+	ended := g.over
+	g.over = nil
 	for _, r := range g.Runs {
-		if r.Start == 0 || r.Ended == running || r.Emitted {
-			continue
+		if r.Start != 0 && r.Ended != running && !r.Emitted {
+			ended = append(ended, r)
 		}
+	}
+	for _, r := range ended {
 		run := g.ref(r.ID)
 		run.Run = run.Named(r.Stream)
 		t, err := a.copies.load(run)
@@ -309,7 +316,7 @@ func (a *Assembler) replayCopies(g *group) error {
 }
 
 // behind returns a session's claim to a turn if its stream is to be decoded again; nil: it is not.
-func (a *Assembler) behind(g *group, run string) (*turn, *claim, error) {
+func (a forks) behind(g *group, run string) (*turn, *claim, error) {
 	if !g.unique {
 		return nil, nil, nil
 	}
@@ -324,8 +331,8 @@ func (a *Assembler) behind(g *group, run string) (*turn, *claim, error) {
 	return t, t.Claims[at], nil
 }
 
-// rejoinCopy has a stream decoded again that was not open when the original of its turn was found.
-func (a *Assembler) rejoinCopy(g *group, run string) error {
+// rejoin has a stream decoded again that was not open when the original of its turn was found.
+func (a forks) rejoin(g *group, run string) error {
 	_, c, err := a.behind(g, run)
 	if c != nil {
 		a.out.replay(c.Stream, g.ref(run))
@@ -333,8 +340,8 @@ func (a *Assembler) rejoinCopy(g *group, run string) error {
 	return err
 }
 
-// resetCopy drops what is known of a copied turn, before its stream is decoded again.
-func (a *Assembler) resetCopy(g *group, run string) error {
+// reset drops what is known of a copied turn, before its stream is decoded again.
+func (a forks) reset(g *group, run string) error {
 	if own := g.Runs[run]; own != nil && g.unique {
 		g.reset(run + link.SuffixOf(own.Stream)) // that goes on with it
 	}

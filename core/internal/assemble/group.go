@@ -50,6 +50,7 @@ type group struct {
 	unjudged  bool // changed since it was judged
 	pace
 	ends []remoteEnd
+	over []*run // that were evicted since the last commit; see forks
 
 	// While a message of a flush is applied: flushing, and the absence of its run before, if
 	// it was not known.
