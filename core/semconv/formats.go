@@ -23,6 +23,8 @@ type traits struct {
 	delegates bool
 	// serves is set if a stream is that of a server, with events of its own beside those of its sessions; see Serves.
 	serves bool
+	// unique is set if ids of turns are unique everywhere; see Unique.
+	unique bool
 }
 
 // which of the two models a message names: the configured one, which the agent requests,
@@ -42,7 +44,7 @@ var formats = map[string]traits{
 	"grace":                 {model: asked},
 	"llm-message":           {agentsStay: true, model: asked},
 	"legion":                {provider: "anthropic", agentsStay: true, model: answered},
-	"claude-code":           {provider: "anthropic", model: answered, family: "claude-code", rank: 3, delegates: true},
+	"claude-code":           {provider: "anthropic", model: answered, family: "claude-code", rank: 3, delegates: true, unique: true},
 	"claude-stream":         {provider: "anthropic", model: answered, family: "claude-code", rank: 2},
 	"claude-managed-agents": {provider: "anthropic", model: asked},
 	"codex":                 {provider: "openai", model: asked, family: "codex", rank: 3, ownNames: true},
@@ -101,6 +103,10 @@ func ShowsDelegates(format string) bool { return formats[format].delegates }
 // Serves reports whether a stream of the format is that of a server, which shows that it lives (OpenCode's
 // server.heartbeat, every 10 s) when no session does.
 func Serves(format string) bool { return formats[format].serves }
+
+// Unique reports whether the ids of the format's turns are unique everywhere: a turn of two sessions is a copy, as
+// Claude Code makes them when it resumes a session as a fork.
+func Unique(format string) bool { return formats[format].unique }
 
 // RequestModel is gen_ai.request.model: the model that was asked for.
 func RequestModel(s *msg.Span) string {

@@ -63,6 +63,11 @@ type Settings struct {
 	// LocalIDs reports whether ids of a format are unique in their stream only; nil: none
 	// are. See link.Claims.
 	LocalIDs func(format string) bool
+	// Unique reports whether ids of a format's turns are unique everywhere, so that a turn of two sessions is
+	// a copy; nil: those of none are.
+	Unique func(format string) bool
+	// Begun returns when the file of a stream was written last before it was read first, Unix ns; 0, or nil: that is not known.
+	Begun func(stream uint64) int64
 	// View returns the view that a format is; nil: each is the only one of its conversations.
 	View func(format string) View
 	// Reconciles reports whether a family has several views, which are to be merged.
@@ -100,6 +105,7 @@ type Assembler struct {
 	exchanges  map[uint64]exchange // by stream
 	signatures signatures
 	learning   learning
+	copies     copies
 	commits    int  // how often Commit was called
 	ended      bool // silence has ended something since
 }
@@ -118,6 +124,7 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 	return &Assembler{
 		learning: learning{Judge: verdict.Judge{Rules: s.Verdicts, History: verdict.NewHistory()}},
 		settings: s, store: store, out: outbox{emitter: out, host: s.Host, renamed: s.Renamed, views: reconciler{store: store, emitter: out, facts: make(map[string]*fact)}},
+		copies: copies{store: store, turns: make(map[string]*turn)},
 		groups: make(map[link.Key]*group), evicted: make(map[link.Key]idleTimer), exchanges: make(map[uint64]exchange),
 	}
 }
@@ -140,10 +147,14 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 		a.out.finding(m.Host.Format, link.ReusedID)
 	}
 	g.foreseen = nil
+	is, err := forks{a}.claim(g, m, stream)
+	if err != nil {
+		return 0, err
+	}
 	if len(g.Kept) > 0 {
 		restorer{g}.resume(m, stream)
 	}
-	return a.apply(g, m, stream, revision, now, alive)
+	return a.apply(g, m, is, stream, revision, now, alive)
 }
 
 // ApplyOpen is Apply for the messages of a flush. Their spans are provisional: the assembler
@@ -158,11 +169,15 @@ func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, no
 			return 0, err
 		}
 	}
+	is, err := forks{a}.claim(g, m, stream)
+	if err != nil {
+		return 0, err
+	}
 	if err := (restorer{g}).suspend(m, stream); err != nil {
 		return 0, err
 	}
 	g.flushing = true
-	was, err = a.apply(g, m, stream, revision, now, alive)
+	was, err = a.apply(g, m, is, stream, revision, now, alive)
 	g.flushing = false
 	if r := g.Runs[m.Run]; r != nil && g.fresh != nil {
 		r.Before, g.Kept = g.fresh, append(g.Kept, r.ID)
@@ -173,14 +188,19 @@ func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, no
 
 // apply applies a message to its session, links it across sessions, and emits the spans that
 // it completed.
-func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
+func (a *Assembler) apply(g *group, m *msg.Message, is original, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
+	if is == unsure { // below every version of the row
+		m.Host.ID, m.Host.Ver = msg.NewID(m.Host.Tenant, g.ids.key.Format, m.Session, m.Key), 1
+		takeBack(m, m.Host.ID, m.Time)
+		return 0, nil
+	}
 	g.dirty, g.unjudged, g.read, g.Revision, g.alive = true, true, now, revision, alive
 	h := &m.Host
 	h.ID = msg.NewID(h.Tenant, g.ids.key.Format, m.Session, m.Key)
 	if m.ParentKey != "" {
 		h.Parent = msg.NewID(h.Tenant, g.ids.key.Format, m.Session, m.ParentKey)
 	}
-	final := m.Run != "" && !g.flushing // a call whose arguments are cut is not made yet
+	final := m.Run != "" && !g.flushing && is != copied // a call whose arguments are cut is not made yet
 	joins := final && a.settings.Read != (Hops{})
 	var made madeCall
 	if joins {
@@ -197,7 +217,16 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 		}
 	}
 	linked := handler{g}.handle(m, stream)
-	a.setExchange(g, m, stream)
+	if is != copied {
+		a.setExchange(g, m, stream)
+	}
+	switch r := g.Runs[m.Run]; {
+	case r == nil:
+	case is == copied:
+		r.Copied = true
+	case is == extended: // above what was emitted if the copy was read before its original
+		r.Moves = maxMoves
+	}
 	if final && m.Tool.CallID != "" && m.Signal != msg.RunStart {
 		if c := g.get(m.Tool.CallID); c != nil && (c.CorrelationID != "" || c.CorrelationPrompt != "") {
 			if err := a.correlateCall(g, m.Run, c, now); err != nil {
@@ -210,10 +239,15 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 			return 0, err
 		}
 	}
-	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
-	if r := g.Runs[m.Run]; r != nil && r.Moves > 0 {
-		h.Ver |= uint64(min(r.Moves, 3)) << movesShift
+	moves := 0
+	if r := g.Runs[m.Run]; r != nil {
+		moves = r.Moves
 	}
+	if is == copied { // above what was emitted if the copy was read before its original
+		takeBack(m, h.ID, m.Time)
+		m.Complete, linked, moves = msg.Complete, true, maxMoves
+	}
+	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver)) | uint64(min(moves, maxMoves))<<movesShift
 	h.Ver = g.view.version(h.Ver)
 	if _, err := a.passEnds(g); err != nil {
 		return 0, err
@@ -224,7 +258,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 	if a.settings.Renamed && g.view.Family != "" {
 		a.out.takeBackFormer(g, m)
 	}
-	if g.reconciles {
+	if g.reconciles && is != copied {
 		a.out.views.message(g, m)
 	}
 	a.out.emit()
@@ -254,6 +288,7 @@ func (a *Assembler) group(key link.Key) (*group, error) {
 		}
 		g.learned, g.unjudged = &a.learning, true
 		g.signatures, g.out, g.restarted = &a.signatures, &a.out, a.settings.Replay
+		g.unique = a.settings.Unique != nil && a.settings.Unique(key.Format)
 		g.local = g.Claims.InUse() || a.settings.LocalIDs != nil && a.settings.LocalIDs(key.Format)
 		g.read, g.pace = a.evicted[key].read, a.evicted[key].pace
 		delete(a.evicted, key)
@@ -308,6 +343,9 @@ func (a *Assembler) Commit(state func(key string, open bool, state []byte)) erro
 	if err := a.out.views.commit(state); err != nil {
 		return err
 	}
+	if err := a.copies.commit(state); err != nil {
+		return err
+	}
 	for _, g := range a.groups {
 		if !g.dirty {
 			continue
@@ -340,6 +378,9 @@ func (a *Assembler) emitChanged() error {
 			if !g.dirty {
 				continue
 			}
+			if err := (forks{a}).replay(g); err != nil {
+				return err
+			}
 			past := g.past(&a.settings)
 			g.endRuns()
 			passed, err := a.passEnds(g)
@@ -362,7 +403,11 @@ func (a *Assembler) Rejoin(ref RunRef, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if err := (forks{a}).rejoin(g, ref.Run); err != nil {
+		return err
+	}
 	if !(linker{g}).rejoin(ref.Run) {
+		a.out.emit()
 		return nil
 	}
 	g.dirty, g.read = true, now
@@ -380,5 +425,5 @@ func (a *Assembler) ResetRun(r RunRef) error {
 		return err
 	}
 	g.reset(r.Run)
-	return nil
+	return forks{a}.reset(g, r.Run)
 }

@@ -7,7 +7,7 @@
 // message, and depend on each other in this order only:
 //
 //	assemble.go, exchange.go, idle.go   entry points: Apply, Commit, SetResponse, Idle
-//	correlate.go, hop.go                linking across sessions
+//	copies.go, correlate.go, hop.go     linking across sessions
 //	handle.go, chat.go, calls.go,       handlers: they change state and mark the changes
 //	linker.go, names.go, ending.go,
 //	anomalies.go, provisional.go

@@ -99,7 +99,7 @@ func (o *outbox) send(g *group, s msg.Span) {
 	if o.renamed && g.Family != "" {
 		o.takeBackFormerSpan(g, s)
 	}
-	if g.reconciles {
+	if g.reconciles && !g.copied(s.Run) {
 		o.views.span(g, s)
 		return
 	}
@@ -158,7 +158,10 @@ func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
 	if r.Remote != nil && s.ParentRun == "" {
 		s.ParentRun = r.Remote.Run
 	}
-	s.Ver = g.view.version(spanVersion(g.Revision, &s, r.Linked && !r.Late, r.Moves+moves, r.Remote != nil))
+	if moves += r.Moves; r.Copied { // above what was emitted if the copy was read before its original
+		s.State, s.Tombstone, moves = msg.SpanClosed, true, maxMoves
+	}
+	s.Ver = g.view.version(spanVersion(g.Revision, &s, r.Copied || r.Linked && !r.Late, moves, r.Remote != nil))
 	s.Shown = s.Shown || g.restarted && s.State != msg.SpanOpen && !s.Amends
 	o.replaceProvisional(g, &s, r)
 	o.send(g, s)

@@ -97,6 +97,9 @@ func (g *group) evict(r *run) bool {
 		last := *r
 		g.out.pending = append(g.out.pending, pending{kind: runEvicted, group: g, run: &last})
 		r.Emitted, r.Shown = true, false
+		if g.unique {
+			g.over = append(g.over, r)
+		}
 	}
 	if !g.stubbed(r) {
 		delete(g.Runs, r.ID)

@@ -32,5 +32,5 @@ func (a *Assembler) Erase(session func(tenant, session string) bool, mentions fu
 		}
 	}
 	a.last = nil
-	return keys, nil
+	return keys, a.copies.erase(mentions)
 }

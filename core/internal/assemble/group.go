@@ -36,6 +36,7 @@ type group struct {
 	out        *outbox
 	restarted  bool // Settings.Replay
 	local      bool // Settings.LocalIDs
+	unique     bool // Settings.Unique
 
 	view       View
 	reconciles bool // with other views
@@ -49,6 +50,7 @@ type group struct {
 	unjudged  bool // changed since it was judged
 	pace
 	ends []remoteEnd
+	over []*run // that were evicted since the last commit; see forks
 
 	// While a message of a flush is applied: flushing, and the absence of its run before, if
 	// it was not known.
@@ -76,6 +78,8 @@ type group struct {
 	provisional
 	// Correlation is all that a group has that is no session.
 	Correlation *link.Correlation `json:"meeting,omitempty"`
+	// Origin is the session of which the latest copied turns are.
+	Origin string `json:"origin,omitempty"`
 	// Claims are the ids in use, of a format whose ids are local.
 	Claims link.Claims `json:"claims,omitzero"`
 }

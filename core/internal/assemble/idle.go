@@ -69,6 +69,7 @@ func (a *Assembler) Idle(now time.Time, uncommitted int) error {
 		a.learning.due, a.learning.saved = a.learning.History.Changed(), now
 	}
 	a.out.views.evict(uncommitted)
+	a.copies.evict(uncommitted)
 	hold := holdOpen
 	if len(a.groups) > manyHeld {
 		hold = holdEnded

@@ -16,6 +16,7 @@ const (
 	completeShift = 54
 	linkedBit     = 1 << 53
 	movesShift    = 51
+	maxMoves      = 3
 	positionMask  = 1<<movesShift - 1
 )
 
@@ -33,7 +34,7 @@ func Version(revision uint32, c msg.Completeness, linked bool, pos int64) uint64
 // spanVersion is the Ver of a span's row. Of two versions of a delegation, and of a run below
 // a call of another session, the one with the stronger link is the higher.
 func spanVersion(revision uint32, s *msg.Span, linked bool, moves int, remote bool) uint64 {
-	v := uint64(revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(min(moves, 3))<<movesShift | uint64(max(s.LastSeen, 0)/1000)&positionMask
+	v := uint64(revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(min(moves, maxMoves))<<movesShift | uint64(max(s.LastSeen, 0)/1000)&positionMask
 	if s.Kind == msg.SpanDelegation || remote {
 		v += uint64(s.Delegate.Link)
 	}

@@ -35,6 +35,8 @@ type identity struct {
 	Client  msg.Client `json:"client,omitzero"`
 	// Late is set if the run's beginning was not read since it was evicted: a span of it that was emitted before has more.
 	Late bool `json:"late,omitempty"`
+	// Copied is set if another session has the run: everything of it is taken back.
+	Copied bool `json:"copied,omitempty"`
 	// Exchange is the request that began the run.
 	Exchange *exchange `json:"begun,omitempty"`
 }
@@ -250,6 +252,12 @@ func (rs *runs) drop(id string) {
 func (rs *runs) begunBy(run string, stream uint64) bool {
 	r := rs.Runs[run]
 	return r != nil && r.Stream == stream
+}
+
+// copied reports whether another session has a run.
+func (rs *runs) copied(run string) bool {
+	r := rs.Runs[run]
+	return r != nil && r.Copied
 }
 
 // isolated reports whether no other run and no other session depends on the place of r.

@@ -116,7 +116,7 @@ func (j judging) session() *verdict.Session {
 	waiting := make(map[uint64]int)
 	live := false
 	for _, r := range j.Runs {
-		if r.Start == 0 || r.Stub {
+		if r.Start == 0 || r.Stub || r.Copied {
 			continue
 		}
 		if r.Judged.Live && (r.Ended == running || r.Ended == byTurn && j.calling(r)) {
@@ -131,7 +131,7 @@ func (j judging) session() *verdict.Session {
 		return nil
 	}
 	for _, r := range j.Runs {
-		if r.Start == 0 || r.Stub || !r.Judged.Live {
+		if r.Start == 0 || r.Stub || r.Copied || !r.Judged.Live {
 			continue
 		}
 		v := &verdict.Run{
@@ -381,7 +381,7 @@ func (g handler) answered(by *run) {
 // learn takes a call that has its result.
 func (g handler) learn(t *completed) {
 	c := t.Call
-	if g.flushing || t.Outcome != msg.OutcomeOK {
+	if g.flushing || t.Outcome != msg.OutcomeOK || g.copied(c.Run) {
 		return
 	}
 	took := t.End - c.Start

@@ -64,6 +64,7 @@ type reader struct {
 	renamed  bool          // as a backfill
 	late     time.Duration // after the times of the messages that they are read
 	hops     assemble.Hops // that are read
+	begun    []int64       // by stream
 }
 
 type open struct {
@@ -108,7 +109,12 @@ func (r *reader) start() {
 			h.Calls, h.Texts, h.Turns = semconv.Hops(f)
 			return h
 		},
-		Read: r.hops,
+		Read: r.hops, Unique: semconv.Unique, Begun: func(stream uint64) int64 {
+			if len(r.begun) == 0 {
+				return 0
+			}
+			return r.begun[stream-1]
+		},
 	}, r, r)
 	for key, open := range r.open {
 		if open {

@@ -160,6 +160,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 	}
 	rules := p.settings.Assemble
 	rules.Replay, rules.LocalIDs, rules.LastBytes = !p.check.Fresh(), p.localIDs, c.accounts.lastBytes
+	rules.Begun = c.accounts.anchor
 	rules.HistoryRead = func() bool { return c.inbox.pending.Load() == 0 && len(c.replays) == 0 && c.accounts.historyRead() }
 	c.assembler = assemble.New(rules, p.check, c)
 	c.commits.init(&c.settings, c.assembler, p.check, sink, p.inFlight, &p.progress)
@@ -487,6 +488,14 @@ func (x *verdictCounts) count(v *msg.Verdict) {
 func (x *accounts) lastBytes(stream uint64) int64 {
 	if a := x.named[stream]; a != nil && a.stream.feed.journalled {
 		return a.record.Read
+	}
+	return 0
+}
+
+// anchor is when the file of an open stream was written last before it was read first; 0: that is not known.
+func (x *accounts) anchor(stream uint64) int64 {
+	if a := x.named[stream]; a != nil {
+		return a.record.Anchor
 	}
 	return 0
 }

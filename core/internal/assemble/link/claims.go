@@ -93,15 +93,15 @@ func (t *table[V]) drop(key string) {
 	}
 }
 
-// suffixOf marks an id that another stream used first.
-func suffixOf(stream uint64) string {
+// SuffixOf marks an id that another stream used first.
+func SuffixOf(stream uint64) string {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], stream)
 	return "#" + hex.EncodeToString(b[:])
 }
 
 // Unclaimed is the name of a run without the suffix that Claim has added for the stream.
-func Unclaimed(run string, stream uint64) string { return strings.TrimSuffix(run, suffixOf(stream)) }
+func Unclaimed(run string, stream uint64) string { return strings.TrimSuffix(run, SuffixOf(stream)) }
 
 // InUse reports whether the session has claims.
 func (c *Claims) InUse() bool { return len(c.Runs.Of) > 0 }
@@ -151,8 +151,8 @@ func (c *Claims) response(m *msg.Message, in *instance, stream uint64, suffix *s
 		c.Responses.put(m.ResponseID, stream)
 	} else if owner != stream {
 		m.SetAttr(ReusedID, m.ResponseID)
-		m.ResponseID += suffixOf(stream)
-		*suffix, reused = suffixOf(stream), true
+		m.ResponseID += SuffixOf(stream)
+		*suffix, reused = SuffixOf(stream), true
 	}
 	if m.Kind == msg.ToolCall || m.Kind == msg.Delegation {
 		id := m.Tool.CallID
@@ -161,7 +161,7 @@ func (c *Claims) response(m *msg.Message, in *instance, stream uint64, suffix *s
 		if at < 0 {
 			by := madeBy{Stream: stream, Run: m.Run, Key: *suffix}
 			if len(list) > 0 {
-				by.Call = suffixOf(stream)
+				by.Call = SuffixOf(stream)
 				by.Key = by.Call
 			}
 			if len(list) >= maxExchanges {
@@ -206,7 +206,7 @@ func (c *Claims) made(call, run string) *madeBy {
 
 // join finds the instance of the run that the stream belongs to.
 func (c *Claims) join(m *msg.Message, stream uint64, begun func(string, uint64) bool) *instance {
-	name := suffixOf(stream)
+	name := SuffixOf(stream)
 	if in := c.Streams.Of[name]; in != nil && in.Run == m.Run {
 		return in
 	}
@@ -224,7 +224,7 @@ func (c *Claims) join(m *msg.Message, stream uint64, begun func(string, uint64) 
 		if made := c.made(m.Tool.CallID, m.Run+last.Suffix); made != nil && m.Tool.CallID != "" && strings.HasPrefix(made.Run, m.Run) {
 			in.Suffix = made.Run[len(m.Run):]
 		}
-	case last.Answered || c.Streams.Of[suffixOf(last.Stream)] != nil:
+	case last.Answered || c.Streams.Of[SuffixOf(last.Stream)] != nil:
 		in.Suffix = name
 	default: // a retry
 		in.Suffix = last.Suffix
@@ -237,4 +237,4 @@ func (c *Claims) join(m *msg.Message, stream uint64, begun func(string, uint64) 
 }
 
 // Close ends the claims of a stream on the runs that it is in.
-func (c *Claims) Close(stream uint64) { c.Streams.drop(suffixOf(stream)) }
+func (c *Claims) Close(stream uint64) { c.Streams.drop(SuffixOf(stream)) }

@@ -28,7 +28,7 @@ func claimed(c *Claims, stream uint64, list []msg.Message) (out []string) {
 }
 
 func TestClaims(t *testing.T) {
-	one, two, three := suffixOf(1), suffixOf(2), suffixOf(3)
+	one, two, three := SuffixOf(1), SuffixOf(2), SuffixOf(3)
 	for _, c := range []struct {
 		name   string
 		first  msg.Kind
@@ -122,7 +122,7 @@ func TestRunsOfOneStreamKeepTheirNames(t *testing.T) {
 			t.Errorf("decoded again: %s, before %s", got, want)
 		}
 	}
-	if two[0] != "r"+suffixOf(2) || Unclaimed(two[0], 2) != "r" {
+	if two[0] != "r"+SuffixOf(2) || Unclaimed(two[0], 2) != "r" {
 		t.Errorf("the second stream has %v", two)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // TestClaimsOfExchanges has the ids of each message of exchanges, whole: calls that are repeated, results of calls that several
 // exchanges made, answers at once, retries, and streams that are read again.
 func TestClaimsOfExchanges(t *testing.T) {
-	marks := strings.NewReplacer(suffixOf(1), "#1", suffixOf(2), "#2", suffixOf(3), "#3", suffixOf(4), "#4")
+	marks := strings.NewReplacer(SuffixOf(1), "#1", SuffixOf(2), "#2", SuffixOf(3), "#3", SuffixOf(4), "#4")
 	var ids Claims
 	begun := map[string]uint64{}
 	say := func(stream uint64, run, key, parent, response, call string, kind msg.Kind, signal msg.Signal, want string) {
@@ -43,7 +43,7 @@ func TestClaimsOfExchanges(t *testing.T) {
 	say(2, "r", "c", "p", "x", "call_0", msg.ToolCall, 0, "run r#2 key c#2 parent p#2 response x#2 call call_0#2 protocol call_0 attr x reused true")
 	say(2, "r", "e", "c", "y", "call_2", msg.ToolCall, 0, "run r#2 key e#2 parent c#2 response y call call_2 protocol  attr  reused false")
 	ids.Close(1)
-	if _, known := ids.Streams.Of[suffixOf(2)]; !known || !slices.Equal(ids.Streams.Order, []string{suffixOf(2)}) {
+	if _, known := ids.Streams.Of[SuffixOf(2)]; !known || !slices.Equal(ids.Streams.Order, []string{SuffixOf(2)}) {
 		t.Errorf("streams %v, in order %v", ids.Streams.Of, ids.Streams.Order)
 	}
 	ids.Close(2)
@@ -70,7 +70,7 @@ func TestClaimsOfExchanges(t *testing.T) {
 	say(2, "q", "ok", "", "v", "", msg.Assistant, 0, "run q#2 key ok#2 parent  response v call  protocol  attr  reused false")
 	ids.Close(2)
 	// A stream that is read again has its runs.
-	begun["q"], begun["q"+suffixOf(2)] = 1, 2
+	begun["q"], begun["q"+SuffixOf(2)] = 1, 2
 	say(1, "q", "sys", "", "", "", msg.System, 0, "run q key sys parent  response  call  protocol  attr  reused false")
 	say(2, "q", "ok", "", "v", "", msg.Assistant, 0, "run q#2 key ok#2 parent  response v call  protocol  attr  reused false")
 	ids.Close(1)
