@@ -124,8 +124,11 @@ const painted = `(() => {
 	return Array.from(out).sort();
 })()`
 
-// still has everything drawn where it stays: elements out of sight as well, whose size is a guess until then.
-const still = `(() => { const s = new CSSStyleSheet(); s.replaceSync("* { content-visibility: visible !important; transition: none !important; animation: none !important; }"); document.adoptedStyleSheets = [s]; })()`
+// still has everything drawn where it stays: elements out of sight as well, whose size is a guess until then. A
+// list of options whose markup came in two pieces is as wide as those of the first piece until it is laid out anew.
+const still = `(() => { const s = new CSSStyleSheet(); s.replaceSync("* { content-visibility: visible !important; transition: none !important; animation: none !important; }"); document.adoptedStyleSheets = [s];
+	for (const e of document.querySelectorAll("select")) { e.style.display = "none"; e.offsetWidth; e.style.display = ""; }
+})()`
 
 // layout lists the visible elements, in the order of the page, behind a line with the width of texts. A time of this
 // machine's clock is left out.
