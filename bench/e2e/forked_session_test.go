@@ -109,6 +109,9 @@ func TestForkedSessionCountsOnce(t *testing.T) {
 			h.must(p.Process.Signal(os.Interrupt))
 			h.waitExit(p)
 			h.drain()
+			if out, code := h.runIn(h.dir, "show", live, "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "a fork of ") {
+				t.Errorf("exit code %d:\n%s", code, out)
+			}
 			for _, q := range []string{counts, spans} {
 				if d := cmp.Diff(want(turns), h.query(q)); d != "" {
 					t.Errorf("live (-want +got):\n%s\n%s", d, q)

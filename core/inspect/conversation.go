@@ -225,6 +225,9 @@ func Each(ctx context.Context, q Querier, id string, texts int, session func(*Se
 	if len(list) == 0 {
 		list = []Session{{ID: id}}
 	}
+	if list[0].ForkOf, err = forkOf(ctx, q, id); err != nil {
+		return err
+	}
 	if err := session(&list[0]); err != nil {
 		return err
 	}
@@ -235,6 +238,22 @@ func Each(ctx context.Context, q Querier, id string, texts int, session func(*Se
 		return fmt.Errorf("session %s: %w", id, err)
 	}
 	return nil
+}
+
+// forkOf returns the session that a session was copied from, in which the copied part counts; empty: it was copied from none.
+func forkOf(ctx context.Context, q Querier, id string) (from string, err error) {
+	err = q.Each(ctx, `SELECT anyLast(origin) FROM (
+			SELECT coalesce(nullIf(attributes['forked_from'], ''), nullIf(attributes['forked_from_id'], ''), attributes['forked_from_session_id']) AS origin
+			FROM messages FINAL WHERE session_id = {id:String})
+		WHERE origin NOT IN ('', {id:String})`, map[string]string{"id": id}, func(v []any) error {
+		r := reader{values: v}
+		from = r.str()
+		return r.err
+	})
+	if err != nil {
+		return "", fmt.Errorf("session %s: %w", id, err)
+	}
+	return from, nil
 }
 
 // resolve completes the id of a session.

@@ -33,6 +33,8 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 		return row([]any{"s"})
 	case strings.Contains(sql, "uniqExactIf(trace_id"):
 		return row([]any{"s", "t", "src", "f", []string{}, []string{}, began, began, uint64(t.turns), uint64(2 * t.turns), uint64(0), uint64(0), uint64(0), uint64(0), "go", "", "", "", "", ""})
+	case strings.Contains(sql, "'forked_from'"):
+		return row([]any{"the trunk"})
 	case strings.Contains(sql, "earshot.hop"):
 	case strings.Contains(sql, "FROM otel_traces FINAL\n\t\t\tWHERE"):
 		for i := range t.turns {
@@ -141,7 +143,7 @@ func TestLongSessionTakesNoMemory(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, fail := range []string{"SELECT DISTINCT", "uniqExactIf(trace_id", "FROM otel_traces FINAL\n\t\t\tWHERE", "FROM messages FINAL WHERE session_id = {id:String}) AS m"} {
+	for _, fail := range []string{"SELECT DISTINCT", "'forked_from'", "uniqExactIf(trace_id", "FROM otel_traces FINAL\n\t\t\tWHERE", "FROM messages FINAL WHERE session_id = {id:String}) AS m"} {
 		if err := WriteSession(t.Context(), io.Discard, table{turns: 2000, fail: fail}, "s", Style{}); err == nil {
 			t.Errorf("%q failed, and nobody was told", fail)
 		}
