@@ -173,7 +173,7 @@ func (d *stream) unknown() { d.Unknown(d.typ, d.Root, d.id) }
 
 // enter makes a lane that of the record.
 func (d *stream) enter(id string) {
-	d.Lanes = bounded.Use(d.Lanes, maxLanes, func(l *lane) bool { return l.ID == id }, func() *lane {
+	d.lane = bounded.Use(&d.Lanes, maxLanes, func(l *lane) bool { return l.ID == id }, func() *lane {
 		l := &lane{ID: id}
 		if id != "" {
 			l.Run = conversation.Run{ID: id, Child: true}
@@ -183,8 +183,7 @@ func (d *stream) enter(id string) {
 			}
 		}
 		return l
-	})
-	d.lane = d.Lanes[len(d.Lanes)-1]
+	}, nil)
 }
 
 // add adds a message of the lane's run.
