@@ -52,14 +52,11 @@ func New() decoder.Factory {
 
 // sessionOf returns the session that a path names: <session>/events.jsonl, or <session>.jsonl.
 func sessionOf(path string) string {
-	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
-	if n := len(parts); n > 1 && strings.HasPrefix(parts[n-1], "events.") {
-		return parts[n-2]
-	} else if n > 0 {
-		name, _, _ := strings.Cut(parts[n-1], ".")
-		return name
+	p := ident.PathOf(path)
+	if dir := p.Dir(); dir != "" && strings.HasPrefix(p.File, "events.") {
+		return dir
 	}
-	return ""
+	return p.Name(".")
 }
 
 const (
