@@ -33,12 +33,10 @@ type call struct {
 	delegation
 }
 
-// get returns the call with that id, or nil.
 func (t *calls) get(id string) *call {
 	return bounded.Find(t.List, func(c *call) bool { return c.ID == id })
 }
 
-// open returns the calls without a result.
 func (t *calls) open() []*call { return bounded.All(t.List, func(c *call) bool { return !c.Over }) }
 
 func (t *calls) add(r *run, c *call) {
@@ -99,7 +97,6 @@ func (s *stream) use(tool jsonv.Value) use {
 
 func callID(tool jsonv.Value) jsonv.Value { return tool.First("tool_call_id", "id") }
 
-// member returns the member that the call names.
 func (u use) member() string { return ident.PeekOrNumber(u.args.Get("member_id")) }
 
 // completed ends a call. 2.9 reports a failed one twice: ToolCallCompleted, ToolCallError.
@@ -167,7 +164,6 @@ func (t *calls) start(r *run, u use, at conversation.Time) {
 	t.add(r, c)
 }
 
-// describe makes the message one about the call.
 func (c *call) describe(m *msg.Message) {
 	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.ProtocolID
 	_, m.Tool.Internal = machinery[c.Name]
@@ -287,7 +283,6 @@ func (t *calls) id(r *run, u use) (id, next string, nameless bool) {
 	return id, next, false
 }
 
-// call returns the call with that id.
 func (u use) call(id string) conversation.Call {
 	c := conversation.Call{ID: id, Name: u.name}
 	if own := ident.PeekOrNumber(u.id); own != id {
@@ -306,7 +301,6 @@ var machinery = conversation.Rules(map[string]int{
 
 const many = 2
 
-// task is an entry in the task list of a team.
 type task struct {
 	ID   string
 	Text string
@@ -321,7 +315,6 @@ func (t *calls) task(v jsonv.Value) string {
 	return id
 }
 
-// learnTask notes the task of an event.
 func (t *calls) learnTask(v jsonv.Value) {
 	id := ident.OrNumber(v.Get("task_id"))
 	if id == "" || t.task(v.Get("task_id")) != id {

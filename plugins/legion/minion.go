@@ -38,7 +38,6 @@ var delegations = map[string]struct {
 
 const sendComm = "mcp__legion__send_comm"
 
-// system is the name of the system in which minions write to each other.
 const system = "legion"
 
 // delegate makes the message of a call a delegation, if it is one.
@@ -65,7 +64,6 @@ var footers = [...]string{
 	"\n\n---\n**Please respond using the `send_comm", "\n\n---\nAlways send messages to ", "\n\n---\nAttached files (use Read tool",
 }
 
-// withoutFooter returns a sent message without the text that the writer put below it.
 func withoutFooter(text []byte) []byte {
 	for _, f := range footers {
 		text, _, _ = bytes.Cut(text, []byte(f))
