@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // maxText limits the bytes of text that is not emitted yet, of all runs together.
@@ -102,9 +103,7 @@ func (t *text) emit(r *run, at conversation.Time, c msg.Completeness, text msg.T
 		return m
 	}
 	if len(t.Draft) > 0 {
-		m := part(msg.Assistant, "draft", msg.Plain(string(t.Draft)))
-		m.Hidden = true
-		m.SetAttr("type", "draft")
+		record.Hide(part(msg.Assistant, "draft", msg.Plain(string(t.Draft))), "draft")
 	}
 	first := t.After == "" && !r.Joined && t.Spilled == 0
 	if len(t.Thinking) > 0 {
