@@ -1,13 +1,21 @@
 // Package agui decodes AG-UI, the events by which an agent talks to a user interface, and the
 // request that starts a run.
 //
-// Facts of the format that are easy to get wrong, beside those of the README:
+// Facts of the format that are easy to get wrong:
 //
-//   - A result is in content or in result, times are milliseconds or seconds. Messages without text are frequent.
-//   - LangGraph sends START, ARGS and END of a call twice, the second time after it was executed, ends a run under
-//     another runId, and wraps every event of its own in RAW and in rawEvent.
-//   - CrewAI and LlamaIndex have results only in MESSAGES_SNAPSHOT.
-//   - LangGraph leaves out the last pieces of a text, which are in the snapshot.
+//   - Adapters differ: names are camelCase or snake_case, a result is in content or in
+//     result, times are milliseconds or seconds, and few have any.
+//   - A message arrives as START, CONTENT, END, or as CHUNKs, which nothing ends but
+//     the next message or the end of the run. Messages without text are frequent.
+//   - LangGraph sends START, ARGS and END of a call twice, the second time after it was
+//     executed, ends a run under another runId, and wraps every event of its own in
+//     RAW and in rawEvent. Its tokens are only there.
+//   - CrewAI and LlamaIndex have results only in MESSAGES_SNAPSHOT, which repeats the
+//     conversation, with new ids of messages, and of calls, each time.
+//   - LangGraph leaves out the arguments that came with the name of a call, which are in
+//     rawEvent, and the last pieces of a text, which are in the snapshot.
+//   - Some adapters number their calls and messages from 1 in each run, and some providers the
+//     calls of a tool: such ids are unique in a run only.
 package agui
 
 import (
@@ -61,6 +69,7 @@ type asked struct {
 	Sum conversation.Sum // of its name and arguments
 }
 
+// state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	Session string                                 `json:",omitempty"`
 	Run     conversation.Run                       `json:",omitzero"`
@@ -76,10 +85,12 @@ type state struct {
 	SaidBy  string                                 `json:",omitempty"` // its key
 }
 
+// In returns the session and the run.
 func (d *stream) In() (session, run string) {
 	return cmp.Or(d.Session, d.Origin, "unknown"), d.Run.ID
 }
 
+// Flush emits the parts that are not complete.
 func (d *stream) Flush() {
 	for _, p := range d.Parts.Parts {
 		if !p.Empty() && d.Calls.Get(p.CallID) == nil {
@@ -108,6 +119,7 @@ func (d *stream) fill(m *msg.Message, p *conversation.Part) {
 	}
 }
 
+// add adds a message of the run.
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
 	m := d.Add(kind, key)
 	d.Run.Mark(m)

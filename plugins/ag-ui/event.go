@@ -65,6 +65,7 @@ func (d *stream) Read() {
 	}
 }
 
+// status adds a message that a user would not see.
 func (d *stream) status(key string) *msg.Message {
 	return record.Hide(d.add(msg.Status, key), cmp.Or(d.typ, "request"))
 }
@@ -110,6 +111,7 @@ func (d *stream) finished() {
 	}
 }
 
+// failed decodes the error that ends a run.
 func (d *stream) failed() {
 	d.finishAll()
 	d.total()
@@ -201,6 +203,7 @@ func (d *stream) keyOf(kind msg.Kind, id string) string {
 	return d.unique(id)
 }
 
+// finishAll finishes the parts that no event has ended.
 func (d *stream) finishAll() {
 	for len(d.Parts.Parts) > 0 {
 		d.finish(d.Parts.Parts[0])

@@ -12,6 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
+// kindOf is the kind of a message of that role.
 func kindOf(role jsonv.Value) msg.Kind {
 	switch {
 	case role.Equal("user"):
@@ -67,6 +68,7 @@ func (d *stream) messages(list jsonv.Value, complete msg.Completeness, role stri
 	}
 }
 
+// message decodes a message of a list.
 func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 	id, role, content := ident.Of(v.Get("id")), v.Get("role"), v.Get("content")
 	switch {

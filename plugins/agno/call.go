@@ -33,10 +33,12 @@ type call struct {
 	delegation
 }
 
+// get returns the call with that id, or nil.
 func (t *calls) get(id string) *call {
 	return bounded.Find(t.List, func(c *call) bool { return c.ID == id })
 }
 
+// open returns the calls without a result.
 func (t *calls) open() []*call { return bounded.All(t.List, func(c *call) bool { return !c.Over }) }
 
 func (t *calls) add(r *run, c *call) {
@@ -97,6 +99,7 @@ func (s *stream) use(tool jsonv.Value) use {
 
 func callID(tool jsonv.Value) jsonv.Value { return tool.First("tool_call_id", "id") }
 
+// member returns the member that the call names.
 func (u use) member() string { return ident.PeekOrNumber(u.args.Get("member_id")) }
 
 // completed ends a call. 2.9 reports a failed one twice: ToolCallCompleted, ToolCallError.
@@ -164,6 +167,7 @@ func (t *calls) start(r *run, u use, at conversation.Time) {
 	t.add(r, c)
 }
 
+// describe makes the message one about the call.
 func (c *call) describe(m *msg.Message) {
 	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.ProtocolID
 	_, m.Tool.Internal = machinery[c.Name]
@@ -283,6 +287,7 @@ func (t *calls) id(r *run, u use) (id, next string, nameless bool) {
 	return id, next, false
 }
 
+// call returns the call with that id.
 func (u use) call(id string) conversation.Call {
 	c := conversation.Call{ID: id, Name: u.name}
 	if own := ident.PeekOrNumber(u.id); own != id {
@@ -301,6 +306,7 @@ var machinery = conversation.Rules(map[string]int{
 
 const many = 2
 
+// task is an entry in the task list of a team.
 type task struct {
 	ID   string
 	Text string
@@ -315,6 +321,7 @@ func (t *calls) task(v jsonv.Value) string {
 	return id
 }
 
+// learnTask notes the task of an event.
 func (t *calls) learnTask(v jsonv.Value) {
 	id := ident.OrNumber(v.Get("task_id"))
 	if id == "" || t.task(v.Get("task_id")) != id {

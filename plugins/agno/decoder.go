@@ -1,6 +1,25 @@
 // Package agno decodes the traffic of AGNO's AgentOS: the event streams of
 // agents, teams and workflows (SSE, WebSocket, a file of events) and the runs
-// that a session is reloaded from. The README has the facts of the format that are easy to get wrong.
+// that a session is reloaded from.
+//
+// Facts of the format that are easy to get wrong, and that this decoder is built
+// around:
+//
+//   - Times have whole seconds. A reload lists children before their parents and has no
+//     deltas. So a key is made of ids (run, call), never of a time where an id exists,
+//     and messages have the order of the events.
+//   - The text of a run arrives in pieces between its tool calls. The last event repeats
+//     all pieces in one string, without separators: only the end of that string is the
+//     final answer.
+//   - A reloaded team run keeps the events of its descendants among its own, each child
+//     keeps them again, and the team's last event embeds whole child runs a third time.
+//     So the decoder replays the events of the top run through the code of the stream and
+//     takes the texts, which the stream has in deltas, from the stored messages.
+//   - The parent_run_id of a child's own events is its parent. The child_run_id of a call
+//     is null when the call starts, and later the id of the child that ended last.
+//   - 2.9 reports a failed call twice (ToolCallCompleted and ToolCallError), and a
+//     resumed stream repeats events under their old event_index.
+//   - Members have their own token counts; a team's do not contain them.
 package agno
 
 import (

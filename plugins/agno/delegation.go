@@ -57,6 +57,7 @@ const (
 	byAnswer = 90 // the call's result is the child's text
 )
 
+// taskOf returns the task in the arguments of a delegation.
 func taskOf(args jsonv.Value) msg.Text {
 	return peekText(args.First("task", "task_description", "expected_output"))
 }
@@ -108,6 +109,7 @@ func (c *call) delegate(r *run, complete bool) {
 	}
 }
 
+// link writes the child into a message of its call.
 func (k *child) link(m *msg.Message) {
 	m.Delegation.ChildRun, m.Delegation.Link, m.Delegation.Confidence = k.Run, k.Link, k.Confidence
 }
@@ -222,6 +224,7 @@ func (t *calls) inferResult(p, r *run, failed bool, at conversation.Time) {
 	m.SetAttr("inferred", "true")
 }
 
+// delegated makes m the result of a delegation of r.
 func (c *call) delegated(r *run, m *msg.Message) {
 	m.Kind, m.Hidden = msg.DelegationResult, false
 	m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
@@ -320,8 +323,10 @@ type named struct {
 	Agent msg.Agent
 }
 
+// maxNames limits the names in the state.
 const maxNames = 512
 
+// learn notes an agent's name.
 func (n *names) learn(a msg.Agent) {
 	if a.ID == "" || a.Name == "" || a.ID == a.Name {
 		return
@@ -345,6 +350,7 @@ func (n names) of(written string) (name, id string) {
 	return written, ""
 }
 
+// namesAgent reports whether member is the id or the name of the agent.
 func namesAgent(member string, a msg.Agent) bool {
 	to := slug(member)
 	return to != "" && (to == slug(a.ID) || to == slug(a.Name))

@@ -44,6 +44,7 @@ type event struct {
 var eventNames = jsonv.NamesOf("event", "run_id", "parent_run_id", "session_id", "created_at", "event_index", "content", "content_type", "reasoning_content",
 	"messages", "agent_id", "team_id", "workflow_id", "agent_name", "team_name", "workflow_name", "workflow_run_id")
 
+// tool returns the object that has the call of the event.
 func (e *event) tool() jsonv.Value {
 	if e.said {
 		return e.v
@@ -51,6 +52,7 @@ func (e *event) tool() jsonv.Value {
 	return e.v.Get("tool")
 }
 
+// read reads the envelope of an event, or of a stored run.
 func (e *event) read(v jsonv.Value) {
 	eventNames.Read(v, &e.typ, &e.run, &e.parent, &e.session, &e.created, &e.index, &e.content, &e.contentType, &e.reasoning,
 		&e.messages, &e.agent, &e.team, &e.workflow, &e.label, &e.label, &e.workflowName, &e.workflowRun)
@@ -86,6 +88,7 @@ func (e *event) actor(known names) msg.Agent {
 	return a
 }
 
+// markActor marks the fields of which an agent is made.
 func (e *event) markActor(a msg.Agent) {
 	for _, v := range [...]jsonv.Value{e.agent, e.team, e.label} {
 		ident.Is(v, a.ID)
@@ -198,6 +201,7 @@ func (s *stream) rule(name []byte) *rule {
 	return &rule{}
 }
 
+// event decodes one event.
 func (s *stream) event(e *event) {
 	defer func(before bool) { s.summary = before }(s.summary)
 	s.summary = e.said

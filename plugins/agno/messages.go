@@ -45,6 +45,7 @@ func textOf(v jsonv.Value) msg.Text {
 	return msg.Plain(string(all))
 }
 
+// inputOf returns the prompt of a stored run.
 func inputOf(v jsonv.Value) msg.Text {
 	in := v.Get("input")
 	if content := in.Get("input_content"); content.Kind() != jsonv.Missing {
@@ -53,6 +54,7 @@ func inputOf(v jsonv.Value) msg.Text {
 	return asText(jsonv.Or(v.Get("run_input"), in))
 }
 
+// emitPrompt emits the prompt of a stored run.
 func (b *body) emitPrompt(r *run, at conversation.Time) {
 	v := b.stored(r)
 	for m := range ownMessages(v) {
@@ -157,6 +159,7 @@ func (r *run) answer(e *event) {
 	}
 }
 
+// metricsOf returns the metrics of a call in the tools of a stored run.
 func (st *storedRun) metricsOf(call string) jsonv.Value {
 	if st.metrics == nil {
 		st.metrics = make(map[string]jsonv.Value)

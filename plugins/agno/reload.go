@@ -17,17 +17,21 @@ import (
 //
 //	runs: [child {events: c…}, top {events: t c… t}]    decoded: t c… t
 
+// isRun reports whether an object is a stored run.
 func isRun(v jsonv.Value) bool {
 	return runID(v) != "" && slices.ContainsFunc([]string{"run_input", "input", "messages", "status", "metrics", "events", "run_response_format"},
 		func(field string) bool { return v.Get(field).Kind() != jsonv.Missing })
 }
 
+// runID returns the id of a stored run, or of the run of an event.
 func runID(v jsonv.Value) string { return ident.Peek(v.Get("run_id")) }
 
+// parentID returns the id of the run above a stored one.
 func parentID(v jsonv.Value) string {
 	return ident.PeekOrNumber(v.First("parent_run_id", "workflow_run_id"))
 }
 
+// maxDepth limits how deep runs are nested.
 const maxDepth = 256
 
 // body has the runs of a reloaded body, and the state of their replay. Its methods for an open
@@ -39,6 +43,7 @@ type body struct {
 	session jsonv.Value   // of the first run or event that names it: the runs of the API do not
 }
 
+// storedRun is a run of a body.
 type storedRun struct {
 	v        jsonv.Value   // of the list, else the embedded one
 	embedded jsonv.Value   // as another run embeds it: with names and models, which the list lacks
@@ -59,6 +64,7 @@ type storedRun struct {
 	metrics map[string]jsonv.Value // of its calls, once they were needed
 }
 
+// run returns the stored run of that id.
 func (b *body) run(id string) *storedRun {
 	st := b.runs[id]
 	if st == nil {
@@ -68,6 +74,7 @@ func (b *body) run(id string) *storedRun {
 	return st
 }
 
+// stored returns the stored object of an open run.
 func (b *body) stored(r *run) jsonv.Value {
 	if b == nil {
 		return jsonv.Value{}
@@ -75,6 +82,7 @@ func (b *body) stored(r *run) jsonv.Value {
 	return b.run(r.ID).v
 }
 
+// reload decodes a body.
 func (s *stream) reload(root jsonv.Value) {
 	if v := root.Get("session_id"); v.Is(jsonv.String) {
 		s.Session = ident.Of(v)
@@ -168,6 +176,7 @@ func (b *body) addEmbedded(id string, v jsonv.Value) {
 	}
 }
 
+// emitSession emits the name and the summary of a stored session.
 func (s *stream) emitSession(v jsonv.Value) {
 	m := s.Out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
@@ -215,6 +224,7 @@ func (s *stream) emitHistory(v jsonv.Value) {
 // byModel reports whether a stored message is one of the model.
 func byModel(m jsonv.Value) bool { return m.Get("role").In("assistant", "model") }
 
+// owner returns the agent, team or workflow of a stored run or session.
 func (s *stream) owner(v jsonv.Value) msg.Agent {
 	var e event
 	e.read(v)
@@ -266,6 +276,7 @@ func (s *stream) known(id string) bool {
 	return s.Runs.get(id) != nil || s.Runs.Ended.Has(id) || s.body != nil && s.body.run(id).told
 }
 
+// decode decodes a stored run and all below it.
 func (b *body) decode(top jsonv.Value, all []jsonv.Value) {
 	for _, e := range b.storyOf(top, 0) {
 		b.s.event(e)

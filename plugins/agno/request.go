@@ -132,6 +132,7 @@ func pendingOf(kind, typ string, v jsonv.Value) pending {
 	}
 }
 
+// The kinds of pending items.
 const (
 	request  = "request"  // starts a run
 	decision = "decision" // continues one: Data are its tools
@@ -145,6 +146,7 @@ const (
 	maxPendingText = 64 << 20
 )
 
+// wait adds a pending item.
 func (s *stream) wait(q pending) {
 	s.Pending = append(s.Pending, q)
 	size := 0

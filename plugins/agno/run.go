@@ -86,6 +86,7 @@ func (rs *runs) evict(n int) {
 	}
 }
 
+// drop drops a run that is over.
 func (rs *runs) drop(r *run) {
 	rs.text -= r.Text.size()
 	if i := slices.Index(rs.Open, r); i >= 0 {
@@ -173,6 +174,7 @@ func (r *run) startUnannounced(at conversation.Time) {
 	r.begin(at, jsonv.Value{}, msg.Summary)
 }
 
+// describe sets the run's agent from an event.
 func (r *run) describe(e *event) {
 	if r.Agent.Kind == msg.NoAgentKind || (r.Agent.Name == "" || r.Agent.Name == r.Agent.ID) && e.label.Exists() {
 		r.Agent = e.actor(r.s.Names)
@@ -192,8 +194,10 @@ func (r *run) setModel(v jsonv.Value) {
 // parent returns the run above r, if it is open.
 func (r *run) parent() *run { return r.s.Runs.get(r.Parent) }
 
+// key returns the key of a message by its part of the run.
 func (r *run) key(part string) string { return r.ID + "/" + part }
 
+// own makes the message one of the run.
 func (r *run) own(m *msg.Message) {
 	m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent = r.Session, r.ID, cmp.Or(r.Under, r.Parent), r.Call, r.Agent
 }
@@ -214,10 +218,12 @@ func (r *run) add(k msg.Kind, key string, at conversation.Time) *msg.Message {
 	return m
 }
 
+// status adds a hidden message about the run.
 func (r *run) status(key, typ string, at conversation.Time) *msg.Message {
 	return record.Hide(r.add(msg.Status, key, at), typ)
 }
 
+// answered adds a part of the model's answer.
 func (r *run) answered(k msg.Kind, key string, at conversation.Time) *msg.Message {
 	m := r.add(k, key, at)
 	m.Role = msg.RoleAssistant
@@ -225,6 +231,7 @@ func (r *run) answered(k msg.Kind, key string, at conversation.Time) *msg.Messag
 	return m
 }
 
+// start begins a run.
 func (r *run) start(e *event) {
 	r.setModel(e.v)
 	if r.Started {
@@ -256,6 +263,7 @@ func (r *run) begin(at conversation.Time, announced jsonv.Value, c msg.Completen
 	}
 }
 
+// input adds the prompt of the run.
 func (r *run) input(at conversation.Time, text msg.Text, by msg.Agent) *msg.Message {
 	m := r.add(msg.User, r.key("input"), at)
 	m.Role, m.Content, m.Agent = msg.RoleUser, text, by

@@ -81,6 +81,7 @@ func (t *text) add(r *run, text, thinking, draft msg.Text) {
 	long.Spilled, long.After = n+1, after
 }
 
+// follow sets the predecessor of the next piece.
 func (t *text) follow(id string) {
 	if t.After == "" {
 		t.After = id
@@ -123,6 +124,7 @@ func (t *text) emit(r *run, at conversation.Time, c msg.Completeness, text msg.T
 	return m
 }
 
+// part returns the key of a part of the open piece within its run.
 func (t *text) part(r *run, suffix string) string {
 	switch {
 	case t.After != "":
@@ -182,6 +184,7 @@ func (t *text) markSteps(e *event) {
 	}
 }
 
+// sameText reports whether v is that text.
 func sameText(text []byte, v jsonv.Value) bool { return string(text) == peekText(v).String() }
 
 // reasoningStep emits a step of reasoning:

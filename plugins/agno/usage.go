@@ -32,6 +32,7 @@ type cost struct {
 	First  string `json:",omitempty"` // seconds to the first token
 }
 
+// request begins a response.
 func (u *usage) request(r *run, e *event) {
 	u.flush(r, msg.Complete)
 	r.setModel(e.v)
@@ -66,6 +67,7 @@ func (u *usage) respond(r *run, e *event) {
 	u.Cost.First = e.v.Get("time_to_first_token").Digits()
 }
 
+// count counts the tokens of a response that may still have calls.
 func (u *usage) count(t msg.Tokens, at conversation.Time) {
 	u.Cost = &cost{Tokens: t, At: at}
 	u.Counted = u.Counted || !t.IsZero()

@@ -33,6 +33,7 @@ func peekText(v jsonv.Value) msg.Text {
 	return v.PeekText()
 }
 
+// compact returns JSON without white space.
 func compact(raw []byte) []byte {
 	var b bytes.Buffer
 	if bytes.ContainsAny(raw, " \t\r\n") && json.Compact(&b, raw) == nil {
@@ -49,6 +50,7 @@ func chars(t msg.Text) []byte {
 	return t.Append(nil)
 }
 
+// sumOf returns the checksum of a value as a text.
 func sumOf(v jsonv.Value) conversation.Sum { return conversation.SumOfText(peekText(v)) }
 
 // markRepeat marks a value that repeats an emitted text.
@@ -58,6 +60,7 @@ func markRepeat(v jsonv.Value, text conversation.Sum) {
 	}
 }
 
+// blank reports whether a value has no text.
 func blank(v jsonv.Value) bool { return !v.Exists() || v.Equal("") }
 
 // canonical returns an object's JSON without white space and without the index of a resumable

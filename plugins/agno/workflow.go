@@ -35,6 +35,7 @@ type steps struct {
 // maxAnswers limits the answers that the output of a step is compared with.
 const maxAnswers = 16
 
+// step is an open step.
 type step struct {
 	Run    string // the step's own run
 	Parent string // run
@@ -84,11 +85,13 @@ func (t *steps) note(r *run, e *event, m *msg.Message) {
 	x.own(m)
 }
 
+// own makes the message one of the step's run.
 func (x *step) own(m *msg.Message) {
 	m.Run, m.ParentRun, m.ParentCall = x.Run, x.Parent, ""
 	m.Agent = msg.Agent{Name: strings.TrimSpace(x.Name + " " + x.Turn), Kind: msg.KindWorkflow}
 }
 
+// same reports whether both are one step.
 func (x *step) same(o *step) bool {
 	return x.Kind == o.Kind && x.Turn == o.Turn && x.ID == o.ID && (x.ID != "" || x.Name == o.Name && x.Index == o.Index)
 }

@@ -5,12 +5,21 @@
 // of type assistant and user; this one knows the files: their envelope, lanes,
 // forks, notices, and the records beside the conversation.
 //
-// Facts of the format that are easy to get wrong, beside those of the README:
+// Facts of the format that are easy to get wrong:
 //
-//   - The lines of one response may have tool results of its first calls between them.
-//     In some versions all of them carry the stop reason, so that neither ends the response.
+//   - One response is several lines, which may have tool results of its first calls
+//     between them. In some versions all of them carry the stop reason, so that
+//     neither ends the response. The final count is often missing: the count is
+//     then a lower bound, with provenance transcript_partial.
 //   - Byte order is the order of events. Times run backwards in a fifth of the
 //     files and are passed on as they are.
+//   - Sub-agents were lines of the main file up to about version 1, known only by
+//     the text of their prompt; later they have files of their own, whose lines
+//     name the root's session and not the call that caused them.
+//   - The end of a background task is written up to four times (queue-operation,
+//     attachment, user line, and again in a fork), each time as pseudo-XML.
+//   - A fork begins with a copy of its origin's lines. Their messages have the
+//     origin's session and keys, so that they are the same messages and count once.
 package claudecode
 
 import (
@@ -51,6 +60,7 @@ func format() record.Format[state] {
 	}
 }
 
+// transcript decodes the lines of one file.
 type transcript struct {
 	*record.Current
 	*state
@@ -58,6 +68,7 @@ type transcript struct {
 	line claude.Line // the record that is being decoded
 }
 
+// state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	claude.State
 	Notified bounded.Set[uint64] `json:",omitzero"` // digests of the notices that were emitted, oldest first
@@ -97,6 +108,7 @@ func (d *transcript) body() {
 	}
 }
 
+// Flush emits the usage of the open responses.
 func (d *transcript) Flush() { d.State.Flush(d.Out) }
 
 // record decodes one line. It returns the rule by which the line has no message,

@@ -145,6 +145,7 @@ func remember(ln *claude.Line) {
 	l.Tail = bounded.Push(l.Tail, claude.Step{UUID: ln.Digest(), Key: ln.Last}, maxTail)
 }
 
+// Facts implements claude.Form.
 func (*transcript) Facts() []string {
 	return []string{"type", "subtype", "timestamp", "message", "content", "attachment", "data"}
 }
@@ -160,6 +161,7 @@ func (*transcript) Cause(ln *claude.Line, answer bool) string {
 	return ln.ID()
 }
 
+// Started implements claude.Form.
 func (*transcript) Started(ln *claude.Line, m *msg.Message) {
 	m.Client = msg.Client{Project: ident.Of(ln.Root.Get("cwd")), Branch: ident.Of(ln.Root.Get("gitBranch")), Version: ident.Of(ln.Root.Get("version"))}
 	for _, field := range [...]string{"entrypoint", "permissionMode", "teamName"} {
@@ -178,6 +180,7 @@ func (*transcript) Started(ln *claude.Line, m *msg.Message) {
 	}
 }
 
+// Finishing implements claude.Form.
 func (*transcript) Finishing(*claude.Line, *claude.Lane) {}
 
 // Interrupted implements claude.Form: the interrupt ends the run.
@@ -210,6 +213,7 @@ func (d *transcript) Launched(ln *claude.Line, extra jsonv.Value, c *claude.Call
 	m.Delegation.Link, m.Signal, m.Agent = msg.ByNativeID, msg.RunStart, workflow(c)
 }
 
+// workflow is the actor of the run that a workflow call caused.
 func workflow(c *claude.Call) msg.Agent {
 	return msg.Agent{ID: c.Child, Name: c.To, Kind: msg.KindWorkflow}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
+// system decodes a line of the CLI's own.
 func (d *transcript) system(ln *claude.Line) {
 	subtype := cmp.Or(ln.Root.Get("subtype").Str(), "system")
 	content := ln.Root.Get("content")

@@ -4,8 +4,25 @@
 // decodes the records of type assistant and user; this one knows their framing: the
 // pieces, the records of the CLI's own, and the result line.
 //
-// Members have other names than in the transcript: session_id, tool_use_result. The result line repeats the last text.
-// The README has the other facts that are easy to get wrong.
+// Facts of the format that are easy to get wrong:
+//
+//   - Ids of messages, calls and lines are those of the transcript that the CLI keeps
+//     of the same session (format claude-code), and so are the keys. Members have other
+//     names: session_id, tool_use_result. Lines have no time.
+//   - The prompt is not in the stream unless it is asked for, so that a turn begins
+//     with the first message of the model. Its run has the id of the prompt, else of
+//     system/init.
+//   - One response is several lines, which repeat its token usage as it was then: the
+//     output is a lower bound. The final count is in the partial messages, where those
+//     are on, and for the turn as a whole in the result line, which excludes
+//     sub-agents. The difference is emitted as tokens of the turn.
+//   - With partial messages each text arrives in pieces and as a whole.
+//   - A sub-agent's lines are among those of its leader and name the call that caused
+//     it (parent_tool_use_id). Its own id is in task_started, or in its answer.
+//   - The result line repeats the last text.
+//   - A file may have a line twice: where a shipper of logs sent it again, or the output was
+//     appended to a file that had it. The uuid, in older versions the ids of responses and calls,
+//     show that it is the same. Two runs that resume one session have ids of their own.
 package claudestream
 
 import (
@@ -46,12 +63,14 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
+// stream decodes the lines of one stream.
 type stream struct {
 	line claude.Line // the record that is being decoded
 	*record.Current
 	*state
 }
 
+// state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	claude.State
 	Asked []asked `json:",omitempty"` // requests without an answer, oldest first
@@ -109,6 +128,7 @@ func (d *stream) repeated(ln *claude.Line) bool {
 	return !d.Seen.Add(line, maxSeen)
 }
 
+// record decodes one line.
 func (d *stream) record(root jsonv.Value) {
 	ln, typ, rule := &d.line, root.Get("type"), ""
 	ln.Reset(root, d.Out)

@@ -12,6 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
+// system decodes a line of the CLI's own.
 func (d *stream) system(ln *claude.Line) {
 	root := ln.Root
 	subtype := root.Get("subtype").Str()
@@ -112,6 +113,7 @@ func (d *stream) task(ln *claude.Line, subtype string) {
 	m.Delegation.To, m.Delegation.ChildRun, m.Delegation.Link = c.To, c.Child, msg.ByNativeID
 }
 
+// maxAsked is how many requests are remembered that wait for an answer.
 const maxAsked = 64
 
 // asked is a question to the host, whether a call may be made.

@@ -44,6 +44,7 @@ func (d *stream) enter(ln *claude.Line, call string) {
 	}
 }
 
+// Facts implements claude.Form.
 func (*stream) Facts() []string {
 	return []string{
 		"type", "subtype", "message", "parent_tool_use_id", "request_id", "request", "response",
@@ -73,6 +74,7 @@ func (*stream) Started(ln *claude.Line, m *msg.Message) {
 	}
 }
 
+// Launched implements claude.Form.
 func (*stream) Launched(*claude.Line, jsonv.Value, *claude.Call) {}
 
 // Notice implements claude.Form: task_notification has the same and more.

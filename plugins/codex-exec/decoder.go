@@ -54,6 +54,7 @@ type state struct {
 	Opening bool   `json:",omitempty"` // a turn has begun and has no item yet
 }
 
+// stream decodes the events of one stream.
 type stream struct {
 	*codex.Thread
 	s *state
@@ -111,6 +112,7 @@ func (d *stream) wake(kind string, first jsonv.Value) {
 	d.s.Last, d.s.Opening, d.Calls.Open = d.Run, false, nil
 }
 
+// stop ends the run of the turn.
 func (d *stream) stop(reason string, err jsonv.Value) {
 	d.Stop(d.Run, d.Run, reason, err)
 	d.Run = ""

@@ -6,14 +6,29 @@
 // history that it copies (meta.go), its runs and responses (turn.go), its texts (text.go),
 // a call (call.go) or an agent (agent.go).
 //
-// Facts of the format that are easy to get wrong, beside those of the README:
+// Facts of the format that are easy to get wrong, and that this decoder is built
+// around:
 //
-//   - The order of the occurrences of a text changed between versions.
+//   - A text occurs up to three times: as a response_item (an input or an output of the
+//     model), as an event_msg (for the user interface) and, in some modes of keeping
+//     history, as an item_completed event. The order changed between versions. The first
+//     occurrence is the message, the others are hidden statuses.
+//   - A transcript has no ids of model responses. A response is the output of the model
+//     between two inputs, and its id is the key of its first part.
 //   - token_count follows the items of its response, or, up to 0.40, precedes them.
+//   - token_count has the sum over the thread and the counts of the last response. It
+//     is repeated when a rate limit changes, and its last_token_usage becomes an
+//     estimate after a compaction. It counts if and only if the sum has moved.
+//   - Input counts include the cached tokens, output counts the reasoning.
 //   - A user message is not always a user's: instructions, the environment, notices
 //     of sub-agents and of aborted turns are injected as such.
+//   - From version 0.151 on token_usage_record has the usage of each response, token_count has it again. Before
+//     a version that is still to come, that of a request which compacts the context is in the former alone.
+//   - A fork, a sub-agent with the history of its parent and some resumed threads begin
+//     with a copy of another thread's records, whose times are the instant of the copy,
+//     and with a second session_meta. The copy counts nowhere.
 //   - The session_id of a sub-agent is that of the thread that leads it, its own id is
-//     the field id.
+//     the field id. Newer versions encrypt the messages between agents.
 package codex
 
 import (

@@ -44,6 +44,7 @@ func (d *thread) meta(r *record) (copied bool) {
 	return false
 }
 
+// identify reads the identity of the thread.
 func (d *thread) identify(p jsonv.Value, id string) {
 	d.ID, d.Session = id, ident.Of(p.Get("session_id"))
 	sub := p.Path("source", "subagent")

@@ -44,6 +44,7 @@ func parts(content jsonv.Value) iter.Seq2[jsonv.Value, jsonv.Value] {
 	}
 }
 
+// first is the first text of a content.
 func first(content jsonv.Value) jsonv.Value {
 	for text := range parts(content) {
 		if text.Is(jsonv.String) {
@@ -198,6 +199,7 @@ func (d *thread) asked(r *record, said jsonv.Value) {
 	}
 }
 
+// aside adds a message for a text that is injected into a prompt.
 func (d *thread) aside(key, tag string, text msg.Text) {
 	m := d.Add(msg.System, key)
 	m.Role, m.Hidden, m.Content = msg.RoleUser, true, text

@@ -84,6 +84,7 @@ type session struct {
 	Intents []intent                  `json:",omitempty"` // that have not been seen to run: the calls that follow have their arguments
 }
 
+// stream decodes one stream.
 type stream struct {
 	*record.Current
 	*state
@@ -133,6 +134,7 @@ func (d *stream) addStatus(key, typ string) *msg.Message {
 	return m
 }
 
+// keepRaw keeps bytes that are no JSON.
 func (d *stream) keepRaw(typ string, raw []byte, facts ...string) {
 	m := d.Out.Unknown(typ, raw)
 	m.Session, _ = d.In()

@@ -121,6 +121,7 @@ const (
 	ofTurn
 )
 
+// action is the rule for the messages of one action.
 type action struct {
 	of     owner
 	notice bool // the user reads it while the agent works; it may be of a turn that has not begun
@@ -268,6 +269,7 @@ func (r *message) specialist() (s jsonv.Value) {
 // none.
 func (r *message) get(name string) jsonv.Value { return jsonv.Or(r.meta.Get(name), r.v.Get(name)) }
 
+// setStatus adds the record's status to m.
 func (r *message) setStatus(m *msg.Message) { m.SetAttr("status", ident.Of(r.v.Get("status"))) }
 
 // markFailed marks a message of a record with a failed status as an error.

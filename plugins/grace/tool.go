@@ -109,6 +109,7 @@ func (r *message) addResult(c *call) {
 	}
 }
 
+// addTool adds a message of the call.
 func (r *message) addTool(c *call, kind msg.Kind, key string) *msg.Message {
 	m := r.addFor(kind, key+c.ID)
 	c.On(m)
@@ -119,6 +120,7 @@ func (r *message) addTool(c *call, kind msg.Kind, key string) *msg.Message {
 // plan is the list of the turn's tasks.
 type plan []task
 
+// task is one item of the plan.
 type task struct {
 	ID    string
 	Title string `json:",omitempty"`
@@ -127,8 +129,10 @@ type task struct {
 	Ended bool   `json:",omitempty"` // its result was emitted
 }
 
+// name is the name of the agent that works on the task.
 func (t *task) name() string { return cmp.Or(t.Title, t.ID) }
 
+// task returns the task with that id, or nil.
 func (p plan) task(id string) *task {
 	for i := range p {
 		if id != "" && p[i].ID == id {
@@ -138,6 +142,7 @@ func (p plan) task(id string) *task {
 	return nil
 }
 
+// learn adds the tasks of a list that are new.
 func (p *plan) learn(list jsonv.Value) {
 	for v := range list.Elems() {
 		if id := ident.PeekOrNumber(v.Get("id")); id != "" && p.task(id) == nil {
@@ -196,6 +201,7 @@ func (r *message) taskStatus(m *msg.Message) {
 	}
 }
 
+// setTask adds to m a record's facts of its task.
 func (r *message) setTask(m *msg.Message) {
 	r.setStatus(m)
 	m.SetAttr("comments", brief(r.json.Get("comments")))

@@ -58,6 +58,7 @@ func (d *stream) begin(run string) {
 	}
 }
 
+// end makes m the end of the turn.
 func (d *stream) end(m *msg.Message, reason string, failed bool) {
 	m.Signal, m.FinishReason, m.IsError = msg.RunEnd, reason, failed
 	d.Turn.Ended = true
@@ -77,6 +78,7 @@ type question struct {
 // empty reports whether nothing was asked: an answer is written again.
 func (q *question) empty() bool { return q.Text == "" && len(q.Files) == 0 }
 
+// mark makes the message the question.
 func (q *question) mark(m *msg.Message) *msg.Message {
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
 	m.Content, m.Attachments = msg.Plain(q.Text), q.Files

@@ -37,11 +37,13 @@ type call struct {
 	Child *lane `json:",omitempty"` // the sub-agent's run
 }
 
+// mark makes the message one about the call, of the run that made it.
 func (c *call) mark(m *msg.Message) {
 	m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
 	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.ProtocolID
 }
 
+// in records the run that made the call.
 func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call }
 
 // call returns the call with that id, which may precede the stream.
@@ -52,6 +54,7 @@ func (s *session) call(r *entry, id string) *call {
 	return s.add(r, id)
 }
 
+// add adds a call of the run.
 func (s *session) add(r *entry, id string) *call {
 	c := &call{Call: conversation.Call{ID: strings.Clone(id)}}
 	c.Within(cmp.Or(r.response, r.id, string(r.written)))
@@ -158,6 +161,7 @@ var endings = map[string]string{
 
 const interrupted = "interrupted"
 
+// outcome is how a call ended.
 type outcome struct {
 	text   msg.Text
 	files  []msg.Attachment

@@ -57,6 +57,7 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
+// stream decodes one stream.
 type stream struct {
 	*record.Current
 	*state
@@ -64,10 +65,12 @@ type stream struct {
 	s      *session // of the record
 }
 
+// state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	Sessions []*session `json:",omitempty"` // least recently used first
 }
 
+// Read decodes one record.
 func (d *stream) Read() {
 	if d.Frame.Kind == frame.Body {
 		d.metadata()

@@ -52,6 +52,7 @@ func (r *entry) user() {
 	r.sdkMessage(before)
 }
 
+// hasResult reports whether a list of blocks has the result of a call.
 func hasResult(list jsonv.Value) bool {
 	for b := range list.Elems() {
 		if b.Get("tool_use_id").Exists() {
@@ -171,6 +172,7 @@ func (r *entry) sdkMessage(before int) {
 	r.blocks(v, "")
 }
 
+// part adds a message that is a part of the record.
 func (r *entry) part(k msg.Kind, role msg.Role, name string, text msg.Text) *msg.Message {
 	n := &r.texts
 	if k == msg.Reasoning {
@@ -201,6 +203,7 @@ func (r *entry) say(text msg.Text) {
 	}
 }
 
+// think emits a reasoning text.
 func (r *entry) think(v, at jsonv.Value) {
 	if text := v.Text(); !text.IsZero() {
 		m := r.part(msg.Reasoning, msg.RoleAssistant, "/thinking", text)

@@ -37,6 +37,7 @@ var delegations = conversation.Rules(map[string]struct {
 
 const sendComm = "mcp__legion__send_comm"
 
+// system is the name of the system in which minions write to each other.
 const system = "legion"
 
 // delegate makes the message of a call a delegation, if it is one.
@@ -63,6 +64,7 @@ var footers = [...]string{
 	"\n\n---\n**Please respond using the `send_comm", "\n\n---\nAlways send messages to ", "\n\n---\nAttached files (use Read tool",
 }
 
+// withoutFooter returns a sent message without the text that the writer put below it.
 func withoutFooter(text []byte) []byte {
 	for _, f := range footers {
 		text, _, _ = bytes.Cut(text, []byte(f))

@@ -156,6 +156,7 @@ func (r *entry) text(sub string) msg.Text {
 	return text
 }
 
+// add adds a message of the record's run.
 func (r *entry) add(k msg.Kind, role msg.Role) *msg.Message {
 	m := r.Out.Add()
 	m.Session = r.s.ID
@@ -174,6 +175,7 @@ func (r *entry) key(part string, text msg.Text) string {
 	return r.Str(r.Hash(text, r.typ+part, string(r.written)))
 }
 
+// unknown keeps the record, or a part of it, as it is.
 func (r *entry) unknown(typ string, v jsonv.Value) {
 	m := r.Unknown(cmp.Or(typ, "untyped"), v)
 	if v != r.Root { // a part may come again in another record

@@ -47,6 +47,7 @@ func (l *lane) mark(m *msg.Message) {
 	}
 }
 
+// answer makes the message a part of the model's response.
 func (l *lane) answer(m *msg.Message, response string) {
 	m.Model, m.Provider, m.ResponseID = l.Model, anthropic.Provider("", l.Model), response
 }
@@ -89,6 +90,7 @@ func (r *entry) wake() {
 	r.begin("turn:" + r.key("", text))
 }
 
+// notified notes that a background task has ended.
 func (s *session) notified() { s.Notified = s.Notified || !s.Top.Active() }
 
 // result decodes the line that ends a turn. Its text repeats the last text of the turn.
@@ -184,6 +186,7 @@ func (l *lane) emitTokens(out *decoder.Output, s *session, c msg.Completeness) {
 	}
 }
 
+// usage makes the message the tokens of the run.
 func (l *lane) usage(m *msg.Message, key string, t msg.Tokens) {
 	m.Kind, m.Hidden, m.Key, m.Usage = msg.Usage, true, "usage:"+key, t
 	l.answer(m, "")

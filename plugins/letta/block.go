@@ -159,6 +159,7 @@ func (b *block) beside(next *block, p *piece) bool {
 		(b.continuedBy(p) || b.ResponseID == next.ResponseID && b.Otid != "" && next.Otid != "")
 }
 
+// isAgent reports whether v is the id of an agent.
 func isAgent(v jsonv.Value) bool { return v.HasPrefix("agent-") }
 
 // sameMessage reports whether an otid is that of a block of the message: the uuid of the
@@ -224,6 +225,7 @@ func (r *run) keyOf(b *block) string {
 	return conversation.Ordinal(b.Base+"/"+part, &n)
 }
 
+// name names the block in all forms, as a part of that kind.
 func (b *block) name(part string) conversation.PartID {
 	return conversation.PartID{Base: conversation.SumOf(b.Base), Kind: part, Name: conversation.SumOf(cmp.Or(b.Otid, b.ID))}
 }

@@ -16,6 +16,7 @@ import (
 // its call as an assistant_message and omit its result.
 const speechTool = "send_message"
 
+// call is a tool call without a result.
 type call struct {
 	conversation.Delegation
 	Key     string `json:",omitempty"` // of the assistant message, for a call of speechTool
@@ -173,6 +174,7 @@ func (r *run) results(d *stream, v jsonv.Value) {
 	}
 }
 
+// listOr returns a list, or the other value if it has no elements.
 func listOr(list, or jsonv.Value) jsonv.Value {
 	if list.Is(jsonv.Array) && list.Len() > 0 {
 		return list
@@ -241,6 +243,7 @@ func returns(m *msg.Message, e jsonv.Value, failed bool) {
 	}
 }
 
+// errorType classifies the text of a tool's error.
 func errorType(t msg.Text) string {
 	const most = 400
 	return conversation.ErrorClass(conversation.Cut(t.String(), most), "request to call tool denied", "denied", "interrupted", "interrupted",

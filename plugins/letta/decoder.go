@@ -2,14 +2,32 @@
 // an agent's or a conversation's messages, the answer to a request that did not stream, and
 // the requests themselves.
 //
-// Facts of the format that are easy to get wrong, beside those of the README:
+// Facts of the format that are easy to get wrong, and that this decoder is built
+// around:
 //
+//   - A frame of a stream is a whole message or a piece of one, without a mark of which.
+//     So the decoder joins pieces until another message begins; a message that arrived
+//     whole has one piece.
+//   - The pieces of one block share their otid. With some servers every block of a
+//     response has the same id; with others every piece has an id of its own.
 //   - Only the first piece of a call has the tool's name, in some versions only it has
 //     the id of the call.
 //   - A request for approval has another id than the response that contains it (one
 //     less), and in a list the reasoning before it has that id too. Only the step is
-//     common to both.
+//     common to both, so keys contain it where a message names its run; servers that name
+//     no run in a stream name no step there either.
+//   - Calls of one response may be written at the same time: their pieces interleave, and
+//     only the otid distinguishes them.
+//   - A stream does not echo the user's messages. A request has no ids at all: its
+//     messages wait until the answer names the run, and their keys are made of run and
+//     text.
 //   - A list is newest first by default, down to the parts of one message.
+//   - stop_reason and usage_statistics have no id, no time and, in a resumable stream, no
+//     number: a second reading of the stream repeats them.
+//   - A count that is null is unknown; it is not 0.
+//   - A delegate that failed has its error in the result of a call that succeeded.
+//   - The server normalizes the spacing of a call's arguments and trims reasoning when it
+//     stores them. The decoder does the same in every form.
 //
 // Every form is a sequence of records, and this file is its door: events, lists, answers and requests
 // leave it as records. The rule of each type is named in stream.record: texts are in block.go,
@@ -61,6 +79,7 @@ func New() decoder.Factory {
 // stream decodes one stream: it finds the run of each record.
 type stream struct{ writer }
 
+// writer makes the messages of a frame.
 type writer struct {
 	*record.Current
 	*state
@@ -71,6 +90,7 @@ type writer struct {
 	none   run              // without an id
 }
 
+// state is the state between frames.
 type state struct {
 	Place   scope                     // of the last request
 	Run     string                    `json:",omitempty"` // of frames without a run id
@@ -80,6 +100,7 @@ type state struct {
 	Names   []agentName               `json:",omitempty"` // of agents
 }
 
+// Configure reads the session of the source.
 func (d *stream) Configure(options json.RawMessage) error {
 	var o struct{ Session string }
 	err := record.Options(options, &o)

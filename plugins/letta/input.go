@@ -42,6 +42,7 @@ func (d *stream) request(v jsonv.Value) {
 	}
 }
 
+// messages decodes the messages of a request, and its decisions.
 func (d *stream) messages(v jsonv.Value) {
 	d.Place = newScope(ident.Of(v.Get("conversation_id")), ident.Of(v.Get("agent_id"))).override(d.Place)
 	before := len(d.Pending)
@@ -297,6 +298,7 @@ func newScope(conversation, agent string) scope {
 	return p
 }
 
+// override replaces the fields of p by those that q has.
 func (p scope) override(q scope) scope {
 	return scope{Session: cmp.Or(q.Session, p.Session), Agent: cmp.Or(q.Agent, p.Agent)}
 }

@@ -88,6 +88,7 @@ func (d *stream) open(id string) *run {
 	return bounded.Use(&d.Runs, maxRuns, func(r *run) bool { return r.ID == id }, func() *run { return &run{ID: id} }, func(r *run) { r.cut(d) })
 }
 
+// number notes the number of a frame.
 func (r *run) number(seq jsonv.Value) {
 	if r.First == 0 && seq.Is(jsonv.Number) {
 		r.First = max(seq.Int(), 1)
@@ -289,10 +290,12 @@ func (w *writer) put(r *run, m msg.Message) *msg.Message {
 	return &w.Out.Messages[len(w.Out.Messages)-1]
 }
 
+// add adds a message without a date of its own.
 func (w *writer) add(r *run, kind msg.Kind, key string) *msg.Message {
 	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level})
 }
 
+// dated adds a message with the date of the record.
 func (w *writer) dated(r *run, kind msg.Kind, key string) *msg.Message {
 	return w.put(r, msg.Message{Kind: kind, Key: key, Complete: w.level, Time: w.At.Nanos, Precision: w.At.Precision})
 }
@@ -302,12 +305,14 @@ func (w *writer) unknown(v jsonv.Value, event string) {
 	w.raw(v, cmp.Or(ident.Of(v.First("message_type", "type")), event, "none"))
 }
 
+// raw keeps v raw.
 func (w *writer) raw(v jsonv.Value, typ string) {
 	if m := w.Unknown(typ, v); m.Time == 0 || !v.Get("date").Exists() { // a call in a record has none
 		m.Time, m.Precision = w.find(w.Run).undated(m), msg.Inferred
 	}
 }
 
+// maxNames limits the agents whose names are in the state.
 const maxNames = 64
 
 // agentName is the display name of an agent in an earlier message.

@@ -101,6 +101,7 @@ func canonical(dst []byte, v any) []byte {
 	return fmt.Append(dst, v) // a number or a boolean
 }
 
+// toolCall decodes the beginning of a call.
 func toolCall(d *stream) {
 	s := d.s
 	d.ensureTurn()
@@ -189,6 +190,7 @@ func toolResult(d *stream) {
 	c.emitResult(d, text)
 }
 
+// add adds a message of the call.
 func (c *call) add(d *stream, kind msg.Kind, key string) *msg.Message {
 	m := d.addTo(c.place, kind, key)
 	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID, m.Tool.Internal = c.ID, c.Name, c.ProtocolID, c.Task != ""
@@ -245,6 +247,7 @@ func (t *evidence) set(m *msg.Message, c *call) {
 	m.SetAttr("step_id", t.Step)
 }
 
+// errorClass derives the class of a tool's error from its text.
 func errorClass(reason string) string {
 	return conversation.ErrorClass(strings.ToLower(reason), "timed out", "timeout", "timeout", "timeout", "denied", "denied",
 		"not confirmed", "denied", "rejected by user", "denied", "cancelled by user", "denied",
@@ -271,6 +274,7 @@ func ask(d *stream) {
 	s.Waits.Ask(asked)
 }
 
+// answer decodes the user's answer to a question.
 func answer(d *stream) {
 	m := d.notice(d.content.First("feedback", "reason").Text())
 	if yes := d.content.First("confirmed", "approved"); yes.Is(jsonv.True) || yes.Is(jsonv.False) {

@@ -131,6 +131,7 @@ type state struct {
 	Numbers  numbers                       `json:",omitzero"`
 }
 
+// session is one conversation.
 type session struct {
 	ID       string
 	Agent    string                    `json:",omitempty"`
@@ -238,6 +239,7 @@ func (n *numbers) count(conn string, seq int64) {
 	}
 }
 
+// event decodes an event by its name.
 func (d *stream) event(name string) {
 	switch d.name = name; name {
 	case "agent.thinking":
@@ -327,18 +329,22 @@ func (d *stream) action() string {
 	return action
 }
 
+// add adds a message of the session's turn.
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
 	return d.addTo(d.s.turnPlace(), kind, key)
 }
 
+// addTo adds a message of a place.
 func (d *stream) addTo(p place, kind msg.Kind, key string) *msg.Message {
 	m := d.Add(kind, key)
 	p.set(m)
 	return m
 }
 
+// key names the event itself.
 func (d *stream) key() string { return "event:" + d.id }
 
+// status adds a message that a user would not see.
 func (d *stream) status(key string) *msg.Message { return record.Hide(d.add(msg.Status, key), d.name) }
 
 // notice adds a status that has the event's text and members of its metadata.

@@ -169,6 +169,7 @@ func (l *ledger) show(key string) (occurrence string, emitted bool) {
 	return key + nth(e.Shown), emitted
 }
 
+// nth is the suffix of the nth occurrence.
 func nth(n int) string {
 	if n <= 1 {
 		return ""

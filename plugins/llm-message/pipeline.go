@@ -20,6 +20,7 @@ import (
 // isPhase reports whether an agent works on a call of a pipeline.
 func (c *call) isPhase() bool { return c.Task != "" && c.To != "" }
 
+// inPhase reports whether a phase is open.
 func (s *session) inPhase() bool { return s.Calls.Oldest((*call).isPhase) != nil }
 
 // child is the place of the messages of a phase.
@@ -41,6 +42,7 @@ func (d *stream) place() place {
 	return s.turnPlace()
 }
 
+// active is the open call of a task, nil when there is none.
 func (s *session) active(task string) *call {
 	return s.Calls.Oldest(func(c *call) bool { return c.Task == task })
 }
@@ -109,6 +111,7 @@ func plan(d *stream) {
 	}
 }
 
+// reason is the event's reason.
 func (d *stream) reason() msg.Text {
 	for _, v := range [...]jsonv.Value{d.content.Get("reason"), d.meta.Get("reason"), d.content} {
 		if v.Is(jsonv.String) {

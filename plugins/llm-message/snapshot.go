@@ -54,6 +54,7 @@ func llmMessage(d *stream) {
 	}
 }
 
+// reader decodes a snapshot.
 type reader struct {
 	*stream
 	prompted int // index of the prompt of the session's turn, -1 when no item is new and it
@@ -210,6 +211,7 @@ func (g *reader) baseline() {
 	g.status("baseline:"+g.id).SetAttr("messages", strconv.Itoa(count(g.items[:first], item.isMessage)))
 }
 
+// readText emits a text that is new.
 func (g *reader) readText(i int) {
 	s, v := g.s, &g.items[i]
 	content, image := v.Get("content"), v.Get("base64_image")
@@ -371,6 +373,7 @@ func (g *reader) readMetadata() {
 	}
 }
 
+// isBelow reports whether the memory is that of an agent below the session's turn.
 func (g *reader) isBelow() bool {
 	s, agent := g.s, g.of.Agent
 	return g.of.Phase != "" || s.inPhase() || s.Agent != "" && agent != "" && agent != s.Agent
@@ -378,6 +381,7 @@ func (g *reader) isBelow() bool {
 
 func (v item) isMessage() bool { return v.kind != msg.ToolCall }
 
+// count is the number of elements that fit.
 func count[T any](list []T, fits func(T) bool) (n int) {
 	for _, v := range list {
 		if fits(v) {

@@ -41,6 +41,7 @@ func (p place) set(m *msg.Message) {
 	}
 }
 
+// turnPlace is the place of the messages of the turn.
 func (s *session) turnPlace() place { return place{Run: s.Turn.Run, Agent: s.Agent} }
 
 // isLastText reports whether the last text has that key, at any occurrence.
@@ -97,6 +98,7 @@ func (d *stream) prompt(text msg.Text) {
 	d.addText(msg.User, msg.RoleUser, key, text, d.Root.Get("base64_image"))
 }
 
+// textKey is the key of a text: its role and a hash of it.
 func textKey(role string, text msg.Text) string { return role + ":" + msg.HashKey(text.String()) }
 
 // thinking decodes the model's text beside its calls. It is a text of the assistant, and the
@@ -265,6 +267,7 @@ func agentError(d *stream) {
 	}
 }
 
+// fail ends the turn with an error.
 func (d *stream) fail(class, reason string) {
 	d.s.Draft.abandon(d, reason)
 	d.endTurn(d.addError(class), reason, true)

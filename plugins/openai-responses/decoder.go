@@ -1,10 +1,22 @@
 // Package openairesponses decodes exchanges with OpenAI's Responses API as a tap records
 // them: the request, and the response as a stream of events or as one body.
 //
-// Facts of the format that are easy to get wrong, beside those of the README:
+// Facts of the format that are easy to get wrong, and that this decoder is built
+// around:
 //
-//   - All items come again at the end of the response. An item counts when it arrives whole; its pieces only until then.
+//   - A response is a list of items. Each arrives in pieces and then whole
+//     (response.output_item.done), and all of them again at the end of the response. An
+//     item counts when it arrives whole; its pieces only until then.
 //   - An item has an id, and a call has a call_id beside it: results name the call_id.
+//   - input_tokens has the cached ones in it, output_tokens the reasoning.
+//   - A request with previous_response_id has new items only. Its conversation is named
+//     by that response then, unless the client names it: by conversation, or, as Codex
+//     does, by a UUID in prompt_cache_key. So of a chain of three, the third begins a
+//     session of its own.
+//   - Over a WebSocket a request is {type: response.create, …}, and each after the first names the
+//     response before it and has new items only. One with generate: false is read and not answered.
+//   - Tools that the provider runs (web search, MCP, code) are items that hold call and
+//     result at once.
 package openairesponses
 
 import (

@@ -88,6 +88,7 @@ func say(x *exchange.Exchange, name, id string, kind msg.Kind, callID string, t 
 	}
 }
 
+// call emits a call.
 func call(x *exchange.Exchange, name string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
 	p := x.Part(name)
 	if p == nil {
@@ -131,6 +132,7 @@ func failed(item jsonv.Value) bool {
 	return fails
 }
 
+// text is the text of a list of parts.
 func text(v jsonv.Value) (t msg.Text) {
 	for p := range v.Elems() {
 		if s := p.First("text", "refusal"); s.Exists() {

@@ -13,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
+// request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	input := v.Get("input")
 	template := v.Get("prompt")
@@ -65,6 +66,7 @@ func goesOn(x *exchange.Exchange, v jsonv.Value, ask *exchange.Ask) {
 	}
 }
 
+// params adds the parameters and the tools of a request.
 func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
 	ask.Params(v, msg.ParamMaxTokens, "max_output_tokens", msg.ParamTemperature, "temperature", msg.ParamTopP, "top_p")
