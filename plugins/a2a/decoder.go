@@ -182,10 +182,9 @@ func (d *connection) session(context string) string {
 
 // task returns a task, which it adds if need be.
 func (s *state) task(id, context string) *task {
-	s.Tasks = bounded.Use(s.Tasks, maxTasks, func(t *task) bool { return t.ID == id }, func() *task {
+	return bounded.Use(&s.Tasks, maxTasks, func(t *task) bool { return t.ID == id }, func() *task {
 		return &task{ID: id, Context: context, Run: conversation.Run{ID: id, Child: true}}
-	})
-	return s.Tasks[len(s.Tasks)-1]
+	}, nil)
 }
 
 // add adds a message of a task, or of the session alone.

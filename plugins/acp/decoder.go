@@ -145,8 +145,7 @@ func (d *connection) enter(id string) {
 		d.s = &session{ID: nameOf(d.Origin)}
 		return
 	}
-	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == id }, func() *session { return &session{ID: id} })
-	d.s = d.Sessions[len(d.Sessions)-1]
+	d.s = bounded.Use(&d.Sessions, maxSessions, func(s *session) bool { return s.ID == id }, func() *session { return &session{ID: id} }, nil)
 }
 
 // nameOf is the name of a connection: that of its recording.

@@ -13,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -122,8 +123,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	r := f.s.Runs.get("top")
 	for name, n := range map[string][2]int{
 		"open calls": {len(r.Calls.open()), maxCalls}, "calls that are over": {len(r.Calls.List) - len(r.Calls.open()), maxCalls},
-		"early results": {len(pick(r.Calls.List, func(c *call) bool { return c.Early })), maxCalls},
-		"delegations":   {len(pick(r.Calls.List, func(c *call) bool { return c.Delegates })), maxCalls}, "tasks": {len(r.Calls.Tasks), maxTasks}, "ranges of indexes": {len(r.Index), conversation.MaxRanges},
+		"early results": {len(bounded.All(r.Calls.List, func(c *call) bool { return c.Early })), maxCalls},
+		"delegations":   {len(bounded.All(r.Calls.List, func(c *call) bool { return c.Delegates })), maxCalls}, "tasks": {len(r.Calls.Tasks), maxTasks}, "ranges of indexes": {len(r.Index), conversation.MaxRanges},
 	} {
 		if n[0] > n[1] || n[0] == 0 {
 			t.Errorf("%d %s are remembered, want %d at most", n[0], name, n[1])

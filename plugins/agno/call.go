@@ -39,7 +39,7 @@ func (t *calls) get(id string) *call {
 }
 
 // open returns the calls without a result.
-func (t *calls) open() []*call { return pick(t.List, func(c *call) bool { return !c.Over }) }
+func (t *calls) open() []*call { return bounded.All(t.List, func(c *call) bool { return !c.Over }) }
 
 func (t *calls) add(r *run, c *call) {
 	t.List = append(t.List, c)
@@ -51,7 +51,7 @@ func (t *calls) bound(r *run, over bool) {
 	if len(t.List) <= maxCalls {
 		return
 	}
-	if list := pick(t.List, func(c *call) bool { return c.Over == over }); len(list) > maxCalls {
+	if list := bounded.All(t.List, func(c *call) bool { return c.Over == over }); len(list) > maxCalls {
 		t.remove(list[0])
 		list[0].delegate(r, true)
 	}
@@ -170,7 +170,7 @@ func (t *calls) start(r *run, u use, at conversation.Time) {
 // describe makes the message one about the call.
 func (c *call) describe(m *msg.Message) {
 	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.ProtocolID
-	m.Tool.Internal = isInternal(c.Name)
+	_, m.Tool.Internal = machinery[c.Name]
 	m.Hidden = m.Tool.Internal
 }
 
@@ -296,16 +296,15 @@ func (u use) call(id string) conversation.Call {
 	return c
 }
 
-// isInternal reports whether a tool is the framework's own machinery.
-func isInternal(tool string) bool {
-	switch tool {
-	case "think", "analyze", "reasoning_step",
-		"create_task", "update_task_status", "list_tasks", "add_task_note", "mark_all_complete":
-		return true
-	}
-	is, _ := delegates(tool)
-	return is
-}
+// machinery are the tools of the framework itself, and to how many members they delegate: none, one or many.
+var machinery = conversation.Rules(map[string]int{
+	"think analyze reasoning_step create_task update_task_status list_tasks add_task_note mark_all_complete": 0,
+	"delegate_task_to_member execute_task":                              1, // since 2.0, the latter in the tasks mode
+	"transfer_task_to_member forward_task_to_member":                    1, // of 1.x
+	"delegate_task_to_members run_member_agents execute_tasks_parallel": many,
+})
+
+const many = 2
 
 // task is an entry in the task list of a team.
 type task struct {
@@ -316,10 +315,8 @@ type task struct {
 // task returns the text of a task, or its id when no event described the task.
 func (t *calls) task(v jsonv.Value) string {
 	id := ident.PeekOrNumber(v)
-	for _, k := range t.Tasks {
-		if k.ID == id {
-			return k.Text
-		}
+	if i := slices.IndexFunc(t.Tasks, func(k task) bool { return k.ID == id }); i >= 0 {
+		return t.Tasks[i].Text
 	}
 	return id
 }

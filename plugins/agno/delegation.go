@@ -57,20 +57,6 @@ const (
 	byAnswer = 90 // the call's result is the child's text
 )
 
-// delegates reports whether a tool delegates to a member or to several, for the tools of all
-// versions.
-func delegates(tool string) (is, many bool) {
-	switch tool {
-	case "delegate_task_to_member", // 2.0 on
-		"transfer_task_to_member", "forward_task_to_member", // 1.x
-		"execute_task": // tasks mode
-		return true, false
-	case "delegate_task_to_members", "run_member_agents", "execute_tasks_parallel":
-		return true, true
-	}
-	return false, false
-}
-
 // taskOf returns the task in the arguments of a delegation.
 func taskOf(args jsonv.Value) msg.Text {
 	return peekText(args.First("task", "task_description", "expected_output"))
@@ -78,7 +64,7 @@ func taskOf(args jsonv.Value) msg.Text {
 
 // delegation returns what a call delegates; the zero value if it is no delegation.
 func (t *calls) delegation(u use) (d delegation) {
-	if d.Delegates, d.Many = delegates(u.name); !d.Delegates {
+	if d.Delegates, d.Many = machinery[u.name] > 0, machinery[u.name] == many; !d.Delegates {
 		return d
 	}
 	if d.To = u.member(); d.To == "" && d.Many {
@@ -143,16 +129,16 @@ func (d *delegation) member(known names) (name, id string) {
 // the task is known, and its call may be over.
 func (t *calls) link(p, r *run, e *event) {
 	r.Link = msg.ByParent
-	all := pick(t.List, func(c *call) bool { return c.Delegates && !c.Inferred })
-	open := pick(all, func(c *call) bool { return !c.Over })
+	all := bounded.All(t.List, func(c *call) bool { return c.Delegates && !c.Inferred })
+	open := bounded.All(all, func(c *call) bool { return !c.Over })
 	if len(open) == 1 {
 		open[0].attach(p, r)
 		return
 	}
 	free := func(c *call) bool { return c.Many || len(c.Children) == 0 }
-	fits := pick(open, free)
+	fits := bounded.All(open, free)
 	if e.said {
-		fits = pick(all, free)
+		fits = bounded.All(all, free)
 	} else if len(fits) == 0 {
 		fits = open
 	}
@@ -165,7 +151,7 @@ func (t *calls) link(p, r *run, e *event) {
 		func(c *call) bool { return namesAgent(c.To, r.Agent) },
 		func(c *call) bool { return c.Many },
 	} {
-		if some := pick(fits, better); len(some) > 0 {
+		if some := bounded.All(fits, better); len(some) > 0 {
 			fits, asked = some, i == 0
 			break
 		}
@@ -173,7 +159,7 @@ func (t *calls) link(p, r *run, e *event) {
 	assigned, by := r.s.body.assigned(p, r)
 	c := fits[max(slices.Index(fits, assigned), 0)]
 	// A call that has another child of the same name by order alone may be this run's call.
-	n := len(fits) + len(pick(open, func(o *call) bool {
+	n := len(fits) + len(bounded.All(open, func(o *call) bool {
 		return len(o.Children) > 0 && o.Children[0].guessed() && slug(o.To) == slug(c.To) && !slices.Contains(fits, o)
 	}))
 	switch {
@@ -200,15 +186,6 @@ func (c *call) attach(p, r *run) {
 		m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
 		k.link(m)
 	}
-}
-
-func pick[T any](list []T, match func(T) bool) (out []T) {
-	for _, v := range list {
-		if match(v) {
-			out = append(out, v)
-		}
-	}
-	return out
 }
 
 func (d *delegation) add(r *run) *child {
@@ -287,7 +264,7 @@ func (t *calls) confirm(c *call, answer conversation.Sum) {
 		mine.Confidence = byAnswer
 		return
 	}
-	others := pick(t.open(), func(o *call) bool {
+	others := bounded.All(t.open(), func(o *call) bool {
 		return o != c && len(o.Children) == 1 && o.Children[0].guessed() && o.Children[0].Answer == answer
 	})
 	if len(others) == 1 {

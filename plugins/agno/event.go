@@ -3,7 +3,6 @@ package agno
 import (
 	"bytes"
 	"strconv"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -148,7 +147,7 @@ const (
 // rules returns the meanings of events by their names without Team: events of agents, teams and workflows with
 // the same role have the same one. An event without a rule is unknown.
 func rules() map[string]*rule {
-	return byName(map[string]rule{
+	rules := conversation.Rules(map[string]*rule{
 		"RunStarted WorkflowStarted":       {do: (*run).start, phase: starts},
 		"RunContinued":                     {do: (*run).resume, phase: continues},
 		"RunContent ReasoningContentDelta": {do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within},
@@ -186,17 +185,9 @@ func rules() map[string]*rule {
 
 		"connected authenticated auth_required auth_error catch_up replay subscribed reconnected error pong": {control: true},
 	})
-}
-
-// byName returns the rules by their names, of which a key of all has several. One that does nothing else reports.
-func byName(all map[string]rule) map[string]*rule {
-	rules := make(map[string]*rule)
-	for names, r := range all {
+	for _, r := range rules {
 		if r.do == nil && !r.control {
 			r.do, r.phase = (*run).note, reports
-		}
-		for name := range strings.FieldsSeq(names) {
-			rules[name] = &r
 		}
 	}
 	return rules
@@ -218,7 +209,10 @@ func (s *stream) event(e *event) {
 	if e.rule == nil {
 		e.rule = s.rule(e.name)
 	}
-	s.setSession(e.session)
+	if b := e.session.Chars(); len(b) > 0 && string(b) != s.Session { // pending items may have waited for it
+		s.Session = ident.Peek(e.session)
+		s.releasePending(false)
+	}
 	switch {
 	case e.rule.control && e.created.Kind() == jsonv.Missing:
 		q := pendingOf(control, string(e.name), v)
@@ -252,15 +246,6 @@ func (s *stream) event(e *event) {
 		r.startUnannounced(e.at)
 	}
 	e.rule.do(r, e)
-}
-
-// setSession notes the session of an event, and releases the pending items that waited for
-// it.
-func (s *stream) setSession(v jsonv.Value) {
-	if b := v.Chars(); len(b) > 0 && string(b) != s.Session {
-		s.Session = ident.Peek(v)
-		s.releasePending(false)
-	}
 }
 
 // sessionFor returns the session in v, else the last one, else that of the stream's origin.

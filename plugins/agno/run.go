@@ -10,6 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // Limits of the state. Beyond them the oldest entry is evicted.
@@ -219,10 +220,7 @@ func (r *run) add(k msg.Kind, key string, at conversation.Time) *msg.Message {
 
 // status adds a hidden message about the run.
 func (r *run) status(key, typ string, at conversation.Time) *msg.Message {
-	m := r.add(msg.Status, key, at)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(r.add(msg.Status, key, at), typ)
 }
 
 // answered adds a part of the model's answer.

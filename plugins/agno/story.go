@@ -90,9 +90,8 @@ func (b *body) place(own []*event, children []*aside) {
 	var calls []*asked
 	for i, e := range own {
 		if e.rule.phase == callStarts {
-			u := b.s.use(e.tool())
-			if is, many := delegates(u.name); is {
-				calls = append(calls, &asked{at: i, task: taskOf(u.args).String(), to: slug(u.member()), many: many})
+			if u := b.s.use(e.tool()); machinery[u.name] > 0 {
+				calls = append(calls, &asked{at: i, task: taskOf(u.args).String(), to: slug(u.member()), many: machinery[u.name] == many})
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // maxText limits the bytes of text that is not emitted yet, of all runs together.
@@ -62,25 +63,22 @@ func plain(e *event) bool {
 	return e.content.Is(jsonv.String) && (!e.contentType.Is(jsonv.String) || e.contentType.Equal("str"))
 }
 
-// add adds to the open piece, and spills the longest text beyond maxText.
+// add adds to the open piece. Beyond maxText the longest text is spilled: what there is of it is emitted before its end.
 func (t *text) add(r *run, text, thinking, draft msg.Text) {
 	before, all := t.size(), &r.s.Runs
 	t.Text, t.Thinking, t.Draft = text.Append(t.Text), thinking.Append(t.Thinking), draft.Append(t.Draft)
-	if all.text += t.size() - before; all.text > maxText {
-		for _, o := range all.Open {
-			if o.Text.size() > r.Text.size() {
-				r = o
-			}
-		}
-		r.Text.spill(r)
+	if all.text += t.size() - before; all.text <= maxText {
+		return
 	}
-}
-
-// spill emits the text so far, because it reached the limit before its end.
-func (t *text) spill(r *run) {
-	n, after := t.Spilled, t.After
-	t.close(r, r.Last, msg.Complete)
-	t.Spilled, t.After = n+1, after
+	for _, o := range all.Open {
+		if o.Text.size() > r.Text.size() {
+			r = o
+		}
+	}
+	long := &r.Text
+	n, after := long.Spilled, long.After
+	long.close(r, r.Last, msg.Complete)
+	long.Spilled, long.After = n+1, after
 }
 
 // follow sets the predecessor of the next piece.
@@ -106,9 +104,7 @@ func (t *text) emit(r *run, at conversation.Time, c msg.Completeness, text msg.T
 		return m
 	}
 	if len(t.Draft) > 0 {
-		m := part(msg.Assistant, "draft", msg.Plain(string(t.Draft)))
-		m.Hidden = true
-		m.SetAttr("type", "draft")
+		record.Hide(part(msg.Assistant, "draft", msg.Plain(string(t.Draft))), "draft")
 	}
 	first := t.After == "" && !r.Joined && t.Spilled == 0
 	if len(t.Thinking) > 0 {

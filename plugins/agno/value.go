@@ -87,15 +87,12 @@ func canonical(v jsonv.Value) string {
 //
 //	{"images":[{"id":"i1","url":"https://…"},{"id":"i2","mime_type":"image/png","content":"<base64>"}],"videos":[],"audio":[],"files":[]}
 func attachments(v jsonv.Value) (out []msg.Attachment) {
-	for _, field := range [...]string{"images", "videos", "audio", "files"} {
-		for x := range v.Get(field).Elems() {
-			if x.Is(jsonv.Object) {
+	for _, field := range [...]string{"images", "videos", "audio", "files", "response_audio"} {
+		for x := range jsonv.Each(v.Get(field)) {
+			if x.Is(jsonv.Object) && (field != "response_audio" || x.First("content", "url").Exists()) {
 				out = append(out, attachment(x))
 			}
 		}
-	}
-	if a := v.Get("response_audio"); a.First("content", "url").Exists() {
-		out = append(out, attachment(a))
 	}
 	return out
 }

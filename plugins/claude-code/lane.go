@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
@@ -244,5 +243,5 @@ func (d *transcript) metadata(ln *claude.Line) {
 	case d.file.workflow != "":
 		m.ParentRun, m.Delegation.Link = d.file.workflow, msg.ByParent
 	}
-	m.SetAttr("spawn_depth", anthropic.Number(root.Get("spawnDepth")))
+	m.SetAttr("spawn_depth", root.Get("spawnDepth").Digits())
 }

@@ -1,6 +1,10 @@
 package claudecode
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+)
 
 // origin has the facts in a file's path, which its lines may lack:
 //
@@ -17,31 +21,12 @@ type origin struct {
 }
 
 func parseOrigin(path string) origin {
-	// A path need not be text, but an id that is taken from it must be.
-	path = strings.ToValidUTF8(path, "\uFFFD")
-	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
-	if len(parts) == 0 {
-		return origin{}
+	p := ident.PathOf(path)
+	o := origin{session: p.Before("subagents"), team: p.After("teams", "tasks")}
+	if o.session != "" {
+		o.workflow = p.After("workflows")
 	}
-	var o origin
-	name := parts[len(parts)-1]
-	for _, end := range [...]string{".jsonl", ".meta.json", ".json"} {
-		if i := strings.Index(name, end); i > 0 { // the rest is a rotation's number or .gz
-			name = name[:i]
-			break
-		}
-	}
-	dirs := parts[:len(parts)-1]
-	for i, dir := range dirs {
-		switch {
-		case (dir == "teams" || dir == "tasks") && i+1 < len(dirs):
-			o.team = dirs[i+1]
-		case dir == "subagents" && i > 0:
-			o.session = dirs[i-1]
-		case dir == "workflows" && i+1 < len(dirs) && o.session != "":
-			o.workflow = dirs[i+1]
-		}
-	}
+	name := p.Name(".jsonl", ".meta.json", ".json")
 	if agent, ok := strings.CutPrefix(name, "agent-"); ok {
 		o.agent = agent
 	} else if o.session == "" {

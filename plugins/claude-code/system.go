@@ -38,13 +38,13 @@ func (d *transcript) system(ln *claude.Line) {
 	if fault := ln.Root.Get("error"); fault.Exists() && content.Is(jsonv.Missing) {
 		m.IsError, m.Content = true, fault.First("formatted", "message").Text()
 		fault.Get("message").MarkRead()
-		m.SetAttr("status_code", anthropic.Number(fault.Get("status")))
+		m.SetAttr("status_code", fault.Get("status").Digits())
 	}
 	m.SetAttr("level", ln.Root.Get("level").Str())
 	m.Tool.CallID = callID(ln.Root.Get("toolUseID"))
 	m.SetAttr("retracted", conversation.ShortJSON(ln.Root.Get("retractedMessageUuids"))) // lines that the model no longer sees
 	if subtype == "stop_hook_summary" {
-		m.SetAttr("hook_count", anthropic.Number(ln.Root.Get("hookCount")))
+		m.SetAttr("hook_count", ln.Root.Get("hookCount").Digits())
 		m.Content = ln.Root.Get("hookInfos").JSON()
 		if errors := ln.Root.Get("hookErrors"); errors.Len() > 0 {
 			m.IsError, m.Content = true, errors.JSON()
@@ -82,8 +82,8 @@ func (d *transcript) progress(ln *claude.Line) {
 	data := ln.Root.Get("data")
 	m := ln.Status(ln.ID(), "progress")
 	m.Tool.CallID = callID(ln.Root.First("parentToolUseID", "toolUseID"))
-	conversation.AttrsAs(m, data, jsonv.Value.Str, "progress=type", "hook_event=hookEvent", "hook_name=hookName")
-	conversation.AttrsAs(m, data, jsonv.Value.Str, "command", "query", "toolName", "serverName", "taskDescription")
+	conversation.AttrsAs(m, data, jsonv.Value.Str, "progress=type", "hook_event=hookEvent", "hook_name=hookName",
+		"command", "query", "toolName", "serverName", "taskDescription")
 	agent := ident.Of(data.Get("agentId"))
 	c := d.Calls.Get(m.Tool.CallID)
 	if agent == "" || c == nil || !c.Delegation {

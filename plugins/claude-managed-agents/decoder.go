@@ -114,14 +114,13 @@ func (d *stream) Flush() {
 
 // thread returns the thread of that id, "" for the primary one, which it adds if need be.
 func (d *stream) thread(id, agent string) *thread {
-	d.Threads = bounded.Use(d.Threads, maxThreads, func(t *thread) bool { return t.ID == id }, func() *thread {
+	t := bounded.Use(&d.Threads, maxThreads, func(t *thread) bool { return t.ID == id }, func() *thread {
 		t := &thread{ID: id}
 		if id != "" {
 			t.Run = conversation.Run{ID: id, Child: true}
 		}
 		return t
-	})
-	t := d.Threads[len(d.Threads)-1]
+	}, nil)
 	t.Agent = cmp.Or(t.Agent, agent)
 	return t
 }

@@ -28,13 +28,13 @@ package claudestream
 import (
 	_ "embed"
 	"fmt"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
@@ -55,23 +55,12 @@ func New() decoder.Factory {
 		State:     2,
 		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
 		Open: func(r *record.Current, s *state) record.Reader {
-			r.Origin = nameOf(r.Origin)
+			r.Origin = ident.OfFile(r.Origin, ".json", ".ndjson")
 			d := &stream{Current: r, state: s}
 			d.line = claude.Line{State: &s.State, Form: d}
 			return d
 		},
 	}.Factory()
-}
-
-// nameOf returns the last element of a path without its ending.
-func nameOf(path string) string {
-	name := path[strings.LastIndexAny(path, `/\`)+1:]
-	for _, end := range [...]string{".json", ".ndjson"} {
-		if i := strings.Index(name, end); i > 0 {
-			return name[:i]
-		}
-	}
-	return name
 }
 
 // stream decodes the lines of one stream.

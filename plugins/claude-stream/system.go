@@ -30,7 +30,7 @@ func (d *stream) system(ln *claude.Line) {
 		m.Content = root.First("content", "output", "stdout", "message", "status", "error").Text()
 		m.Tool.CallID = ident.Of(root.Get("tool_use_id"))
 		conversation.AttrsAs(m, root, ident.Of, "hook_name", "hook_event", "outcome")
-		m.SetAttr("exit_code", anthropic.Number(root.Get("exit_code")))
+		m.SetAttr("exit_code", root.Get("exit_code").Digits())
 		if code := root.Get("exit_code"); code.Is(jsonv.Number) && code.Int() != 0 {
 			m.IsError = true
 		}
@@ -49,7 +49,7 @@ func (d *stream) beside(ln *claude.Line, typ string) {
 	m := ln.Status(ln.ID(), typ)
 	m.Content = root.First("summary", "suggestion", "text", "tool_summary", "error").Text()
 	m.Tool.CallID, m.Tool.Name = ident.Of(root.Get("tool_use_id")), ident.Of(root.Get("tool_name"))
-	m.SetAttr("elapsed_s", anthropic.Number(root.Get("elapsed_time_seconds")))
+	m.SetAttr("elapsed_s", root.Get("elapsed_time_seconds").Digits())
 	limit := root.Get("rate_limit_info")
 	conversation.AttrsAs(m, limit, ident.Of, "status", "rateLimitType", "overageStatus")
 	conversation.AttrsAs(m, limit, jsonv.Value.Digits, "resetsAt", "utilization")
@@ -97,9 +97,7 @@ func (d *stream) task(ln *claude.Line, subtype string) {
 	m.Hidden = true
 	m.SetAttr("type", subtype)
 	m.SetAttr("task_id", task)
-	m.SetAttr("task_type", ident.Of(root.Get("task_type")))
-	m.SetAttr("task_status", ident.Of(root.First("status")))
-	m.SetAttr("output_file", ident.Of(root.Get("output_file")))
+	conversation.AttrsAs(m, root, ident.Of, "task_type", "task_status=status", "output_file")
 	m.Content = root.First("summary", "description").Text()
 	if subtype == "task_notification" && c != nil && c.Task == task && !c.Delegation {
 		d.Calls.Take(c.ID)

@@ -2,7 +2,6 @@ package claudestream
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -261,9 +260,7 @@ func (d *stream) result(ln *claude.Line) (rule string) {
 	if models := root.Get("modelUsage"); models.Len() > 0 && len(models.Peek()) <= most {
 		m.SetAttr("model_usage", string(models.Raw()))
 	}
-	if n := root.Get("permission_denials").Len(); n > 0 {
-		m.SetAttr("permission_denials", strconv.Itoa(n))
-	}
+	m.SetAttr("permission_denials", conversation.NonZero(root.Get("permission_denials").Len()))
 	l.End(m)
 	l.Before, l.Turn, l.Init = l.Before.Add(l.Turn), conversation.Counts{}, ""
 	return ""

@@ -179,8 +179,7 @@ func (d *connection) read(method string, p jsonv.Value) {
 
 // use returns the thread of that id, which it makes the last one.
 func (d *connection) use(id string) *thread {
-	d.Threads = bounded.Use(d.Threads, maxThreads, func(t *thread) bool { return t.ID == id }, func() *thread { return &thread{State: codex.State{ID: id}} })
-	return d.Threads[len(d.Threads)-1]
+	return bounded.Use(&d.Threads, maxThreads, func(t *thread) bool { return t.ID == id }, func() *thread { return &thread{State: codex.State{ID: id}} }, nil)
 }
 
 // enter makes a thread the active one, which is that of the message. A message without one is of the thread before it.

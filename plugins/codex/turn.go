@@ -2,7 +2,6 @@ package codex
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
@@ -92,9 +91,7 @@ func (d *turns) compacted(r *record) {
 	m := d.Status(r.id(), "compacted")
 	m.Hidden, m.Signal = false, msg.Compaction
 	m.Content = r.p.Get("message").Text()
-	if n := r.p.Get("replacement_history").Len(); n > 0 {
-		m.SetAttr("replaced_items", strconv.Itoa(n))
-	}
+	m.SetAttr("replaced_items", conversation.NonZero(r.p.Get("replacement_history").Len()))
 	m.SetAttr("window_number", r.p.Get("window_number").Digits())
 }
 

@@ -52,14 +52,11 @@ func New() decoder.Factory {
 
 // sessionOf returns the session that a path names: <session>/events.jsonl, or <session>.jsonl.
 func sessionOf(path string) string {
-	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
-	if n := len(parts); n > 1 && strings.HasPrefix(parts[n-1], "events.") {
-		return parts[n-2]
-	} else if n > 0 {
-		name, _, _ := strings.Cut(parts[n-1], ".")
-		return name
+	p := ident.PathOf(path)
+	if dir := p.Dir(); dir != "" && strings.HasPrefix(p.File, "events.") {
+		return dir
 	}
-	return ""
+	return p.Name(".")
 }
 
 const (
@@ -173,7 +170,7 @@ func (d *stream) unknown() { d.Unknown(d.typ, d.Root, d.id) }
 
 // enter makes a lane that of the record.
 func (d *stream) enter(id string) {
-	d.Lanes = bounded.Use(d.Lanes, maxLanes, func(l *lane) bool { return l.ID == id }, func() *lane {
+	d.lane = bounded.Use(&d.Lanes, maxLanes, func(l *lane) bool { return l.ID == id }, func() *lane {
 		l := &lane{ID: id}
 		if id != "" {
 			l.Run = conversation.Run{ID: id, Child: true}
@@ -183,8 +180,7 @@ func (d *stream) enter(id string) {
 			}
 		}
 		return l
-	})
-	d.lane = d.Lanes[len(d.Lanes)-1]
+	}, nil)
 }
 
 // add adds a message of the lane's run.

@@ -150,8 +150,7 @@ func (d *stream) In() (session, run string) {
 
 // enter makes a conversation that of the row.
 func (d *stream) enter(id string) {
-	d.Composers = bounded.Use(d.Composers, maxComposers, func(s *composer) bool { return s.ID == id }, func() *composer { return &composer{ID: id, Root: id} })
-	d.s = d.Composers[len(d.Composers)-1]
+	d.s = bounded.Use(&d.Composers, maxComposers, func(s *composer) bool { return s.ID == id }, func() *composer { return &composer{ID: id, Root: id} }, nil)
 }
 
 // find returns a conversation that is remembered, or nil.

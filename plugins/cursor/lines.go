@@ -114,12 +114,8 @@ func (d *stream) within(session string) {
 // place returns the conversation that a transcript is of, and whether it is that of a sub-agent:
 // <conversation>/<conversation>.jsonl, <conversation>/subagents/<agent>.jsonl.
 func place(origin string) (session string, agent bool) {
-	parts := strings.FieldsFunc(origin, func(r rune) bool { return r == '/' || r == '\\' })
-	if len(parts) == 0 {
-		return "unknown", false
-	}
-	name := strings.TrimSuffix(parts[len(parts)-1], ".jsonl")
-	return ident.Bounded(name), len(parts) > 1 && parts[len(parts)-2] == "subagents"
+	p := ident.PathOf(origin)
+	return cmp.Or(p.Name(".jsonl"), "unknown"), p.Dir() == "subagents"
 }
 
 // say adds a message of the run, and its content to the chain of keys.

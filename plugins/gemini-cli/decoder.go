@@ -25,7 +25,6 @@ import (
 	"cmp"
 	_ "embed"
 	"slices"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -143,9 +142,9 @@ func (d *chat) Flush() {
 //	chats/session-<time>-<8 digits>.jsonl  chats/<session>/<agent>.jsonl         Gemini CLI
 //	chats/<session>.jsonl                  subagents/<session>/agent-<id>.jsonl  Qwen Code
 func folder(path string) string {
-	names := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
-	if n := len(names); n > 2 && (names[n-3] == "chats" || names[n-3] == "subagents") {
-		return names[n-2]
+	p := ident.PathOf(path)
+	if dir := p.Dir(); dir == p.After("chats", "subagents") {
+		return dir
 	}
 	return ""
 }

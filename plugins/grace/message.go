@@ -128,16 +128,15 @@ type action struct {
 	tool   bool // it is a tool, also without a uuid
 }
 
-var aTool = action{tool: true}
-
-var actions = map[string]action{
-	"auto_reply": {of: ofTurn}, "plan": {of: ofTurn}, "continue": {of: ofTurn}, "finish_summery": {of: ofTurn}, "stop": {of: ofTurn},
-	"question": {of: ofRun}, "chat": {of: ofRun}, "error": {of: ofRun}, "progress": {of: ofRun, notice: true},
-	"coding": {of: ofTurn, notice: true}, "coding_complete": {of: ofTurn, notice: true}, "update_status": {notice: true},
-	"write_code": aTool, "write_file": aTool, "patch_code": aTool, "replace_code_block": aTool, "read_file": aTool, "terminal_run": aTool,
-	"browser": aTool, "web_search": aTool, "document_query": aTool, "document_upload": aTool, "mcp_tool": aTool, "search": aTool,
-	"file": aTool, "terminal": aTool, "todo": aTool, "evaluation": aTool,
-}
+var actions = conversation.Rules(map[string]action{
+	"auto_reply plan continue finish_summery stop": {of: ofTurn},
+	"question chat error":                          {of: ofRun},
+	"progress":                                     {of: ofRun, notice: true},
+	"coding coding_complete":                       {of: ofTurn, notice: true},
+	"update_status":                                {notice: true},
+	"write_code write_file patch_code replace_code_block read_file terminal_run browser web_search document_query document_upload " +
+		"mcp_tool search file terminal todo evaluation": {tool: true},
+})
 
 // said decodes a message of the agent by its action.
 func (r *message) said() {

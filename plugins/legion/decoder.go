@@ -98,12 +98,6 @@ func (d *stream) enterSession(h *members, envelope jsonv.Value) {
 		return
 	}
 	id = cmp.Or(id, d.Str(h.metadata.Get("session_id").Chars()), d.origin.session)
-	named := func(s *session) bool { return s.ID == id }
-	d.Sessions = bounded.Use(d.Sessions, maxSessions, named, func() *session {
-		if len(d.Sessions) == maxSessions { // the one that is evicted
-			d.Sessions[0].emitTokens(d.Out, msg.Complete)
-		}
-		return &session{ID: strings.Clone(id)}
-	})
-	d.s = d.Sessions[len(d.Sessions)-1]
+	d.s = bounded.Use(&d.Sessions, maxSessions, func(s *session) bool { return s.ID == id }, func() *session { return &session{ID: strings.Clone(id)} },
+		func(s *session) { s.emitTokens(d.Out, msg.Complete) })
 }

@@ -25,16 +25,15 @@ const (
 // whose answer, if any, arrives as a message of its own (async). A message to a minion begins a
 // turn there; one to a channel begins one at each of its members, or at none, and one to the
 // user is no work for an agent.
-var delegations = map[string]struct {
+var delegations = conversation.Rules(map[string]struct {
 	to, task [2]string // the second name, of those that have two, where the first has no text
 	async    bool
 }{
-	"Task":                              {to: [2]string{"subagent_type"}, task: [2]string{"prompt"}},
-	"Agent":                             {to: [2]string{"subagent_type"}, task: [2]string{"prompt"}},
+	"Task Agent":                        {to: [2]string{"subagent_type"}, task: [2]string{"prompt"}},
 	sendComm:                            {[2]string{"to_minion_name"}, [2]string{"content", "summary"}, true},
 	"mcp__legion__send_comm_to_channel": {[2]string{"channel_name", "channel"}, [2]string{"content", "summary"}, true},
 	"mcp__legion__spawn_minion":         {[2]string{"name"}, [2]string{"initialization_context", "content"}, true},
-}
+})
 
 const sendComm = "mcp__legion__send_comm"
 

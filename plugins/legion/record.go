@@ -81,12 +81,11 @@ func (d *stream) read() {
 }
 
 // types has the records of the later generations in the words of generation 1.
-var types = map[string]string{
+var types = conversation.Rules(map[string]string{
 	"AssistantMessage": "assistant", "UserMessage": "user", "ToolCallUpdate": "tool_call", "ResultMessage": "result",
 	"PermissionRequestMessage": "permission_request", "PermissionResponseMessage": "permission_response",
-	"SystemMessage": "system", "HookEventMessage": "system", "TaskStartedMessage": "system", "TaskProgressMessage": "system",
-	"TaskUpdatedMessage": "system", "TaskNotificationMessage": "system",
-}
+	"SystemMessage HookEventMessage TaskStartedMessage TaskProgressMessage TaskUpdatedMessage TaskNotificationMessage": "system",
+})
 
 // decode decodes a record of a session, by its type.
 func (r *entry) decode() {

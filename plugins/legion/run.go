@@ -2,7 +2,6 @@ package legion
 
 import (
 	"cmp"
-	"path"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -202,16 +201,15 @@ type origin struct {
 // originOf takes apart sessions/<id>/messages.jsonl and
 // legions/<id>/minions/<id>/comms.jsonl; any other file is named after itself.
 func originOf(s string) (o origin) {
-	s, _, _ = strings.Cut("/"+strings.ReplaceAll(s, `\`, "/"), "?")
-	dir, base := path.Split(path.Clean(s))
-	o.session = strings.TrimSuffix(strings.TrimSuffix(base, ".gz"), ".jsonl")
-	if strings.HasPrefix(base, "messages.") || strings.HasPrefix(base, "comms.") {
-		o.session = path.Base(dir)
+	s, _, _ = strings.Cut(s, "?")
+	p := ident.PathOf(s)
+	o.session = p.Name(".jsonl", ".gz")
+	if strings.HasPrefix(p.File, "messages.") || strings.HasPrefix(p.File, "comms.") {
+		o.session = p.Dir()
 	}
-	switch o.session {
-	case "", "/", "-":
+	if o.session == "" || o.session == "-" {
 		o.session = "legion"
 	}
-	o.legion = cmp.Or(ident.Below(s, "/legions/"), o.session)
+	o.legion = cmp.Or(p.After("legions"), o.session)
 	return o
 }

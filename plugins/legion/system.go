@@ -18,20 +18,15 @@ type notice struct {
 	attrs  []string
 }
 
-var (
-	launch = notice{true, msg.NoSignal, []string{"model", "cwd", "permission_mode=permissionMode", "version=claude_code_version"}}
-	retry  = notice{true, msg.Retry, []string{"attempt=attempt|attemptNumber"}}
-	change = notice{true, msg.NoSignal, []string{"status", "permission_mode=permissionMode"}}
-	hook   = notice{true, msg.NoSignal, []string{"hook=hook_name|hookName", "hook_event=hook_event|hookEvent", "outcome", "exit_code=exit_code|exitCode"}}
-)
-
-var notices = map[string]notice{
-	"init": launch, "client_launched": launch, "api_retry": retry, "tengu_api_retry": retry,
-	"status": change, "status_update": change, "thinking_tokens": change, "hook_started": hook, "hook_response": hook,
-	"interrupt": {}, "permission_mode_change": {}, "agent_notification": {},
-	"compact_boundary": {signal: msg.Compaction}, "microcompact_boundary": {signal: msg.Compaction},
-	"interrupt_success": {}, "session_failed": {},
-}
+var notices = conversation.Rules(map[string]notice{
+	"init client_launched":                 {true, msg.NoSignal, []string{"model", "cwd", "permission_mode=permissionMode", "version=claude_code_version"}},
+	"api_retry tengu_api_retry":            {true, msg.Retry, []string{"attempt=attempt|attemptNumber"}},
+	"status status_update thinking_tokens": {true, msg.NoSignal, []string{"status", "permission_mode=permissionMode"}},
+	"hook_started hook_response": {true, msg.NoSignal,
+		[]string{"hook=hook_name|hookName", "hook_event=hook_event|hookEvent", "outcome", "exit_code=exit_code|exitCode"}},
+	"compact_boundary microcompact_boundary":                                               {signal: msg.Compaction},
+	"interrupt interrupt_success permission_mode_change agent_notification session_failed": {},
+})
 
 // system decodes a notice. Its fields have the agent's own message: init_data in generation 1,
 // data in the others.

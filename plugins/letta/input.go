@@ -311,20 +311,15 @@ func (p scope) override(q scope) scope {
 //	captures/agent-0c3e.jsonl
 func scopeOf(address string) scope {
 	path, query, _ := strings.Cut(strings.ToValidUTF8(address, "\uFFFD"), "?")
-	var agent, conversation, before string
+	agent, conversation := ident.Below(path, "/agents/"), cmp.Or(ident.Below(path, "/conversations/"), ident.Below(path, "/groups/"))
 	for part := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
 		stem, _, _ := strings.Cut(part, ".")
 		switch {
-		case before == "agents":
-			agent = part
-		case before == "conversations", before == "groups":
-			conversation = part
-		case strings.HasPrefix(part, "agent-"):
+		case agent == "" && strings.HasPrefix(part, "agent-"):
 			agent = stem
-		case strings.HasPrefix(part, "conv-"):
+		case conversation == "" && strings.HasPrefix(part, "conv-"):
 			conversation = stem
 		}
-		before = part
 	}
 	values, _ := url.ParseQuery(query) // the pairs that it can read
 	return newScope(ident.Bounded(cmp.Or(conversation, values.Get("conversation_id"))), ident.Bounded(cmp.Or(agent, values.Get("agent_id"))))

@@ -85,15 +85,7 @@ func (w *writer) find(id string) *run {
 
 // open returns the run with that id, as the most recently used, and creates it if need be.
 func (d *stream) open(id string) *run {
-	if n := len(d.Runs); n == 0 || d.Runs[n-1].ID != id {
-		d.Runs = bounded.Use(d.Runs, maxRuns, func(r *run) bool { return r.ID == id }, func() *run {
-			if n == maxRuns {
-				d.Runs[0].cut(d)
-			}
-			return &run{ID: id}
-		})
-	}
-	return d.Runs[len(d.Runs)-1]
+	return bounded.Use(&d.Runs, maxRuns, func(r *run) bool { return r.ID == id }, func() *run { return &run{ID: id} }, func(r *run) { r.cut(d) })
 }
 
 // number notes the number of a frame.

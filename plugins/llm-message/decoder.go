@@ -193,8 +193,8 @@ func (d *stream) enter(first string) {
 	if name = d.Last; name == "" {
 		name = sessionOfOrigin(d.Origin)
 	}
-	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} })
-	d.s, d.of = d.Sessions[len(d.Sessions)-1], nil
+	d.s = bounded.Use(&d.Sessions, maxSessions, func(s *session) bool { return s.ID == name }, func() *session { return &session{ID: name} }, nil)
+	d.of = nil
 	if restored {
 		d.s.Restored = d.s.Restored || len(d.s.Memories) == 0 // its memory is from another connection
 		d.s.Agent = cmp.Or(ident.Of(d.meta.Get("agent_name")), d.s.Agent)

@@ -32,8 +32,7 @@ func (s *session) memory(agent string, sums []conversation.Sum) *memory {
 			}
 		}
 	}
-	s.Memories = bounded.Use(s.Memories, maxMemories, func(l *memory) bool { return l == best }, func() *memory { return best })
-	return best
+	return bounded.Use(&s.Memories, maxMemories, func(l *memory) bool { return l == best }, func() *memory { return best }, nil)
 }
 
 // similarity is the number of messages that a memory and a snapshot have in common; 0 when they

@@ -233,15 +233,6 @@ func File(b jsonv.Value) (f msg.Attachment, ok bool) {
 	return f, true
 }
 
-// Number returns a number as the value of an attribute; "" when v is none.
-func Number(v jsonv.Value) string {
-	const most = 32
-	if raw := v.Peek(); v.Is(jsonv.Number) && len(raw) <= most {
-		return string(raw)
-	}
-	return ""
-}
-
 // setCount sets the attribute to a count that is not zero, in the place that it has.
 func setCount(attrs []msg.Attr, name string, n uint64) []msg.Attr {
 	if n == 0 {

@@ -40,13 +40,29 @@ func Push[T any](list []T, v T, limit int) []T {
 	return append(list, v)
 }
 
-// Use makes the element that fits the last one of the list, which is so in the order of use. If none fits, it
-// adds the result of add; beyond the limit the one that was used longest ago is evicted.
-func Use[T any](list []T, limit int, fits func(T) bool, add func() T) []T {
-	i := slices.IndexFunc(list, fits)
-	if i < 0 {
-		return Push(list, add(), limit)
+// Use returns the element that fits, as the last one of the list, which is so in the order of use. If none fits, that is the
+// result of add; beyond the limit the one that was used longest ago is evicted, which evict sees before, unless it is nil.
+func Use[T any](list *[]T, limit int, fits func(T) bool, add func() T, evict func(T)) T {
+	if n := len(*list); n > 0 && fits((*list)[n-1]) {
+		return (*list)[n-1]
 	}
-	v := list[i]
-	return append(slices.Delete(list, i, i+1), v)
+	v, ok := Take(list, fits)
+	if !ok {
+		if evict != nil && len(*list) >= limit {
+			evict((*list)[0])
+		}
+		v = add()
+	}
+	*list = Push(*list, v, limit)
+	return v
+}
+
+// All returns the elements that fit.
+func All[T any](list []T, fits func(T) bool) (all []T) {
+	for _, v := range list {
+		if fits(v) {
+			all = append(all, v)
+		}
+	}
+	return all
 }

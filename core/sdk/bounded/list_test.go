@@ -19,17 +19,28 @@ func TestPush(t *testing.T) {
 	}
 }
 
+// TestUse: the list is in the order of use, and the element that was used longest ago is seen when it is evicted.
 func TestUse(t *testing.T) {
 	var list []*int
-	for _, n := range []int{1, 2, 3, 2, 4, 1} {
-		list = Use(list, 3, func(v *int) bool { return *v == n }, func() *int { return &n })
+	var evicted, got []int
+	for _, n := range []int{1, 2, 3, 3, 2, 4, 1} {
+		v := Use(&list, 3, func(v *int) bool { return *v == n }, func() *int { return &n }, func(v *int) { evicted = append(evicted, *v) })
+		if *v != n || list[len(list)-1] != v {
+			t.Errorf("%d is used, and %d is the last", n, *list[len(list)-1])
+		}
 	}
-	var got []int
 	for _, v := range list {
 		got = append(got, *v)
 	}
-	if want := []int{2, 4, 1}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	if want := []int{2, 4, 1}; !slices.Equal(got, want) || !slices.Equal(evicted, []int{1, 3}) {
+		t.Errorf("%v, want %v; %v evicted", got, want, evicted)
+	}
+}
+
+func TestAll(t *testing.T) {
+	odd := func(n int) bool { return n%2 == 1 }
+	if got := All([]int{1, 2, 3}, odd); !slices.Equal(got, []int{1, 3}) || All([]int{2}, odd) != nil {
+		t.Errorf("%v", got)
 	}
 }
 

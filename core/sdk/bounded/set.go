@@ -1,4 +1,4 @@
-// Package bounded has a set and a map that evict their oldest entries, so that the memory of
+// Package bounded has a set, a map and functions of lists that evict their oldest entries, so that the memory of
 // a process that runs for months does not grow with the ids it has seen. A decoder's state
 // uses Set (rule D11), the meter Map.
 package bounded

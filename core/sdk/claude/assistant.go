@@ -293,6 +293,6 @@ func (ln *Line) synthetic(m jsonv.Value) {
 			ln.Lane.Text.Set(b.Get("text").Text())
 		}
 	}
-	e.SetAttr("status_code", anthropic.Number(ln.Root.Get("apiErrorStatus")))
+	e.SetAttr("status_code", ln.Root.Get("apiErrorStatus").Digits())
 	e.SetAttr("request_id", ln.Root.First("requestId", "request_id").Str())
 }

@@ -156,13 +156,7 @@ func (ln *Line) Unknown(typ string, v jsonv.Value) {
 
 // Digest is 64 bits of FNV-1a: enough to distinguish the few records that are remembered at a
 // time, and the same in each process.
-func Digest(s []byte) uint64 {
-	h := uint64(14695981039346656037)
-	for _, c := range s {
-		h = (h ^ uint64(c)) * 1099511628211
-	}
-	return h
-}
+func Digest(s []byte) uint64 { return uint64(conversation.SumOf(s)) }
 
 // Tag returns the text between the first <name> and the next </name>.
 func Tag(s, name string) string {

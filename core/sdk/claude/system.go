@@ -2,7 +2,6 @@ package claude
 
 import (
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -24,7 +23,7 @@ func Compacted(ln *Line, subtype string) {
 	m.Content = ln.Root.Get("content").Text()
 	meta := ln.Root.First("compact_metadata", "compactMetadata", "microcompactMetadata")
 	m.SetAttr("trigger", ident.Of(meta.Get("trigger")))
-	conversation.AttrsAs(m, meta, anthropic.Number, "pre_tokens=pre_tokens|preTokens", "post_tokens=post_tokens|postTokens", "duration_ms=duration_ms|durationMs")
+	conversation.AttrsAs(m, meta, jsonv.Value.Digits, "pre_tokens=pre_tokens|preTokens", "post_tokens=post_tokens|postTokens", "duration_ms=duration_ms|durationMs")
 }
 
 // Retried decodes a record of the subtype api_error or api_retry: a request to the model
@@ -47,6 +46,6 @@ func Retried(ln *Line, subtype string) {
 	status := jsonv.Or(ln.Root.First("error_status", "status_code"), fault.Get("status"))
 	m.SetAttr("request_id", ident.Of(fault.Get("requestID")))
 	m.SetAttr("error_type", ident.Of(fault.Path("error", "error", "type")))
-	m.SetAttr("status_code", anthropic.Number(status))
-	conversation.AttrsAs(m, ln.Root, anthropic.Number, "attempt=attempt|retryAttempt", "max_attempts=max_retries|maxRetries", "wait_ms=retry_delay_ms|retryInMs")
+	m.SetAttr("status_code", status.Digits())
+	conversation.AttrsAs(m, ln.Root, jsonv.Value.Digits, "attempt=attempt|retryAttempt", "max_attempts=max_retries|maxRetries", "wait_ms=retry_delay_ms|retryInMs")
 }

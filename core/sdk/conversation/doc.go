@@ -13,6 +13,7 @@
 //     another: a stream that is read again, records with whole parts, a reload.
 //   - Waits are the questions to a person that have no answer.
 //   - Content is what a list of blocks has, its texts and files; AttrsAs makes members of a record attributes of a message.
+//   - Rules are the rules of a format by the types of its records.
 //   - Time is a time with the precision of the protocol.
 //
 // Invariants, each with a test of that name:
@@ -47,6 +48,7 @@
 //     of one number are two calls (TestNumberedCalls).
 //   - A run of which the protocol has no reason ends with stop, or with error if it failed; an error that is there is the
 //     content of its message, and one that is not changes nothing (TestOutcomes).
+//   - A type of records has one rule, which it may share with others (TestRules).
 //   - The pieces of a name are one part, which the first of them opens (TestPiecesMakeOnePart).
 //   - Parts keep at most MaxParts open parts and MaxBytes of text; a part that lost
 //     text is marked as cut (TestDeltasAreBounded).

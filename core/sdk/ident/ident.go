@@ -82,12 +82,14 @@ func Below(path, name string) string {
 	return Bounded(rest)
 }
 
-// OfFile returns the name of a file without its end and the rest after that: the number of a rotation, .gz.
-func OfFile(path, end string) string {
-	path = strings.ToValidUTF8(path, "\uFFFD") // a path need not be text, but an id must be
+// OfFile returns the name of a file without the first of these ends that it has and the rest after that: the number of a rotation, .gz.
+func OfFile(path string, ends ...string) string {
+	path = text(path)
 	name := path[strings.LastIndexAny(path, `/\`)+1:]
-	if i := strings.Index(name, end); i > 0 {
-		name = name[:i]
+	for _, end := range ends {
+		if i := strings.Index(name, end); i > 0 {
+			return Bounded(name[:i])
+		}
 	}
 	return Bounded(name)
 }
