@@ -84,6 +84,8 @@ func (t *Tap) newExchange(r *http.Request) *exchange {
 	if r.Body == nil || r.Body == http.NoBody {
 		x.request.end(true)
 	}
+	x.mu.Lock() // the timer may be early
+	defer x.mu.Unlock()
 	if x.format = t.asked(x.path, x.host); x.format != "" && !x.request.bare && !t.resumes(x.format, x.path) {
 		x.patience = time.AfterFunc(t.HeadPatience, x.unanswered)
 	}
@@ -166,6 +168,12 @@ func (t *Tap) answered(res *http.Response) error {
 		return x.switched(res)
 	}
 	format, shape := t.pick(x.path, x.host, res.Header.Get("Content-Type"))
+	if res.Header.Get("X-Vercel-Ai-Data-Stream") != "" { // lines, whose content type is text/plain
+		if format == "" {
+			format, _ = t.pick(x.path, x.host, "application/x-ndjson")
+		}
+		shape = body.Lines
+	}
 	switch {
 	case res.Request.Method == http.MethodHead:
 		format = ""
