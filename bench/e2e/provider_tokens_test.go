@@ -62,9 +62,14 @@ type envelope struct {
 	Type     string
 	Usage    *usage
 	Message  struct{ Usage *usage }
-	Response struct{ Usage *usage }
-	Groq     struct{ Usage *usage } `json:"x_groq"`
-	Choices  []struct{ Usage *usage }
+	Response struct {
+		Usage *usage
+		Body  struct{ Usage *usage } // of a batch's output
+	}
+	Custom  string                                   `json:"custom_id"`
+	Result  struct{ Message struct{ Usage *usage } } // of Anthropic's
+	Groq    struct{ Usage *usage }                   `json:"x_groq"`
+	Choices []struct{ Usage *usage }
 }
 
 // TestTokensAreTheProvidersOwn: over every recording of a provider's interface, the tokens of
@@ -87,24 +92,30 @@ func TestTokensAreTheProvidersOwn(t *testing.T) {
 				if err := json.Unmarshal(line, &f); err != nil {
 					t.Fatal(err)
 				}
-				var e envelope
-				_ = json.Unmarshal([]byte(f.Data), &e)                                            // [DONE] is no JSON
-				if f.Kind == "request" || e.Message.Usage != nil || e.Type == "response.create" { // another response begins
-					want, last = counts{want.in + last.in, want.out + last.out}, counts{}
+				texts := []string{f.Data}
+				if strings.HasPrefix(f.Data, "{\"id\": \"batch_req_") { // a response a line
+					texts = strings.Split(f.Data, "\n")
 				}
-				if f.Kind == "request" {
-					return
-				}
-				places := []*usage{e.Usage, e.Message.Usage, e.Response.Usage, e.Groq.Usage}
-				for _, c := range e.Choices {
-					places = append(places, c.Usage)
-				}
-				for _, u := range places {
-					if u != nil {
-						// Each is of all until then, corrected; of a gateway that counts reasoning apart, only the total has it.
-						last.in = cmp.Or(int(u.Input+u.CacheRead+u.CacheWrite+u.Prompt), last.in)
-						last.out = cmp.Or(max(int(u.Output+u.Completion), int(u.Total-u.Input-u.Prompt)), last.out)
-						beside.in, beside.out = max(beside.in, u.beside().in), max(beside.out, u.beside().out)
+				for _, text := range texts {
+					var e envelope
+					_ = json.Unmarshal([]byte(text), &e)                                                                // [DONE] is no JSON
+					if f.Kind == "request" || e.Message.Usage != nil || e.Type == "response.create" || e.Custom != "" { // another response begins
+						want, last = counts{want.in + last.in, want.out + last.out}, counts{}
+					}
+					if f.Kind == "request" {
+						return
+					}
+					places := []*usage{e.Usage, e.Message.Usage, e.Response.Usage, e.Response.Body.Usage, e.Result.Message.Usage, e.Groq.Usage}
+					for _, c := range e.Choices {
+						places = append(places, c.Usage)
+					}
+					for _, u := range places {
+						if u != nil {
+							// Each is of all until then, corrected; of a gateway that counts reasoning apart, only the total has it.
+							last.in = cmp.Or(int(u.Input+u.CacheRead+u.CacheWrite+u.Prompt), last.in)
+							last.out = cmp.Or(max(int(u.Output+u.Completion), int(u.Total-u.Input-u.Prompt)), last.out)
+							beside.in, beside.out = max(beside.in, u.beside().in), max(beside.out, u.beside().out)
+						}
 					}
 				}
 			})

@@ -232,7 +232,7 @@ func (r *runner) newPipeline(context.Context) error {
 	r.pipeline = pipeline.New(pipeline.Settings{
 		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight), Heartbeat: beat,
 		Erased: r.erased.Has, Tenants: tenants(r.Config),
-		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall), Host: host, View: view, Reconciles: reconciled(r.Config.Sources), Hops: hops, ShowsDelegates: semconv.ShowsDelegates, Serves: semconv.Serves, Unique: semconv.Unique, Read: hopsRead(r.Config.Sources), Renamed: r.backfill != nil}, Logger: r.Logger, Metrics: r.metrics,
+		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall), Host: host, View: view, Chains: semconv.Chains, Reconciles: reconciled(r.Config.Sources), Hops: hops, ShowsDelegates: semconv.ShowsDelegates, Serves: semconv.Serves, Unique: semconv.Unique, Read: hopsRead(r.Config.Sources), Renamed: r.backfill != nil}, Logger: r.Logger, Metrics: r.metrics,
 	}, r.checkpoint, r.delivery)
 	r.refusals.add = r.pipeline.AddDeadLetter
 	if r.backfill != nil {

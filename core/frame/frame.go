@@ -57,6 +57,7 @@ type Frame struct {
 	Name  string // SSE event type; "METHOD path" of a request; empty otherwise
 	// ID is the id of an SSE event. Of a request it is the headers in which the agent identifies it, a JSON object of their
 	// names in lower case, without credentials, and with them the provider's request-id of the response. Empty when there is none.
+	// A request that was recorded before its response began has that id in a second frame, without data.
 	ID   string
 	At   int64 // Unix ns at which its last byte was read
 	Data []byte

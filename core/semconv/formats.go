@@ -25,6 +25,8 @@ type traits struct {
 	serves bool
 	// unique is set if ids of turns are unique everywhere; see Unique.
 	unique bool
+	// chains is set if a request may name the response that it goes on from in place of a conversation; see Chains.
+	chains bool
 }
 
 // which of the two models a message names: the configured one, which the agent requests,
@@ -54,7 +56,7 @@ var formats = map[string]traits{
 	"ag-ui":                 {model: answered},
 	"opencode":              {model: asked, delegates: true, serves: true},
 	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true, delegates: true},
-	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true},
+	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true, chains: true},
 	"gemini-live":           {model: asked},
 	"gemini-cli":            {model: answered, family: "gemini-cli", rank: 3, ownNames: true},
 	"codex-app-server":      {provider: "openai", model: asked, family: "codex", rank: 1, ownNames: true, serves: true},
@@ -75,8 +77,8 @@ var formats = map[string]traits{
 	"vercel-ui":             {model: answered},
 	"anthropic-sse":         {model: answered, family: "claude-code", rank: 1, measures: true},
 	"bedrock-converse":      {provider: "aws.bedrock", model: answered},
-	"openai-chat":           {model: answered},
-	"openai-responses":      {model: answered, family: "codex", rank: 2, measures: true, ownNames: true},
+	"openai-chat":           {model: answered, chains: true},
+	"openai-responses":      {model: answered, family: "codex", rank: 2, measures: true, ownNames: true, chains: true},
 }
 
 // View returns how the format shows an agent's conversations that other formats show, too:
@@ -107,6 +109,9 @@ func Serves(format string) bool { return formats[format].serves }
 // Unique reports whether the ids of the format's turns are unique everywhere: a turn of two sessions is a copy, as
 // Claude Code makes them when it resumes a session as a fork.
 func Unique(format string) bool { return formats[format].unique }
+
+// Chains reports whether messages of the format may name a response in place of their session and run.
+func Chains(format string) bool { return formats[format].chains }
 
 // RequestModel is gen_ai.request.model: the model that was asked for.
 func RequestModel(s *msg.Span) string {

@@ -40,7 +40,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "ag-ui",
-			Revision:   8,
+			Revision:   9,
 			Summary:    "AG-UI events between an agent and a user interface.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
 		},

@@ -54,6 +54,9 @@ func (d *stream) Read() {
 		}
 	case "CUSTOM": // adapters of LangGraph and CrewAI report an interrupt so
 		d.Waits = d.Waits || d.Root.Get("name").Equal("on_interrupt")
+		if d.Root.Get("name").In("usage", "token_usage", "tokenUsage") { // of servers that have no other way
+			d.counts(d.Root.Get("value"))
+		}
 		d.notice(d.typ, d.Root)
 	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED",
 		"THINKING_START", "THINKING_END", "REASONING_START", "REASONING_END", "REASONING_ENCRYPTED_VALUE":
@@ -297,7 +300,10 @@ func (d *stream) total() {
 
 // counts reads tokens, which have no response: they are those of the run by that model.
 func (d *stream) counts(u jsonv.Value) {
-	in, out := u.First("inputTokens", "input_tokens"), u.First("outputTokens", "output_tokens")
+	in, out := u.First("inputTokens", "input_tokens", "promptTokens", "prompt_tokens"), u.First("outputTokens", "output_tokens", "completionTokens", "completion_tokens")
+	if !in.IsCount() && !out.IsCount() {
+		return
+	}
 	r := conversation.Response{Model: ident.Of(u.Get("model")), Provider: ident.Of(u.Get("provider"))}
 	r.ID = msg.HashKey(d.Run.ID, r.Provider, r.Model, string(in.Peek()), string(out.Peek()))
 	c := conversation.Counts{Input: in.Uint(), Output: out.Uint()}

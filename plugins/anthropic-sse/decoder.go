@@ -13,6 +13,7 @@
 //   - Tool results are user messages. A client may put texts beside them, reminders to
 //     the model for the most part: they are no prompts.
 //   - An event named error may come in the midst of a stream whose status was 200.
+//   - The results of a batch are lines, each with a response, in any order.
 //   - ping events and spaces behind the JSON mean nothing.
 //   - The name of the conversation is in metadata.user_id, if anywhere: Claude Code puts the
 //     session into it, as text that ends in _session_ID and, later, as JSON.
@@ -33,8 +34,9 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "anthropic-sse", Revision: 10, Provider: "anthropic",
+		Name: "anthropic-sse", Revision: 11, Provider: "anthropic",
 		Summary: "Anthropic Messages API: requests, event streams and whole responses.",
-		Request: messages.Request, Event: messages.Event, Rest: unknown.NewKeeper(leavesOut),
+		Request: messages.Request, Event: messages.Event, Lines: true, Rest: unknown.NewKeeper(leavesOut),
+		Retrieved: func(origin string) string { return exchange.Resource(origin, "batches") },
 	}.Factory()
 }

@@ -46,8 +46,13 @@ func interactionRequest(x *exchange.Exchange, v jsonv.Value, out *decoder.Output
 		items = input(items, list, list)
 	}
 	ask := exchange.Ask{Session: ident.Of(v.Get("previous_interaction_id")), Model: ident.First(v.Get("model"), v.Get("agent")), Items: items}
-	if ask.Session != "" {
-		ask.From = "previous_interaction_id"
+	if ask.Session != "" { // the host knows where that interaction was
+		ask.From, ask.Prompt = "previous_interaction_id", ask.Session
+	}
+	for _, it := range items {
+		if ask.Session != "" && it.Who == exchange.Prompt {
+			ask.Prompt = "run:" + msg.HashKey(ask.Session, it.Text.String())
+		}
 	}
 	if v.Get("stream").Bool() {
 		ask.Is(msg.ParamStream, "true")
@@ -109,6 +114,9 @@ func contentOf(v jsonv.Value) (of conversation.Content) {
 func interactionEvent(x *exchange.Exchange, typ, v jsonv.Value, out *decoder.Output) {
 	index := string(v.Get("index").Peek())
 	switch {
+	case x.Retrieved != "" && !typ.In("interaction.completed", "interaction.complete"): // which has all of it
+		v.Skip("interaction_id", "delta", "step", "content")
+		v.Get("interaction").Skip("id", "model", "agent")
 	case typ.In("interaction.created", "interaction.start", "interaction.in_progress"):
 		i := v.Get("interaction")
 		if i.Exists() {
@@ -257,6 +265,11 @@ func interaction(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	}
 	status := v.Get("status")
 	if status.Equal("in_progress") { // it is polled again
+		if x.Retrieved == "" && !x.Begun {
+			m := x.Status(out, "begun:"+x.ID, "response_begun")
+			m.Model, m.Provider, m.ResponseID, m.Signal = x.Model, x.Provider, x.ID, msg.RunPause
+			m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
+		}
 		return
 	}
 	x.Stop = ident.Of(status)

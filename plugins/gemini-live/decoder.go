@@ -42,7 +42,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "gemini-live", Revision: 1, Summary: "Gemini Live API: sessions over a WebSocket, by voice or text.",
+			Name: "gemini-live", Revision: 2, Summary: "Gemini Live API: sessions over a WebSocket, by voice or text.",
 			Transports: []frame.Kind{frame.Binary, frame.Text, frame.Line}, Options: json.RawMessage(exchange.Schema), LocalIDs: true,
 		},
 		LeavesOut: leavesOut,
@@ -392,7 +392,7 @@ func (d *session) end(stop string, waits bool) {
 // count decodes the tokens of a turn, which are those of its last generation.
 func (d *session) count(usage jsonv.Value) {
 	u := gemini.UsageOf(usage)
-	u.Output += usage.Get("responseTokenCount").Uint()
+	u.Output = max(u.Output, usage.Get("responseTokenCount").Uint()) // the same by two names, where both are there
 	if u == (gemini.Usage{}) {
 		return
 	}

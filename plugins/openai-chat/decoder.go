@@ -24,6 +24,7 @@
 package openaichat
 
 import (
+	"cmp"
 	_ "embed"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -39,9 +40,12 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 8, Provider: "openai",
+		Name: "openai-chat", Revision: 9, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
-		Request: chat.Request, Event: chat.Event, Done: (*exchange.Exchange).End, Rest: unknown.NewKeeper(leavesOut),
+		Request: chat.Request, Event: chat.Event, Done: (*exchange.Exchange).End, Lines: true, Rest: unknown.NewKeeper(leavesOut),
+		Retrieved: func(origin string) string { // what is stored of a response, and the output of a batch
+			return cmp.Or(exchange.Resource(origin, "chat/completions"), exchange.Resource(origin, "files"))
+		},
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			chat.Event(x, v, out)
 			x.End(out)

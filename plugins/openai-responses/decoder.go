@@ -9,10 +9,11 @@
 //     item counts when it arrives whole; its pieces only until then.
 //   - An item has an id, and a call has a call_id beside it: results name the call_id.
 //   - input_tokens has the cached ones in it, output_tokens the reasoning.
-//   - A request with previous_response_id has new items only. Its conversation is named
-//     by that response then, unless the client names it: by conversation, or, as Codex
-//     does, by a UUID in prompt_cache_key. So of a chain of three, the third begins a
-//     session of its own.
+//   - A request with previous_response_id has new items only. Its conversation is that of
+//     this response then, which the host finds, unless the client names it: by conversation, or, as Codex
+//     does, by a UUID in prompt_cache_key.
+//   - A response in the background is asked for again by its id, once or often, whole or as the events
+//     behind a number: a copy, which has no request.
 //   - Over a WebSocket a request is {type: response.create, …}, and each after the first names the
 //     response before it and has new items only. One with generate: false is read and not answered.
 //   - Tools that the provider runs (web search, MCP, code) are items that hold call and
@@ -20,6 +21,7 @@
 package openairesponses
 
 import (
+	"cmp"
 	_ "embed"
 	"strconv"
 	"strings"
@@ -40,24 +42,46 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 8, Provider: "openai",
+		Name: "openai-responses", Revision: 9, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses, and its WebSocket.",
-		Request: request, Event: event, Socket: true, Rest: unknown.NewKeeper(leavesOut),
+		Request: request, Event: event, Socket: true, Lines: true, Rest: unknown.NewKeeper(leavesOut),
+		Retrieved: func(origin string) string { // a response, and the output of a batch
+			return cmp.Or(exchange.Resource(origin, "responses", "compact", "input_tokens"), exchange.Resource(origin, "files"))
+		},
 	}.Factory()
 }
 
 func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	if request, body, fault, ok := openai.Batched(v); ok {
+		exchange.Batched(x, request)
+		if fault.Is(jsonv.Object) {
+			class, text := openai.Fault(fault)
+			exchange.Rejected(x, out, class, text)
+			return
+		}
+		event(x, body, out)
+		return
+	}
 	switch object := v.Get("object"); {
 	case object.In("response", "response.compaction"):
 		whole(x, v, out)
 		return
 	case object.Equal("response.input_tokens"): // of a request that only counts
 		return
+	case x.Retrieved != "" && object.Equal("list"): // of the items of its input
+		v.MarkRead()
+		return
 	}
-	switch typ := v.Get("type").Str(); {
+	typ := v.Get("type").Str()
+	if x.Retrieved != "" && strings.HasPrefix(typ, "response.") && !ends(typ) { // the end has all of it, and its beginning may not be here
+		v.Skip("item", "item_id", "text", "refusal", "arguments", "input", "code", "delta", "part", "annotation", "partial_image_b64", "command", "output", "diff")
+		v.Get("response").Skip("id", "model", "instructions", "text", "prompt", "tool_choice", "previous_response_id")
+		return
+	}
+	switch {
 	case typ == "response.created", typ == "response.in_progress", typ == "response.queued":
 		begin(x, v.Get("response"), typ == "response.created", out)
-	case typ == "response.completed", typ == "response.incomplete", typ == "response.failed":
+	case ends(typ):
 		whole(x, v.Get("response"), out)
 	case typ == "error", typ == "" && v.Get("error").Is(jsonv.Object):
 		fail(x, v, out)
@@ -81,6 +105,11 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	}
 }
 
+// ends reports whether an event has the whole response.
+func ends(typ string) bool {
+	return typ == "response.completed" || typ == "response.incomplete" || typ == "response.failed" || typ == "response.cancelled"
+}
+
 // begin begins a response, or goes on with the one that is open, whose id may be another in each
 // event.
 func begin(x *exchange.Exchange, r jsonv.Value, created bool, out *decoder.Output) {
@@ -91,6 +120,16 @@ func begin(x *exchange.Exchange, r jsonv.Value, created bool, out *decoder.Outpu
 		r.Get("model").Equal(x.Model)
 	}
 	r.Skip("instructions", "text", "prompt", "tool_choice", "previous_response_id") // of the request
+	if created && r.Get("background").Bool() {
+		background(x, out)
+	}
+}
+
+// background emits that a response has begun which may be asked for by its id.
+func background(x *exchange.Exchange, out *decoder.Output) *msg.Message {
+	m := x.Status(out, "begun:"+x.ID, "response_begun")
+	m.Model, m.Provider, m.ResponseID = x.Model, x.Provider, x.ID
+	return m
 }
 
 // place is the name by which the pieces of an item are known: its place in the output. Copilot writes another
@@ -177,6 +216,10 @@ func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output)
 
 // whole ends a response: it has all items, and the usage.
 func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
+	if r.Get("deleted").Bool() {
+		r.Get("id").MarkRead()
+		return
+	}
 	begin(x, r, false, out)
 	at := 0
 	for item := range r.Get("output").Elems() {
@@ -184,7 +227,12 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 		at++
 	}
 	switch status := r.Get("status"); {
-	case status.In("queued", "in_progress"): // an answer that is still to be asked for
+	case status.In("queued", "in_progress"): // it is to be asked for again
+		if x.Retrieved == "" {
+			m := background(x, out)
+			m.Signal = msg.RunPause
+			m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
+		}
 		return
 	case status.Equal("failed"):
 		fail(x, r, out)
@@ -196,6 +244,7 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	exchange.Notes(x, out, r, "moderation")
 	if u := r.Get("usage"); u.Is(jsonv.Object) {
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
+		exchange.Billed(x, r.Get("service_tier"), u.Get("cost"))
 	}
 	x.End(out)
 }

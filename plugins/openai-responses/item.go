@@ -42,6 +42,9 @@ func emit(x *exchange.Exchange, name string, item jsonv.Value, out *decoder.Outp
 	case typ == "function_call", typ == "custom_tool_call":
 		x.Waits = true
 		call(x, name, item, ident.Of(item.Get("name")), item.First("arguments", "input"), out)
+		if item.Get("status").Equal("incomplete") {
+			exchange.BreakOff(x, ident.Of(item.Get("call_id")))
+		}
 	case typ == "local_shell_call", typ == "shell_call", typ == "apply_patch_call", typ == "computer_call":
 		x.Waits = x.Waits || !item.Path("environment", "type").Equal("container_reference") // where the provider runs it
 		call(x, name, item, strings.TrimSuffix(typ, "_call"), item.First("action", "operation"), out)

@@ -46,23 +46,26 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	}
 }
 
-// goesOn makes a request that follows a response of its own stream, which has new items only, one of the same conversation,
-// and of the same run unless it has a prompt.
+// goesOn makes a request that follows a response, and has new items only, one of the same conversation, and of the same run unless
+// it has a prompt. The host knows where a response of another stream was.
 func goesOn(x *exchange.Exchange, v jsonv.Value, ask *exchange.Ask) {
-	if before := v.Get("previous_response_id"); x.ID == "" || !before.Equal(x.ID) {
+	before := ident.Of(v.Get("previous_response_id"))
+	if before == "" {
 		return
 	}
-	if ask.Session == "" || ask.From != "" {
-		ask.Session, ask.From = x.Session, "previous_response_id"
+	ask.Prompt = before // the run of that response
+	if before == x.ID {
+		if ask.Prompt = x.Run; ask.Session == "" || ask.From != "" {
+			ask.Session, ask.From = x.Session, "previous_response_id"
+		}
 	}
-	if x.Caller.Turn != "" {
-		return
-	}
-	ask.Prompt = x.Run
 	for _, it := range ask.Items {
 		if it.Who == exchange.Prompt {
-			ask.Prompt = "run:" + msg.HashKey(x.ID, it.Text.String())
+			ask.Prompt = "run:" + msg.HashKey(before, it.Text.String())
 		}
+	}
+	if x.Caller.Turn != "" {
+		ask.Prompt = ""
 	}
 }
 

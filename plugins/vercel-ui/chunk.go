@@ -80,8 +80,12 @@ func (d *stream) control(v jsonv.Value) {
 	switch d.typ {
 	case "start":
 		d.Waits = false
-		if id := ident.Of(v.Get("messageId")); id != "" {
-			if d.Message != "" && d.Message != id {
+		switch id := ident.Of(v.Get("messageId")); {
+		case id == "":
+		case id == d.Message && d.Run.ID != "": // streams that a server merges begin and end the message once each
+			d.Run.Ended = false
+		default:
+			if d.Message != "" {
 				d.Step = 0
 			}
 			d.Message = id

@@ -14,6 +14,7 @@
 //   - Nothing has a time. Tokens and models are in messageMetadata, if the application puts them
 //     there.
 //   - assistant-ui has a dialect of its own: part-start, path, textDelta.
+//   - Version 4 sent lines of a code and JSON, 0:"text", as text/plain (old.go).
 package vercelui
 
 import (
@@ -41,7 +42,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "vercel-ui",
-			Revision:   6,
+			Revision:   7,
 			Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
 		},
@@ -102,6 +103,10 @@ func (d *stream) Read() {
 
 // Begin looks for the end of a stream, which is no JSON.
 func (d *stream) Begin() (record bool) {
+	if d.Frame.Kind != frame.Request && coded(d.Frame.Data) {
+		lines(d)
+		return false
+	}
 	done := bytes.Equal(bytes.TrimSpace(d.Frame.Data), []byte("[DONE]"))
 	if done && d.Frame.Kind != frame.Close {
 		d.end("", nil)

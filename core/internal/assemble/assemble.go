@@ -68,6 +68,9 @@ type Settings struct {
 	Unique func(format string) bool
 	// Begun returns when the file of a stream was written last before it was read first, Unix ns; 0, or nil: that is not known.
 	Begun func(stream uint64) int64
+	// Chains reports whether messages of a format may name a response in place of their session and run; nil: those of
+	// none do. See Resolve.
+	Chains func(format string) bool
 	// View returns the view that a format is; nil: each is the only one of its conversations.
 	View func(format string) View
 	// Reconciles reports whether a family has several views, which are to be merged.

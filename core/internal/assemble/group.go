@@ -80,6 +80,8 @@ type group struct {
 	Correlation *link.Correlation `json:"meeting,omitempty"`
 	// Origin is the session of which the latest copied turns are.
 	Origin string `json:"origin,omitempty"`
+	// Chain is all that a group has that finds responses by their ids.
+	Chain *link.Chain `json:"chain,omitempty"`
 	// Claims are the ids in use, of a format whose ids are local.
 	Claims link.Claims `json:"claims,omitzero"`
 }

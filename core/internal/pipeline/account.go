@@ -104,6 +104,8 @@ type accounting struct {
 type intake struct {
 	date  func(c *checkpoint.Clock, m *msg.Message, at, first int64) bool
 	apply func(m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (int64, error)
+	// chains is set if later messages may name the responses of these.
+	chains bool
 }
 
 type spanKind struct {
@@ -116,7 +118,7 @@ func (x *accounting) init(s *Settings, assembler *assemble.Assembler, commits *c
 	*x = accounting{
 		settings: s, assembler: assembler, commits: commits, progress: progress, metrics: s.Metrics,
 		spans: make(map[spanKind]*telemetry.Counter),
-		final: intake{Date, assembler.Apply}, provisional: intake{infer, assembler.ApplyOpen},
+		final: intake{Date, assembler.Apply, true}, provisional: intake{infer, assembler.ApplyOpen, false},
 	}
 }
 
@@ -254,6 +256,10 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 		}
 		return false, nil
 	}
+	format := feed.format.name
+	if err := assemble.Resolve(x.assembler, m, feed.tenant, format, feed.source); err != nil {
+		return false, err
+	}
 	if x.settings.erases(feed.tenant, m.Session) {
 		x.refuse(a)
 		return false, nil
@@ -278,6 +284,11 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 	was, err := in.apply(m, a.stream.name, feed.format.info.Revision, now, Alive(m, f, b, now))
 	if err != nil {
 		return false, err
+	}
+	if in.chains {
+		if err := assemble.Remember(x.assembler, m, feed.tenant, format, feed.source, now); err != nil {
+			return false, err
+		}
 	}
 	a.identify(m)
 	if was != 0 {

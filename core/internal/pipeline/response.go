@@ -1,6 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -38,6 +43,9 @@ func (x *accounting) setResponse(a *account, f *source.ResponseInfo) {
 	if f.Timing == nil {
 		return
 	}
+	if f.Failure != "" && rec.Run != "" && rec.Response == "" {
+		x.fail(a, f)
+	}
 	row.Ver = uint64(max(row.Pace.End(), 0))
 	if a.response == nil || a.response.Pace.Start != row.Pace.Start {
 		x.observe(&row)
@@ -69,6 +77,23 @@ func (x *accounting) link(a *account, row *msg.Stream) {
 	}
 }
 
+// fail adds to the run of a request that no response came to it, or none that a decoder reads.
+func (x *accounting) fail(a *account, f *source.ResponseInfo) {
+	m := msg.Message{
+		Key: "failed:" + strconv.FormatUint(a.stream.name, 16), Session: strings.Clone(a.record.Session), Run: strings.Clone(a.record.Run),
+		Kind: msg.Error, Role: msg.RoleAssistant, Agent: msg.Agent{Kind: msg.KindAgent}, Complete: msg.Complete,
+		IsError: true, Tool: msg.Tool{ErrorType: f.Failure}, Content: msg.Plain(cmp.Or(f.Reason, f.Failure)), Signal: msg.Retry,
+	}
+	if f.Failure == source.FailureClosed { // who has gone does not try again
+		m.Signal = msg.NoSignal
+	}
+	at := behindFrames(&a.record)
+	at.At = f.Timing.End()
+	if _, err := x.message(a, &m, &at, 0, time.Now(), nil, x.final); err != nil {
+		x.settings.Logger.Error("a request that failed has no row", "origin", a.record.Origin, "error", err)
+	}
+}
+
 // observe enters a response into the metrics.
 func (x *accounting) observe(row *msg.Stream) {
 	m, p := x.metrics, &row.Pace
@@ -77,7 +102,9 @@ func (x *accounting) observe(row *msg.Stream) {
 	if p.Buffered {
 		m.Buffered.With(row.Source, row.Format).Inc()
 	}
-	m.FirstByte.With(row.Source, row.Format).Observe(seconds(p.FirstByte))
+	if p.FirstByte > 0 {
+		m.FirstByte.With(row.Source, row.Format).Observe(seconds(p.FirstByte))
+	}
 	if p.Events > 0 {
 		m.FirstEvent.With(row.Source, row.Format).Observe(seconds(p.FirstEvent))
 	}

@@ -16,7 +16,17 @@ type ResponseInfo struct {
 	Traceparent string    `json:"traceparent,omitempty"` // W3C trace context of the request
 	Tracestate  string    `json:"tracestate,omitempty"`
 	Timing      *msg.Pace `json:"timing,omitempty"` // once the response has ended
+	// Failure is why there is no response that a decoder reads: one of the Failure* or the HTTP status. Reason is the same in words.
+	Failure string `json:"failure,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
+
+// The failures of a request beside statuses of HTTP.
+const (
+	FailureNone    = "no_response"   // the connection ended, or there was none
+	FailureTimeout = "timeout"       // of the network
+	FailureClosed  = "client_closed" // the client did not wait any longer
+)
 
 // Marshal returns the info as the mark of a recording.
 func (i *ResponseInfo) Marshal() []byte {

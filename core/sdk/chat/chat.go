@@ -16,6 +16,17 @@ import (
 
 // Event decodes a chunk of a response, or a response that came as one body.
 func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	if request, body, fault, ok := openai.Batched(v); ok {
+		exchange.Batched(x, request)
+		if fault.Is(jsonv.Object) {
+			class, text := openai.Fault(fault)
+			exchange.Rejected(x, out, class, text)
+			return
+		}
+		Event(x, body, out)
+		x.End(out)
+		return
+	}
 	if fault := v.Get("error"); fault.Exists() {
 		class, text := openai.Fault(fault)
 		if text.IsZero() {
@@ -97,6 +108,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	}
 	if u.Is(jsonv.Object) { // the counts of later chunks include the earlier ones
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
+		exchange.Billed(x, v.Get("service_tier"), u.Get("cost"))
 	}
 }
 

@@ -40,6 +40,14 @@ func (c *Caller) headers(object string) map[string]string {
 	return h
 }
 
+// answered reads the provider's id of a request whose headers came before it.
+func (c *Caller) answered(object string) {
+	var h map[string]string
+	if object != "" && json.Unmarshal([]byte(object), &h) == nil && h["request-id"] != "" {
+		c.Request = ident.Bounded(h["request-id"])
+	}
+}
+
 // read finds the caller by its headers.
 func (c *Caller) read(h map[string]string) {
 	*c = Caller{}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -29,6 +31,8 @@ type API struct {
 	Whole func(x *Exchange, v jsonv.Value, out *decoder.Output)
 	// Done handles [DONE]; nil: it is ignored.
 	Done func(x *Exchange, out *decoder.Output)
+	// Retrieved returns the id of the response that an address is of; nil: no response is asked for again.
+	Retrieved func(origin string) string
 	// Many is set if a body may be a list of events, and an event may have one on each line, as
 	// where a proxy or a recorder has lost the empty lines of a stream.
 	Many bool
@@ -66,7 +70,11 @@ func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: options: %w", f.api.Name, err)
 	}
-	return &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider, Source: s.Source}}, nil
+	d := &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider, Source: s.Source}}
+	if f.api.Retrieved != nil {
+		d.x.Retrieved = f.api.Retrieved(s.Origin)
+	}
+	return d, nil
 }
 
 // Schema is that of the options which Options reads.
@@ -102,6 +110,17 @@ var (
 	_ decoder.Snapshotter = (*stream)(nil)
 )
 
+// Resource returns the id behind a word in the path of an address: https://host/v1/responses/ID/cancel?x. It is empty if that is one
+// of others, which are no ids.
+func Resource(origin, word string, others ...string) string {
+	path, _, _ := strings.Cut(origin, "?")
+	id := ident.Below(path, "/"+word+"/")
+	if slices.Contains(others, id) {
+		return ""
+	}
+	return id
+}
+
 // Snapshot implements decoder.Snapshotter.
 func (d *stream) Snapshot() ([]byte, error) { return json.Marshal(&d.x) }
 
@@ -129,12 +148,23 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	if f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0 { // one that only names its object, such as a response to cancel
+		d.x.Caller.answered(f.ID)
 		return nil
 	}
 	if d.api.Many && f.Kind == frame.Event && objects(f.Data) {
 		for line := range bytes.Lines(f.Data) {
 			one := *f
 			one.Data = line
+			if err := d.Decode(&one, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if d.api.Lines && f.Kind == frame.Body && objects(f.Data) { // of a type that is no text
+		for line := range bytes.Lines(f.Data) {
+			one := *f
+			one.Kind, one.Data = frame.Line, line
 			if err := d.Decode(&one, out); err != nil {
 				return err
 			}

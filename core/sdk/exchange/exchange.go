@@ -19,7 +19,9 @@
 package exchange
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -32,6 +34,9 @@ import (
 
 // maxGiven is the number of parts that are recognized when they are repeated.
 const maxGiven = 1024
+
+// maxShort is the number of calls of a response that break off.
+const maxShort = 64
 
 // Exchange is the state of one exchange. Its JSON is the snapshot of a decoder.
 type Exchange struct {
@@ -48,6 +53,8 @@ type Exchange struct {
 	Usage   msg.Tokens          `json:",omitzero"`
 	Counted bool                `json:",omitempty"`
 	Passes  []conversation.Pass `json:",omitempty"` // of other models than Model
+	Tier    string              `json:",omitempty"` // of the service: flex, priority, batch
+	Cost    string              `json:",omitempty"` // in US dollars, as the provider has it
 	Over    bool                `json:",omitempty"`
 
 	conversation.Deltas
@@ -59,6 +66,10 @@ type Exchange struct {
 	Given []string `json:",omitempty"` // emitted parts, of an API that sends them twice
 	Waits bool     `json:",omitempty"` // a call of the response is executed by the client
 	Warm  bool     `json:",omitempty"` // the request has the provider read it, and answer another
+	Made  int      `json:",omitempty"` // calls of the response
+	Short []string `json:",omitempty"` // ids of those that break off
+	// Retrieved is the response that the stream is a copy of: it was asked for by its id, by which the host finds its session and its run.
+	Retrieved string `json:",omitempty"`
 
 	Unnamed Unnamed `json:",omitzero"` // of an API whose calls have no ids
 	Caller  Caller  `json:",omitzero"` // by the headers of the request
@@ -73,7 +84,7 @@ type Part = conversation.Part
 
 // fresh returns the state before the first frame.
 func (e *Exchange) fresh() Exchange {
-	return Exchange{Agent: e.Agent, Provider: e.Provider, Source: e.Source, Caller: e.Caller, headers: e.headers}
+	return Exchange{Agent: e.Agent, Provider: e.Provider, Source: e.Source, Caller: e.Caller, Retrieved: e.Retrieved, headers: e.headers}
 }
 
 // Begin begins a response. Without a request before it, it is a conversation of its own.
@@ -87,13 +98,23 @@ func (e *Exchange) Begin(id, model string) {
 	if e.Over { // another response of the same stream, without a request
 		*e = e.fresh()
 	}
-	e.ID, e.Given, e.Waits, e.Begun = id, nil, false, false
+	e.ID, e.Given, e.Waits, e.Begun, e.Made, e.Short = id, nil, false, false, 0, nil
+	e.Tier, e.Cost = "", ""
 	if model != "" {
 		e.Model = model
 	}
 	if e.Session == "" {
 		e.Session, e.Run = id, id
 	}
+}
+
+// Batched begins the response to one of the requests of a batch, whose results may be asked for often: its conversation is the batch.
+func Batched(e *Exchange, request string) {
+	*e = e.fresh()
+	if e.Retrieved == "" {
+		e.Retrieved = "batch"
+	}
+	e.Session, e.Run = e.Retrieved, e.Retrieved+"/"+request
 }
 
 // Answer is Begin with the values of a response, which each event may repeat.
@@ -175,9 +196,22 @@ func (e *Exchange) Count(c conversation.Counts) {
 	e.Counted, e.Usage = true, c.Tokens(msg.NoProvenance)
 }
 
+// Billed notes the tier of the service that tokens are billed by, and what the provider has as their cost: dollars, or {total_cost}.
+func Billed(e *Exchange, tier, cost jsonv.Value) {
+	if e.Tier == "" {
+		e.Tier = ident.Of(tier)
+	} else {
+		tier.Equal(e.Tier)
+	}
+	if total := cost.Get("total_cost"); total.Exists() {
+		cost = total
+	}
+	e.Cost = cmp.Or(cost.Digits(), e.Cost)
+}
+
 // First emits the arrival of the first piece of the response, once.
 func (e *Exchange) First(out *decoder.Output) {
-	if e.Begun {
+	if e.Begun || e.Retrieved != "" { // what is asked for again has arrived before
 		return
 	}
 	e.Begun = true
@@ -235,7 +269,14 @@ func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent
 		return
 	}
 	m := e.Message(out, p.Kind, p.Key)
-	m.ParentKey, m.Complete = parent, c
+	m.ParentKey = parent
+	if c == msg.Partial {
+		m.Complete = c
+	} else if p.Kind == msg.ToolCall {
+		if e.Made++; breaksOff(p.Text) {
+			BreakOff(e, p.CallID)
+		}
+	}
 	spoken(e, m)
 	if p.Cut {
 		m.SetAttr("cut", "true")
@@ -260,15 +301,48 @@ func (e *Exchange) Say(out *decoder.Output, kind msg.Kind, callID string) *msg.M
 }
 
 // waits reports whether the model waits for a tool that the client runs. Where a request forces a call, OpenAI's reason is
-// stop; a response that was cut off waits for nothing.
+// stop; a response that was cut off waits for the calls that it has made before.
 func waits(e *Exchange) bool {
-	switch e.Stop {
-	case "tool_calls", "function_call", "tool_use", "pause_turn", "compaction", "requires_action":
+	switch {
+	case e.Stop == "tool_calls", e.Stop == "function_call", e.Stop == "tool_use", e.Stop == "pause_turn", e.Stop == "compaction", e.Stop == "requires_action":
 		return true
-	case "length":
-		return false
+	case cutOff(e.Stop):
+		return e.Waits && e.Made > len(e.Short)
 	}
 	return e.Waits || e.Warm
+}
+
+// cutOff reports whether the provider ended a response, for that reason, before the model did.
+func cutOff(stop string) bool {
+	switch stop {
+	case "length", "max_output_tokens", "max_tokens", "MAX_TOKENS", "model_context_window_exceeded", "content_filter":
+		return true
+	}
+	return false
+}
+
+// breaksOff reports whether the arguments of a call are an object without an end.
+func breaksOff(arguments []byte) bool {
+	text := bytes.TrimSpace(arguments)
+	return len(text) > 0 && text[0] == '{' && (text[len(text)-1] != '}' || !json.Valid(text))
+}
+
+// BreakOff notes that a call of the response is not whole.
+func BreakOff(e *Exchange, id string) {
+	if id != "" && len(e.Short) < maxShort && !slices.Contains(e.Short, id) {
+		e.Short = append(e.Short, id)
+	}
+}
+
+// unmade ends the calls in whose middle the response was cut off: no result of them can come.
+func unmade(e *Exchange, out *decoder.Output) {
+	if !cutOff(e.Stop) {
+		return
+	}
+	for _, id := range e.Short {
+		m := e.Ran(out, id, "")
+		m.IsError, m.Tool.ErrorType = true, e.Stop
+	}
 }
 
 // End ends the response: it emits the open parts, the usage, and the end of the run unless
@@ -278,6 +352,7 @@ func (e *Exchange) End(out *decoder.Output) {
 		return
 	}
 	e.CloseAll(out, "")
+	unmade(e, out)
 	e.usage(out, msg.Complete)
 	e.Over = true
 	m := e.Status(out, "end:"+e.ID, "response_end")
@@ -294,6 +369,14 @@ func (e *Exchange) Fail(out *decoder.Output, typ string, text msg.Text) {
 	m.Role, m.IsError, m.Content, m.Tool.ErrorType = msg.RoleAssistant, true, text, typ
 	m.Model, m.Provider, m.ResponseID, m.Signal = e.Model, e.Provider, e.ID, msg.Retry
 	e.Stop = cmp.Or(e.Stop, "error")
+}
+
+// Rejected emits that a request of a batch has no response, and ends its run.
+func Rejected(e *Exchange, out *decoder.Output, typ string, text msg.Text) {
+	m := e.Message(out, msg.Error, "error:"+msg.HashKey(e.Run, typ, text.String()))
+	m.Role, m.IsError, m.Content, m.Tool.ErrorType = msg.RoleAssistant, true, text, typ
+	m.Provider, m.Signal, m.FinishReason = e.Provider, msg.RunEnd, "error"
+	e.Over = true
 }
 
 // Flush emits the open parts as incomplete.
@@ -321,9 +404,13 @@ func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
 		return
 	}
 	m := e.Message(out, msg.Usage, "usage:"+e.ID)
-	m.Complete, m.Hidden = c, true
+	if m.Hidden = true; c == msg.Partial {
+		m.Complete = c
+	}
 	m.Model, m.Provider, m.ResponseID, m.FinishReason, m.Usage = e.Model, e.Provider, e.ID, e.Stop, e.Usage
 	m.SetAttr("request_id", e.Caller.Request)
+	m.SetAttr("service_tier", e.Tier)
+	m.SetAttr("cost_usd", e.Cost)
 	m.Usage.Provenance = msg.Provider
 	if c == msg.Partial {
 		m.Usage.Provenance = msg.TranscriptPartial
@@ -334,7 +421,9 @@ func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
 // Message adds a message of the run.
 func (e *Exchange) Message(out *decoder.Output, kind msg.Kind, key string) *msg.Message {
 	m := out.Add()
-	m.Kind, m.Key, m.Complete = kind, key, msg.Complete
+	if m.Kind, m.Key, m.Complete = kind, key, msg.Complete; e.Retrieved != "" {
+		m.Complete = msg.Summary
+	}
 	e.of(m)
 	return m
 }

@@ -47,7 +47,13 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	case "message_stop":
 		end(x, out)
 	case "ping":
+	case "message_batch":
+		state(x, v, out)
 	case "":
+		if v.Get("custom_id").Is(jsonv.String) && v.Get("result").Is(jsonv.Object) {
+			batched(x, v, out)
+			return
+		}
 		if v.Get("input_tokens").Kind() != jsonv.Number { // the answer of count_tokens
 			x.Unknown(out, typ, v.Raw())
 		}
@@ -143,6 +149,48 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	end(x, out)
 }
 
+// state emits the state of a batch.
+func state(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	id := ident.Of(v.Get("id"))
+	if x.Session == "" {
+		x.Session = id
+	}
+	m := x.Status(out, "", "message_batch")
+	m.SetAttr("batch", id)
+	conversation.AttrsAs(m, v, ident.Of, "status=processing_status")
+	conversation.AttrsAs(m, v.Get("request_counts"), jsonv.Value.Digits, "processing", "succeeded", "errored", "canceled", "expired")
+	facts := make([]string, 0, 2*len(m.Attrs))
+	for _, a := range m.Attrs {
+		facts = append(facts, a.Key, a.Value)
+	}
+	m.Key = "batch:" + msg.HashKey(facts...)
+}
+
+// batched decodes a line of the results of a batch:
+//
+//	{custom_id, result: {type: succeeded, message} | {type: errored, error: {error: {type, message}}} | {type: canceled | expired}}
+func batched(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	exchange.Batched(x, ident.Of(v.Get("custom_id")))
+	r := v.Get("result")
+	if m := r.Get("message"); m.Is(jsonv.Object) {
+		r.Get("type").Equal("succeeded")
+		m.Get("type").Equal("message")
+		whole(x, m, out)
+		return
+	}
+	fault := r.Get("error")
+	if inner := fault.Get("error"); inner.Is(jsonv.Object) {
+		fault.Get("type").Equal("error")
+		fault = inner
+	}
+	if !fault.Is(jsonv.Object) {
+		exchange.Rejected(x, out, ident.Of(r.Get("type")), msg.Text{})
+		return
+	}
+	r.Get("type").Equal("errored")
+	exchange.Rejected(x, out, ident.Of(fault.Get("type")), fault.Get("message").Text())
+}
+
 // block emits a content block that is whole.
 func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 	switch typ := b.Get("type"); {
@@ -226,6 +274,7 @@ func usage(x *exchange.Exchange, u jsonv.Value, end bool) {
 		b.Counts = b.Counts.Max(before)
 	}
 	x.Count(b.Counts)
+	exchange.Billed(x, u.Get("service_tier"), jsonv.Value{})
 }
 
 // session is the conversation as the client calls it.

@@ -101,6 +101,19 @@ func Fault(v jsonv.Value) (class string, text msg.Text) {
 	return class, v.Get("message").Text()
 }
 
+// Batched returns the body of a line of a batch's output: {custom_id, response: {status_code, body}, error}. ok is false for any other object.
+func Batched(v jsonv.Value) (request string, body, fault jsonv.Value, ok bool) {
+	custom, response := v.Get("custom_id"), v.Get("response")
+	if !custom.Is(jsonv.String) || !response.Is(jsonv.Object) && !v.Get("error").Is(jsonv.Object) {
+		return "", body, fault, false
+	}
+	body, fault = response.Get("body"), v.Get("error")
+	if inner := body.Get("error"); inner.Is(jsonv.Object) && !body.Get("object").Exists() {
+		fault = inner
+	}
+	return ident.Of(custom), body, fault, true
+}
+
 // Session returns the id of the conversation that a client put into the metadata of a
 // request; "" when there is none.
 func Session(metadata jsonv.Value) string {

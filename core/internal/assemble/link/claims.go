@@ -39,6 +39,8 @@ const ReusedID = "reused_id"
 // again, after it was answered or while it is still being answered, begins another run; a
 // request that follows a failure is a retry and goes on with the run. An exchange that
 // brings results of calls belongs to the run that made the newest of these calls.
+//
+// A summary is a response that was asked for by its id: it claims nothing, and keeps its ids.
 type Claims struct {
 	Responses table[uint64]    `json:"responses,omitzero"` // by response id: the stream
 	Calls     table[[]madeBy]  `json:"calls,omitzero"`     // by call id, oldest first
@@ -71,12 +73,14 @@ type table[V any] struct {
 	Order []string     `json:"order,omitempty"`
 }
 
-func (t *table[V]) put(key string, v V) {
+func (t *table[V]) put(key string, v V) { t.putWithin(maxClaims, key, v) }
+
+func (t *table[V]) putWithin(most int, key string, v V) {
 	if _, known := t.Of[key]; !known {
 		if t.Of == nil {
 			t.Of = make(map[string]V)
 		}
-		if len(t.Order) >= maxClaims {
+		if len(t.Order) >= most {
 			delete(t.Of, t.Order[0])
 			t.Order = slices.Delete(t.Order, 0, 1)
 		}
@@ -111,7 +115,7 @@ func (c *Claims) InUse() bool { return len(c.Runs.Of) > 0 }
 // run is one of the stream already, which a stream of several runs that is decoded again begins
 // once more.
 func (c *Claims) Claim(m *msg.Message, stream uint64, begun func(run string, stream uint64) bool) (reused bool) {
-	if m.Run == "" {
+	if m.Run == "" || m.Complete == msg.Summary {
 		return false
 	}
 	in := c.join(m, stream, begun)

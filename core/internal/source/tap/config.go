@@ -140,7 +140,9 @@ type Settings struct {
 	MaxQueue  int           // bytes of one stream that wait to be recorded; 0: 8 MiB
 	MaxMemory int64         // bytes of all streams that wait or are in no frame yet; 0: 256 MiB
 	Grace     time.Duration // of requests in progress when the tap stops; 0: 2 s
-	_         struct{}
+	// HeadPatience is how long the head of a response is awaited before its request is recorded without it; 0: 2 s.
+	HeadPatience time.Duration
+	_            struct{}
 }
 
 // How long the request of a response may take to arrive once the response has
@@ -159,6 +161,9 @@ func (s *Settings) setDefaults() {
 	}
 	if s.Grace == 0 {
 		s.Grace = 2 * time.Second
+	}
+	if s.HeadPatience == 0 {
+		s.HeadPatience = 2 * time.Second
 	}
 	if s.Connections == nil {
 		s.Connections = source.NewConnections()

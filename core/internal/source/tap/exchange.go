@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
@@ -19,24 +21,40 @@ func cropped(s string) string { return s[:min(len(s), maxHeader)] }
 
 // exchange is one request with its response.
 type exchange struct {
-	tap         *Tap
-	request     request
-	facts       source.ResponseInfo
-	path        string
-	host        string
-	origin      string
-	started     int64
-	queue       *queue        // once the response is recorded
-	recorded    chan struct{} // closed when nothing more of it is recorded; see order
-	turn        turn
-	requestOnly bool // only the request is recorded: the response is an error that no decoder reads
+	tap      *Tap
+	request  request
+	facts    source.ResponseInfo
+	path     string
+	host     string
+	origin   string
+	started  int64
+	recorded chan struct{} // closed when nothing more of it is recorded; see order
+	turn     turn
 
-	// Of the response, once it is recorded.
-	format   string
+	// mu is held while it is decided how the exchange is recorded: when the response's head comes, when that takes too
+	// long, when there is none.
+	mu       sync.Mutex
+	patience *time.Timer // until the request is recorded alone; nil: it is not
+	head     bool        // the response's head has come, or will not
+	early    bool        // the request is recorded before the head
+	queue    *queue      // once it is recorded
+
+	// Of the response, set before the first piece of the queue, or before that ends.
+	reply
+	format string
+	meter  *timing.Meter
+}
+
+// reply is how the recorded response is read.
+type reply struct {
+	status   int64  // of HTTP; 0: it has none
+	failure  string // why there is none that a decoder reads; see source.ResponseInfo
+	reason   string // the same in words
+	id       string // the provider's own of the request, where that is recorded without it
+	none     bool   // of the response nothing is recorded
 	shape    body.Shape
 	encoding string
 	socket   [2]*reassemble.Assembler // by direction; nil: not a WebSocket
-	meter    *timing.Meter
 }
 
 func (t *Tap) newExchange(r *http.Request) *exchange {
@@ -61,22 +79,69 @@ func (t *Tap) newExchange(r *http.Request) *exchange {
 	x.request = request{
 		name: x.facts.Method + " " + cropped(r.URL.EscapedPath()), ids: requestIDs(r.Header), encoding: r.Header.Get("Content-Encoding"),
 		limit: int(t.MaxBody), memory: &t.memory, ended: make(chan struct{}),
-		bare: r.Method == http.MethodGet || r.Method == http.MethodHead,
+		bare: r.Method == http.MethodGet || r.Method == http.MethodHead, held: true,
 	}
 	if r.Body == nil || r.Body == http.NoBody {
 		x.request.end(true)
 	}
+	x.mu.Lock() // the timer may be early
+	defer x.mu.Unlock()
+	if x.format = t.asked(x.path, x.host); x.format != "" && !x.request.bare && !t.resumes(x.format, x.path) {
+		x.patience = time.AfterFunc(t.HeadPatience, x.unanswered)
+	}
 	return x
+}
+
+// unanswered records the request of an exchange whose response does not begin: an agent that waits for it is seen to wait.
+func (x *exchange) unanswered() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.head {
+		return
+	}
+	select {
+	case <-x.request.ended:
+		x.early = true
+		x.record()
+	default: // it is still being sent
+		x.patience.Reset(x.tap.HeadPatience)
+	}
+}
+
+// decide has the request recorded with the response from now on. The caller holds mu.
+func (x *exchange) decide() {
+	if x.head = true; x.patience != nil {
+		x.patience.Stop()
+	}
+}
+
+// fail notes that there is no response.
+func (x *exchange) fail(status int, failure, reason string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.decide()
+	if x.format == "" {
+		x.format = x.tap.pickSocket(x.path, x.host)
+	}
+	x.meter.End(time.Now().UnixNano())
+	x.reply = reply{status: int64(status), failure: failure, reason: reason, none: true}
+	if x.queue == nil && x.format != "" && !x.request.bare {
+		x.record()
+	}
 }
 
 // end is called when the request has been served.
 func (x *exchange) end() {
+	x.request.free()
 	x.request.end(false)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.decide()
 	switch {
 	case x.queue != nil:
-	case x.requestOnly:
+	case x.failure != "" && x.format != "" && !x.request.bare:
+		x.meter.End(time.Now().UnixNano())
 		x.record()
-		return
 	default:
 		x.request.release()
 		return
@@ -93,40 +158,62 @@ func (t *Tap) answered(res *http.Response) error {
 	if x == nil {
 		return nil
 	}
-	x.facts.Status = int64(res.StatusCode)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.decide()
+	x.request.free()
+	x.status = int64(res.StatusCode)
 	x.meter.Head(time.Now().UnixNano())
-	if res.StatusCode == http.StatusSwitchingProtocols {
+	if res.StatusCode == http.StatusSwitchingProtocols && !x.early {
 		return x.switched(res)
 	}
-	if res.Request.Method == http.MethodHead {
-		x.request.release()
-		return nil
-	}
-	if x.format, x.shape = t.pick(x.path, x.host, res.Header.Get("Content-Type")); x.format == "" {
-		// The request of a response like "Internal Server Error" is recorded without it.
-		if x.format = t.pickSocket(x.path, x.host); x.format != "" && res.StatusCode >= http.StatusBadRequest && !x.request.bare {
-			x.requestOnly = true
-			return nil
+	format, shape := t.pick(x.path, x.host, res.Header.Get("Content-Type"))
+	if res.Header.Get("X-Vercel-Ai-Data-Stream") != "" { // lines, whose content type is text/plain
+		if format == "" {
+			format, _ = t.pick(x.path, x.host, "application/x-ndjson")
 		}
-		x.request.release()
+		shape = body.Lines
+	}
+	switch {
+	case res.Request.Method == http.MethodHead:
+		format = ""
+	case format == "" && res.StatusCode >= http.StatusBadRequest: // the request of a response like "Internal Server Error" is recorded without it
+		if x.format == "" {
+			x.format = t.pickSocket(x.path, x.host)
+		}
+		x.failure, x.reason = strconv.Itoa(res.StatusCode), res.Status
+	case x.early && format != x.format: // its request is recorded as another's
+		format = ""
+	}
+	if format == "" {
+		x.none = true
+		if x.failure == "" && x.queue == nil {
+			x.request.release()
+		}
 		return nil
 	}
-	x.request.ids = answeredBy(x.request.ids, res.Header)
-	x.encoding = res.Header.Get("Content-Encoding")
+	x.shape, x.encoding = shape, res.Header.Get("Content-Encoding")
 	limit := t.MaxQueue
-	if x.shape == body.Document || x.shape == body.Opaque {
+	if shape == body.Document || shape == body.Opaque {
 		// A document is recorded as a whole, so nothing is gained by losing it sooner.
 		limit = max(limit, 2*int(t.MaxBody))
 	}
-	x.queue = newQueue(limit, &t.memory)
+	if x.early {
+		x.id = answeredBy("", res.Header)
+		x.queue.allow(limit)
+	} else {
+		x.format, x.request.ids = format, answeredBy(x.request.ids, res.Header)
+		x.record()
+		x.queue.allow(limit)
+	}
 	res.Body = &teeBody{ReadCloser: res.Body, queue: x.queue, left: res.ContentLength}
-	x.record()
 	return nil
 }
 
-// record starts the goroutine that records the exchange.
+// record starts the goroutine that records the exchange. The caller holds mu.
 func (x *exchange) record() {
 	t := x.tap
+	x.queue = newQueue(t.MaxQueue, &t.memory)
 	t.counts.recorded.Add(1)
 	t.recording.Add(1)
 	t.open.Add(1)

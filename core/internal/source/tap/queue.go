@@ -68,6 +68,13 @@ func (q *queue) settled() (done <-chan struct{}, already bool) {
 	return s.done, false
 }
 
+// allow sets how many bytes may wait.
+func (q *queue) allow(limit int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limit = limit
+}
+
 // enter has the order know from now on whether all that was put is recorded.
 func (q *queue) enter(o *order, x *exchange) {
 	q.mu.Lock()
@@ -161,6 +168,21 @@ func (q *queue) take(l *load) bool {
 		l.pieces = nil
 	}
 	l.buf, l.pieces = l.buf[:0], l.pieces[:0]
+	q.wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.pieces) == 0 {
+		return false
+	}
+	q.taken += int64(len(q.pieces))
+	q.buf, l.buf = l.buf, q.buf
+	q.pieces, l.pieces = l.pieces, q.pieces
+	q.cost, l.cost = 0, q.cost
+	return true
+}
+
+// wait waits for pieces after those that take has returned, or the end. What it had returned is recorded.
+func (q *queue) wait() {
 	for {
 		q.mu.Lock()
 		q.settles = slices.DeleteFunc(q.settles, func(s settles) bool {
@@ -169,21 +191,14 @@ func (q *queue) take(l *load) bool {
 			}
 			return s.pieces <= q.taken
 		})
-		if q.idle = len(q.pieces) == 0; !q.idle {
-			q.taken += int64(len(q.pieces))
-			q.buf, l.buf = l.buf, q.buf
-			q.pieces, l.pieces = l.pieces, q.pieces
-			q.cost, l.cost = 0, q.cost
-			q.mu.Unlock()
-			return true
-		}
-		closed := q.closed
-		if !closed {
+		q.idle = len(q.pieces) == 0
+		rests := q.idle && !q.closed
+		if rests {
 			q.mark(false)
 		}
 		q.mu.Unlock()
-		if closed {
-			return false
+		if !rests {
+			return
 		}
 		<-q.more
 	}

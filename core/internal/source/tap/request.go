@@ -13,11 +13,14 @@ type request struct {
 	bare     bool // not worth a frame when there is no body
 	limit    int
 	memory   *memory
+	in       io.Reader // the body, copied as it is read; nil: it has none
 
 	mu       sync.Mutex
 	data     []byte
 	dropped  int64
-	whole    bool // it was read to its end
+	whole    bool      // it was read to its end
+	held     bool      // it may still be read when the upstream has no use for it
+	closed   io.Closer // what is to be closed then; nil: nothing is
 	released bool
 	ended    chan struct{} // closed by end
 	once     sync.Once
@@ -45,9 +48,39 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close closes the body, but for one that no response has come to: see rest.
 func (b *requestBody) Close() error {
+	b.copy.mu.Lock()
+	held := b.copy.held
+	if held {
+		b.copy.closed = b.ReadCloser
+	}
+	b.copy.mu.Unlock()
+	if held {
+		return nil
+	}
 	b.copy.end(false)
 	return b.ReadCloser.Close()
+}
+
+// rest reads what the upstream has left of a request, up to the limit.
+func (q *request) rest() {
+	if q.in != nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(q.in, int64(q.limit)))
+	}
+}
+
+// free closes the body if the upstream has closed it.
+func (q *request) free() {
+	q.mu.Lock()
+	q.held = false
+	body := q.closed
+	q.closed = nil
+	q.mu.Unlock()
+	if body != nil {
+		q.end(false)
+		_ = body.Close()
+	}
 }
 
 func (q *request) add(p []byte) {

@@ -22,6 +22,29 @@ func (t *Tap) wanted(path, host string) bool {
 	return false
 }
 
+// asked returns the format of a request before its response has begun; empty when that decides.
+func (t *Tap) asked(path, host string) (format string) {
+	if len(t.Routes) == 0 {
+		return t.Format
+	}
+	for i := range t.Routes {
+		switch of := t.Routes[i].Format; {
+		case !t.Routes[i].request(path, host) || of == format:
+		case format != "":
+			return ""
+		default:
+			format = of
+		}
+	}
+	return format
+}
+
+// resumes reports whether a request goes on with a run that is known.
+func (t *Tap) resumes(format, path string) bool {
+	r := t.resume[format]
+	return r != nil && r.RunOf(path) != ""
+}
+
 // pick returns the format and shape of a response; format is empty when it is not
 // to be recorded.
 func (t *Tap) pick(path, host, contentType string) (format string, shape body.Shape) {

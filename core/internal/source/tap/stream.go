@@ -30,13 +30,26 @@ type stream struct {
 // run records until the response has ended.
 func (s *stream) run() {
 	s.tap.order.await(s.exchange)
-	if s.resume = s.tap.resume[s.format]; s.resume != nil && s.shape == body.Events && !s.requestOnly {
-		s.replay()
-		s.past = new(history)
+	s.resume = s.tap.resume[s.format]
+	if s.early {
+		if s.resume != nil {
+			s.past = new(history)
+		}
+		s.recordRequest()
+		s.queue.wait() // for the head, or that there is none
+		if s.recordID(); s.shape != body.Events || s.none {
+			s.past = nil
+		}
 	}
-	s.recordRequest()
+	if s.facts.Status = s.status; !s.early {
+		if s.resume != nil && s.shape == body.Events && !s.none {
+			s.replay()
+			s.past = new(history)
+		}
+		s.recordRequest()
+	}
 	switch {
-	case s.requestOnly:
+	case s.none:
 	case s.socket[fromServer] != nil:
 		s.messages()
 	case body.Plain(s.encoding):
@@ -46,6 +59,7 @@ func (s *stream) run() {
 	}
 	s.recordHole()
 	s.facts.Timing = new(s.meter.Pace())
+	s.facts.Failure, s.facts.Reason = s.failure, s.reason
 	if s.recording == nil {
 		return
 	}
@@ -90,6 +104,13 @@ func (s *stream) recordRequest() {
 		return
 	}
 	s.record(&f)
+}
+
+// recordID records the provider's own id of a request that is recorded already.
+func (s *stream) recordID() {
+	if s.id != "" {
+		s.record(&frame.Frame{Kind: frame.Request, Name: s.request.name, ID: s.id, FromClient: true, At: time.Now().UnixNano()})
+	}
 }
 
 // recordUnpacked records a request whose content encoding is undone. A few bytes may stand for

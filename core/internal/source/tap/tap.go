@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +29,9 @@ type Tap struct {
 	ready chan struct{} // closed when addr is set
 	addr  net.Addr
 
-	rec  source.Recorder
-	keep context.Context // ends when recording has to end
+	rec     source.Recorder
+	keep    context.Context // ends when recording has to end
+	running context.Context // ends when the tap is to end
 
 	serving   sync.WaitGroup // requests
 	recording sync.WaitGroup // streams
@@ -93,7 +96,7 @@ func (t *Tap) Run(ctx context.Context, rec source.Recorder) error {
 	keep, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecording()
 	defer stopServing()
-	t.rec, t.keep = rec, keep
+	t.rec, t.keep, t.running = rec, keep, ctx
 	t.addr = listener.Addr()
 
 	server := &http.Server{
@@ -156,6 +159,7 @@ func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 		defer x.end()
 		r = r.WithContext(context.WithValue(r.Context(), exchangeKey, x))
 		r.Body = x.request.body(r.Body)
+		x.request.in = r.Body
 	}
 	// An answer may begin while the request is still being sent. Without this net/http
 	// closes the request's body when the answer begins, and then the transport, which
@@ -167,15 +171,32 @@ func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 // failed answers for an upstream that did not.
 func (t *Tap) failed(w http.ResponseWriter, r *http.Request, err error) {
 	t.counts.failed.Add(1)
+	x, _ := r.Context().Value(exchangeKey).(*exchange)
 	if r.Context().Err() != nil {
+		if x != nil && t.running.Err() == nil {
+			x.fail(0, source.FailureClosed, "the client closed the request before a response began")
+		}
 		panic(http.ErrAbortHandler) // the client has gone, or the tap is to end
 	}
 	if !t.down.Swap(true) { // once until it answers again
 		t.Logger.Warn("the upstream does not answer", "upstream", source.Address(t.upstream), "error", err)
 	}
-	status := http.StatusBadGateway
+	status, failure := http.StatusBadGateway, source.FailureNone
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-		status = http.StatusGatewayTimeout
+		status, failure = http.StatusGatewayTimeout, source.FailureTimeout
 	}
-	http.Error(w, "earshot: no answer from the upstream: "+err.Error(), status)
+	text := "earshot: no answer from the upstream: " + err.Error() + "\n"
+	if x != nil {
+		x.fail(status, failure, cropped(err.Error()))
+	}
+	h, control := w.Header(), http.NewResponseController(w)
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
+	if x == nil || control.Flush() != nil || control.SetReadDeadline(time.Now().Add(requestTimeout)) != nil {
+		return
+	}
+	x.request.rest() // the client has its answer
 }

@@ -175,7 +175,7 @@ func TestFailedRequestIsRecorded(t *testing.T) {
 	s := f.closed(1)
 	recordtest.Equal(t, "frames", show(s[0].Frames), "request< POST /runs {\"prompt\":\"x\"}\n")
 	facts, ok := source.ParseResponseInfo(s[0].State)
-	if !ok || facts.Status != 500 || facts.Timing.FirstByte <= 0 {
+	if !ok || facts.Status != 500 || facts.Failure != "500" || facts.Timing.FirstByte <= 0 {
 		t.Errorf("facts %s", s[0].State)
 	}
 	f.stop()
@@ -413,8 +413,11 @@ func TestUpstreamDown(t *testing.T) {
 		t.Errorf("%d %q", res.StatusCode, body)
 	}
 	f.stop()
-	if c := f.tap.Counts(); c.Failed != 1 || len(f.rec.Streams()) != 0 {
-		t.Errorf("counts %+v, streams %+v", c, f.rec.Streams())
+	s := f.closed(1)
+	recordtest.Equal(t, "frames", show(s[0].Frames), "request< POST /x {}\n")
+	facts, _ := source.ParseResponseInfo(s[0].State)
+	if c := f.tap.Counts(); c.Failed != 1 || facts.Failure != source.FailureNone || facts.Status != 502 || !strings.Contains(facts.Reason, "refused") {
+		t.Errorf("counts %+v, facts %s", c, s[0].State)
 	}
 }
 

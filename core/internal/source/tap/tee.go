@@ -57,9 +57,8 @@ func (x *exchange) switched(res *http.Response) error {
 	}
 	x.socket[fromClient] = reassemble.New(int(x.tap.MaxBody), true, client)
 	x.socket[fromServer] = reassemble.New(int(x.tap.MaxBody), false, server)
-	x.queue = newQueue(x.tap.MaxQueue, &x.tap.memory)
-	res.Body = &teeConn{conn, x.queue}
 	x.record()
+	res.Body = &teeConn{conn, x.queue}
 	return nil
 }
 

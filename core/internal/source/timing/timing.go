@@ -35,6 +35,9 @@ func Start(at int64) *Meter { return &Meter{f: msg.Pace{Start: at}, last: at} }
 // Head notes the response's status and headers.
 func (m *Meter) Head(at int64) { m.f.FirstByte = m.since(at) }
 
+// End notes that no body follows.
+func (m *Meter) End(at int64) { m.f.Total = max(m.f.Total, m.since(at)) }
+
 // Chunk notes bytes of the body, and how many events or messages they completed.
 func (m *Meter) Chunk(at int64, bytes, events int) {
 	at = max(at, m.last)
