@@ -522,20 +522,28 @@ func socketOf(dir string) (socket string, release func(), err error) {
 	return filepath.Join(tmp, "d", name), release, nil
 }
 
-// tail is a writer that keeps the last 4 KiB.
+// tail is a writer that keeps the first and the last 2 KiB: the report of a crash begins with its reason, and goes on with
+// stacks and registers.
 type tail struct {
-	mu  sync.Mutex
-	buf []byte
+	mu        sync.Mutex
+	head, end []byte
+	left      int // bytes between the two that were left out
 }
+
+const tailPart = 2 << 10
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - 4096; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
+	n := len(b)
+	first := min(n, tailPart-len(t.head))
+	t.head, b = append(t.head, b[:first]...), b[first:]
+	t.end = append(t.end, b...)
+	if over := len(t.end) - tailPart; over > 0 {
+		t.end = append(t.end[:0], t.end[over:]...)
+		t.left += over
 	}
-	return len(b), nil
+	return n, nil
 }
 
 func (t *tail) String() string {
