@@ -45,6 +45,8 @@ type Store struct {
 	socket   string
 	release  func() // removes the short name of the socket
 
+	again sync.Mutex // held while the store is made to answer again
+
 	mu   sync.Mutex
 	proc *process
 	stop bool
@@ -110,6 +112,27 @@ func (s *Store) Start(ctx context.Context) error {
 	}
 }
 
+// othersTime is how long the store of another process that has ended is waited for: a sidecar starts its own again.
+const othersTime = 2 * time.Second
+
+// Again makes a store answer that has ended: it was killed, or was that of a sidecar which has ended.
+func (s *Store) Again(ctx context.Context) error {
+	s.again.Lock()
+	defer s.again.Unlock()
+	s.mu.Lock()
+	own, stop := s.proc != nil, s.stop
+	s.mu.Unlock()
+	if stop {
+		return errors.New("store: it is closed")
+	}
+	for end := time.Now().Add(othersTime); !own && time.Now().Before(end) && !s.answers(ctx); {
+		if !retry.Wait(ctx, 50*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return s.Start(ctx)
+}
+
 // Socket is the Unix socket on which the store answers.
 func (s *Store) Socket() string { return s.socket }
 
@@ -156,6 +179,12 @@ func (s *Store) Supervise(ctx context.Context) {
 			}
 			err := s.start(ctx, waitForOthers)
 			if err == nil {
+				break
+			}
+			if s.answers(ctx) { // a reading command was faster, and keeps it for longer than that
+				s.mu.Lock()
+				s.proc = nil
+				s.mu.Unlock()
 				break
 			}
 			pause = backoff.Next()
@@ -549,5 +578,9 @@ func (t *tail) Write(b []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.buf))
+	between := ""
+	if t.left > 0 {
+		between = fmt.Sprintf("\n… %d bytes …\n", t.left)
+	}
+	return strings.TrimSpace(string(t.head) + between + string(t.end))
 }
