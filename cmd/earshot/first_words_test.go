@@ -27,6 +27,19 @@ func TestFirstWords(t *testing.T) {
 	if _, err := alone("dlq", "list", "--nosuch"); err == nil || !strings.Contains(err.Error(), "`earshot dlq list --help`") || !errors.As(err, &usageError{}) {
 		t.Errorf("a flag that does not exist: %v", err)
 	}
+	if _, err := alone("service", "nosuch"); err == nil || !strings.Contains(err.Error(), "`earshot service --help`") || !errors.As(err, &usageError{}) {
+		t.Errorf("a command that does not exist: %v", err)
+	}
+	if _, _, err := h.try("dlq", "retry", "zzz"); err == nil || !strings.Contains(err.Error(), "no unresolved dead letter zzz") {
+		t.Errorf("a dead letter that does not exist: %v", err)
+	}
+	if _, _, err := h.try("sessions", "-n", "0"); err == nil || !strings.Contains(err.Error(), "must be positive") {
+		t.Errorf("no session at most: %v", err)
+	}
+	t.Setenv("HOME", "")
+	if _, err := alone("discover"); err == nil || !strings.Contains(err.Error(), "name a configuration with -c") {
+		t.Errorf("without a home directory: %v", err)
+	}
 	for command, want := range map[string]string{"who": "no usage from 20", "diff": "nothing ran from 20"} {
 		if out, _ := h.run(command); !strings.HasPrefix(out, want) || !strings.Contains(out, "--since") {
 			t.Errorf("%s: %q", command, out)

@@ -99,6 +99,8 @@ func strict(c *cobra.Command) {
 			text := fmt.Sprintf("unknown command %q for %q", args[0], c.CommandPath())
 			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 				text += ": did you mean " + strings.Join(near, " or ") + "?"
+			} else {
+				text += fmt.Sprintf(": `%s --help` lists those that there are", c.CommandPath())
 			}
 			return usageError{errors.New(text)}
 		}
