@@ -168,7 +168,7 @@ func (s *Store) Supervise(ctx context.Context) {
 			if stop {
 				return
 			}
-			s.settings.Logger.Error("store died, starting it again", "stderr", p.stderr.String())
+			s.settings.Logger.Error("store died, starting it again", "how", p.cmd.ProcessState.String(), "stderr", p.stderr.String())
 		}
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
