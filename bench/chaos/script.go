@@ -104,7 +104,7 @@ func (s *script) pass(ctx context.Context, at *target) (stored map[string]string
 	db := fmt.Sprintf("pass%d", s.databases)
 	defer func() {
 		_, dropErr := s.query("DROP DATABASE IF EXISTS "+db, "")
-		err = errors.Join(err, dropErr)
+		err = errors.Join(err, dropErr, s.storeLives())
 	}()
 	s.collector.reset()
 	err = errors.Join(os.RemoveAll(filepath.Join(s.dir, "data")), os.WriteFile(s.config, fmt.Appendf(nil, `data_dir: %s
@@ -122,7 +122,7 @@ sources:
 		return nil, nil, err
 	}
 	if err := s.earshot("schema", "apply", "-c", s.config); err != nil {
-		return nil, nil, fmt.Errorf("%w\nthe store: %s", err, s.store.out.tail())
+		return nil, nil, err
 	}
 
 	pushing, stop := context.WithCancel(ctx)
@@ -151,6 +151,14 @@ sources:
 	bad, err := s.query("SELECT source, stream, unaccounted_bytes FROM source_ledger FINAL WHERE unaccounted_bytes != 0", db)
 	stored["unaccounted bytes"] = bad
 	return stored, hits, err
+}
+
+// storeLives returns an error when the process of the store has ended: commands and sidecars outlive that, and nobody kills it here.
+func (s *script) storeLives() error {
+	if out := s.store.out.String(); strings.Contains(out, "store died") || strings.Contains(out, "store does not start") {
+		return fmt.Errorf("the store ended: %s", out)
+	}
+	return nil
 }
 
 // earshot runs a command to its end.

@@ -81,12 +81,12 @@ func backfill(c *cobra.Command, cfg *config.Config, sources []string, letter fun
 func writers(ctx context.Context, cfg *config.Config, f func([]app.Exporter) error) error {
 	log, dsn := slog.New(slog.DiscardHandler), ""
 	if cfg.Embedded() {
-		var stop func()
-		var err error
-		if dsn, stop, err = app.OpenStoreToWrite(ctx, cfg, log); err != nil {
+		store, err := app.OpenStoreToWrite(ctx, cfg, log)
+		if err != nil {
 			return err
 		}
-		defer stop()
+		defer store.Close()
+		dsn = store.DSN
 	}
 	list, err := newExportersBeside(ctx, cfg, dsn, log, true)
 	if err != nil {

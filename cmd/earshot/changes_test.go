@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -110,15 +109,12 @@ func (h *home) asked() int {
 	if err != nil {
 		h.Fatal(err)
 	}
-	dsn, stop, err := app.OpenStore(h.Context(), cfg, slog.New(slog.DiscardHandler))
+	store, err := app.OpenStore(h.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		h.Fatal(err)
 	}
-	defer stop()
-	_, socket, _ := strings.Cut(strings.TrimSuffix(dsn, "/earshot"), "@")
-	if socket, err = url.PathUnescape(socket); err != nil {
-		h.Fatal(err)
-	}
+	defer store.Close()
+	socket := store.Socket()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}

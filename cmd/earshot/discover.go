@@ -107,7 +107,7 @@ when there is no earshot.yaml in the working directory. FILE - is standard outpu
 func find(ctx context.Context) (*discover.Report, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("agents are looked for below the home directory, and %w: set it, or name a configuration with -c", err)
 	}
 	data, err := userData()
 	if err != nil {

@@ -255,6 +255,11 @@ func retry(c *cobra.Command, cfg *config.Config, ids []string) error {
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(list, func(l inspect.DeadLetter) bool { return strings.HasPrefix(l.ID, id) }) {
+			return fmt.Errorf("no unresolved dead letter %s; `earshot dlq list` lists them", id)
+		}
+	}
 	// Those of decoders and readers, by source.
 	open := make(map[string]inspect.DeadLetter)
 	sources := make(map[string]bool)

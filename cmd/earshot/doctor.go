@@ -101,8 +101,7 @@ The exit status is 1 when a check fails; a note is not a failure.`,
 // directory checks the data directory and its disk.
 func (d *doctor) directory() {
 	dir := d.cfg.DataDir
-	info, err := os.Stat(dir)
-	if err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		d.fail("data_dir", "%v: nothing has run with this configuration yet; `earshot run` begins", err)
 		return
 	}
@@ -111,8 +110,8 @@ func (d *doctor) directory() {
 		d.fail("data_dir", "not writable: %v", err)
 	} else {
 		_ = errors.Join(probe.Close(), os.Remove(probe.Name()))
-		if mode := info.Mode().Perm(); mode&0o077 != 0 {
-			d.note("data_dir", "%s is open to others (%s); it has the conversations of agents", dir, mode)
+		if shared := app.SharedData(dir); shared != "" {
+			d.note("data_dir", "%s", shared)
 		} else {
 			d.ok("data_dir", "%s is ours alone", dir)
 		}

@@ -74,16 +74,16 @@ func openHome(ctx context.Context, config, dataDir string) (x *clickhouse.Export
 		return nil, nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	dsn, stop, err := app.OpenStoreToWrite(ctx, cfg, log)
+	store, err := app.OpenStoreToWrite(ctx, cfg, log)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w (without the engine: make engine)", err)
 	}
-	list, err := newExporters(ctx, cfg, dsn, log)
+	list, err := newExporters(ctx, cfg, store.DSN, log)
 	if err != nil {
-		stop()
+		store.Close()
 		return nil, nil, err
 	}
-	return list[0].Exporter.(*clickhouse.Exporter), stop, nil
+	return list[0].Exporter.(*clickhouse.Exporter), store.Close, nil
 }
 
 // asEarshot in the environment makes the executable of the tests that of the program.
@@ -146,12 +146,12 @@ func (h *home) empty() error {
 	if err != nil {
 		return err
 	}
-	dsn, stop, err := app.OpenStoreToWrite(ctx, cfg, slog.New(slog.DiscardHandler))
+	store, err := app.OpenStoreToWrite(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	defer stop()
-	c, err := clickhouse.Open(clickhouse.ConnSettings{DSN: dsn})
+	defer store.Close()
+	c, err := clickhouse.Open(clickhouse.ConnSettings{DSN: store.DSN})
 	if err != nil {
 		return err
 	}

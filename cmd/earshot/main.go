@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/earshot-dev/earshot/core/sandbox"
@@ -20,6 +21,8 @@ import (
 const (
 	exitFailed = 1
 	exitUsage  = 2 // of the command line or of the configuration
+
+	exitInterrupted = 130 // by Ctrl-C or SIGTERM, as shells have it
 )
 
 func main() {
@@ -64,6 +67,9 @@ func run() int {
 	if errors.As(err, &status) {
 		return int(status)
 	}
+	if interrupted(ctx, err) {
+		return exitInterrupted
+	}
 	fmt.Fprintln(&screen{w: os.Stderr}, "earshot:", err)
 	var usage usageError
 	if errors.As(err, &usage) {
@@ -74,6 +80,11 @@ func run() int {
 		return program.code()
 	}
 	return exitFailed
+}
+
+// interrupted reports whether an error says no more than that the command was interrupted, which its user knows.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled) && strings.HasSuffix(err.Error(), context.Canceled.Error())
 }
 
 // usageError is an error of the command line or of the configuration.

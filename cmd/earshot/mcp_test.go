@@ -235,17 +235,17 @@ func testRights(t *testing.T, h *home) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dsn, stop, err := app.OpenStoreToWrite(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	store, err := app.OpenStoreToWrite(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stop()
-	how := clickhouse.ConnSettings{DSN: dsn, Final: true}
+	defer store.Close()
+	how := clickhouse.ConnSettings{DSN: store.DSN, Final: true}
 	conn, err := clickhouse.Open(how)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer := &reader{conn: conn, close: func() {}, how: how}
+	writer := &reader{conn: conn, close: func() {}, again: store.Again, how: how}
 	defer writer.Close()
 	for name, r := range map[string]*reader{"reader": h.reader(), "writer": writer} {
 		foreign, err := r.foreign(t.Context(), mcp.SQLTime)

@@ -22,6 +22,7 @@ type reader struct {
 	cfg    *config.Config
 	conn   *clickhouse.Conn
 	close  func()
+	again  func(context.Context) error // makes a store answer that has ended
 	prices *price.Table
 	how    clickhouse.ConnSettings
 }
@@ -56,16 +57,16 @@ func openReaderAs(ctx context.Context, c *config.Config, bySelf bool) (*reader, 
 	if err != nil {
 		return nil, usageError{err}
 	}
-	r := &reader{cfg: c, close: func() {}, prices: prices}
+	r := &reader{cfg: c, close: func() {}, again: waitForServer, prices: prices}
 	s := clickhouse.ConnSettings{}
 	if x := clickhouseConfig(c); x != nil {
 		s = x.Conn(log)
 	} else {
-		dsn, stop, err := app.OpenStore(ctx, c, log)
+		store, err := app.OpenStore(ctx, c, log)
 		if err != nil {
 			return nil, err
 		}
-		r.close, s.DSN = stop, dsn
+		r.close, r.again, s.DSN = store.Close, store.Again, store.DSN
 	}
 	s.Final, s.Writer = true, bySelf
 	conn, err := clickhouse.Open(s)
@@ -95,7 +96,7 @@ func (r *reader) foreign(ctx context.Context, longest time.Duration) (*reader, e
 	if err != nil {
 		return nil, err
 	}
-	return &reader{cfg: r.cfg, conn: conn, close: func() {}, prices: r.prices, how: s}, nil
+	return &reader{cfg: r.cfg, conn: conn, close: func() {}, again: r.again, prices: r.prices, how: s}, nil
 }
 
 func (r *reader) Close() error {
@@ -114,7 +115,31 @@ func (r *reader) Table(ctx context.Context, sql string, head func([]string), row
 	return r.read(ctx, sql, nil, head, row)
 }
 
+// read runs a query, and once more if the store ended before it sent a row: that of a sidecar ends with the
+// sidecar, and any may be killed.
 func (r *reader) read(ctx context.Context, sql string, params map[string]string, head func([]string), row func([]any) error) error {
+	begun := false
+	once := func(v []any) error { begun = true; return row(v) }
+	err := r.tryRead(ctx, sql, params, head, once)
+	if begun || !r.conn.CutOff(err) {
+		return err
+	}
+	if failed := r.again(ctx); failed != nil {
+		return errors.Join(err, failed)
+	}
+	return r.tryRead(ctx, sql, params, head, once)
+}
+
+// waitForServer is how a server of the user's, or a proxy, is made to answer again.
+func waitForServer(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	return ctx.Err()
+}
+
+func (r *reader) tryRead(ctx context.Context, sql string, params map[string]string, head func([]string), row func([]any) error) error {
 	rows, err := r.conn.Query(ctx, sql, params)
 	if clickhouse.SchemaDiffers(err) {
 		return fmt.Errorf("%w\nthe tables are not those of this version: `earshot schema diff` lists the differences; a sidecar, or `earshot schema apply`, brings them up to date", err)

@@ -36,12 +36,19 @@ dashboards over them.`,
 		PersistentPreRun: func(c *cobra.Command, _ []string) {
 			c.Root().SetOut(&screen{w: c.OutOrStdout()})
 		},
+		Version:       buildVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{plainly(err)} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if strings.HasPrefix(err.Error(), "unknown ") {
+			err = fmt.Errorf("%w: `%s --help` lists those that there are", err, c.CommandPath())
+		}
+		return usageError{plainly(err)}
+	})
 	root.AddCommand(newUp(), newDiscover(), newInit(), newAttach(), newDetach(), newService(), newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newExport(), newSlow(), newChanges(), newDiff(), newWho(), newExplain(), newTop(), newTail(), newPlugin(),
 		newRecord(), newReplay(), newWrap(), newSchema(), newStore(), newUI(), newMCP(), newDLQ(), newErase(), newBackfill(), newDoctor(), newPlan(), newVersion(), newMan())
+	root.SetVersionTemplate(versionLine() + "\n")
 	root.PersistentFlags().Bool("utc", false, "print times in UTC instead of the local zone")
 	root.InitDefaultCompletionCmd()
 	strict(root)
@@ -92,6 +99,8 @@ func strict(c *cobra.Command) {
 			text := fmt.Sprintf("unknown command %q for %q", args[0], c.CommandPath())
 			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 				text += ": did you mean " + strings.Join(near, " or ") + "?"
+			} else {
+				text += fmt.Sprintf(": `%s --help` lists those that there are", c.CommandPath())
 			}
 			return usageError{errors.New(text)}
 		}

@@ -68,6 +68,9 @@ that is running or not. When the taps do not start, the command runs without the
 			for _, text := range decoders().Warnings(cfg) {
 				log.Warn(text)
 			}
+			if text := app.SharedData(cfg.DataDir); text != "" {
+				log.Warn("data_dir: " + text)
+			}
 			p := newProgress(c.ErrOrStderr())
 			var last app.Progress
 			ctx, stop := context.WithCancelCause(c.Context())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -102,7 +103,11 @@ func newSchemaDiff() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withSchema(c, &file, cluster, func(s clickhouse.Schema, conn *clickhouse.Conn) error {
-				differs, err := s.Diff(c.Context(), conn, c.OutOrStdout())
+				var found bytes.Buffer
+				differs, err := s.Diff(c.Context(), conn, &found)
+				if err == nil {
+					_, err = found.WriteTo(c.OutOrStdout())
+				}
 				if err == nil && differs {
 					err = errors.New("the tables differ from the schema; `earshot schema apply` brings them up to date")
 				}
@@ -129,24 +134,37 @@ func schema(c *config.Config, cluster string) (clickhouse.Schema, clickhouse.Con
 	return s, conn
 }
 
+// schemaTries is how often the schema is compared or applied while the store ends meanwhile.
+const schemaTries = 4
+
+// withSchema runs f, and again if the store ended meanwhile: each statement of the schema can be run twice. f prints at its end.
 func withSchema(c *cobra.Command, file *configFile, cluster string, f func(clickhouse.Schema, *clickhouse.Conn) error) error {
 	cfg, err := file.load(true)
 	if err != nil {
 		return err
 	}
 	s, settings := schema(cfg, cluster)
+	again := waitForServer
 	if settings.DSN == "" {
-		dsn, stop, err := app.OpenStoreToWrite(c.Context(), cfg, slog.New(slog.DiscardHandler))
+		store, err := app.OpenStoreToWrite(c.Context(), cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}
-		defer stop()
-		settings.DSN = dsn
+		defer store.Close()
+		again, settings.DSN = store.Again, store.DSN
 	}
 	conn, err := clickhouse.OpenServer(settings)
 	if err != nil {
 		return err
 	}
 	s.Database = conn.Database()
-	return errors.Join(f(s, conn), conn.Close())
+	err = f(s, conn)
+	for try := 1; conn.CutOff(err) && try < schemaTries; try++ {
+		if failed := again(c.Context()); failed != nil {
+			err = errors.Join(err, failed)
+			break
+		}
+		err = f(s, conn)
+	}
+	return errors.Join(err, conn.Close())
 }

@@ -27,6 +27,9 @@ func newSessions() *cobra.Command {
   earshot sessions --search "refund" -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if f.Limit < 1 {
+				return usageError{fmt.Errorf("--limit %d: must be positive", f.Limit)}
+			}
 			return read(c, &file, func(ctx context.Context, r *reader) error {
 				list, err := inspect.Sessions(ctx, r, f)
 				if err != nil {

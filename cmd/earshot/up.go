@@ -76,6 +76,9 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data_dir: %w", err)
 	}
+	if text := app.SharedData(cfg.DataDir); text != "" {
+		fmt.Fprintln(u.err, "warning: data_dir:", text)
+	}
 	if address, ok := notedPages(cfg.DataDir); ok {
 		fmt.Fprintln(u.out, "Earshot runs already. Its pages:")
 		u.show(ctx, address)

@@ -56,6 +56,9 @@ nothing are warnings: the configuration is valid with them.`,
 			for _, text := range decoders().Warnings(cfg) {
 				fmt.Fprintln(c.ErrOrStderr(), "warning: "+text)
 			}
+			if text := app.SharedData(cfg.DataDir); text != "" {
+				fmt.Fprintln(c.ErrOrStderr(), "warning: data_dir: "+text)
+			}
 			for i := range surveys {
 				for _, text := range surveys[i].Warnings() {
 					fmt.Fprintln(c.ErrOrStderr(), "warning: "+text)

@@ -48,12 +48,17 @@ func newVersion() *cobra.Command {
 			if v.Engine != "" {
 				engine = "engine " + v.Engine
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "earshot %s (%s, %s), %s\n", strings.TrimSpace(v.Version+" "+v.Revision), v.Go, v.Platform, engine)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s, %s\n", versionLine(), engine)
 			return err
 		},
 	}
 	outputFlag(c, &output)
 	return c
+}
+
+// versionLine is what earshot --version prints.
+func versionLine() string {
+	return fmt.Sprintf("earshot %s (%s, %s/%s)", strings.TrimSpace(buildVersion()+" "+revision()), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func revision() string {

@@ -87,6 +87,10 @@ result is a file for chargeback: each row has the month.`,
 					if err != nil {
 						return err
 					}
+					if len(list) == 0 {
+						_, err := fmt.Fprintf(c.OutOrStdout(), "no usage from %s to %s: --since or --month names another time\n", inspect.Stamp(f.From, now(c).Location()), inspect.Stamp(f.To, now(c).Location()))
+						return err
+					}
 					return writeWho(c.OutOrStdout(), f.By, list)
 				}
 				if month != "" {
@@ -138,10 +142,6 @@ func writeWho(w io.Writer, by []string, list []inspect.WhoRow) error {
 		line(r, r.Values)
 		total := sum.Cost().Plus(r.Cost())
 		sum.Tokens, sum.CostUSD, sum.Unpriced, sum.Responses = total.Tokens, total.CostUSD, total.Unpriced, sum.Responses+r.Responses
-	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no usage in that time")
-		return err
 	}
 	values := make([]string, len(by))
 	values[0] = "all"

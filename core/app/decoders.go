@@ -159,6 +159,9 @@ func (d Decoders) List(ctx context.Context, c *config.Config) ([]Decoder, error)
 			}
 			return nil
 		})
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
 			item.Problem = err.Error()
 			if !slices.Contains(d.Names, name) {

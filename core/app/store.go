@@ -44,27 +44,31 @@ func openGateway(s *store.Store, c *config.Config, log *slog.Logger) (*store.Gat
 	return g, nil
 }
 
-// OpenStore returns the DSN of the embedded store for a reader, and the function that closes
-// it. A store that runs already is used; else one is started, and close stops it.
-func OpenStore(ctx context.Context, c *config.Config, log *slog.Logger) (dsn string, closeStore func(), err error) {
-	settings := StoreSettings(c, log)
-	if _, err := os.Stat(settings.Dir); err != nil {
-		return "", nil, fmt.Errorf("no store in %s: nothing has run with this data_dir yet; `earshot up` or `earshot run` begins", c.DataDir)
+// OpenedStore is an embedded store that a command uses: one that runs already, or one of its own, which Close stops.
+type OpenedStore struct {
+	*store.Store
+	DSN string
+}
+
+// OpenStore opens the embedded store for a reader.
+func OpenStore(ctx context.Context, c *config.Config, log *slog.Logger) (*OpenedStore, error) {
+	if _, err := os.Stat(StoreSettings(c, log).Dir); err != nil {
+		return nil, fmt.Errorf("no store in %s: nothing has run with this data_dir yet; `earshot up` or `earshot run` begins", c.DataDir)
 	}
-	s, err := store.Open(ctx, settings)
-	if err != nil {
-		return "", nil, err
-	}
-	return s.DSN("reader", "earshot"), s.Close, nil
+	return openStoreAs(ctx, c, log, "reader")
 }
 
 // OpenStoreToWrite is OpenStore for a writer; the store need not be there yet.
-func OpenStoreToWrite(ctx context.Context, c *config.Config, log *slog.Logger) (dsn string, closeStore func(), err error) {
+func OpenStoreToWrite(ctx context.Context, c *config.Config, log *slog.Logger) (*OpenedStore, error) {
+	return openStoreAs(ctx, c, log, "default")
+}
+
+func openStoreAs(ctx context.Context, c *config.Config, log *slog.Logger, user string) (*OpenedStore, error) {
 	s, err := store.Open(ctx, StoreSettings(c, log))
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return s.DSN("default", "earshot"), s.Close, nil
+	return &OpenedStore{s, s.DSN(user, "earshot")}, nil
 }
 
 // RunStore runs the embedded store until ctx ends, unless one runs already, and serves it at

@@ -4,8 +4,26 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
+
+// SharedData returns who else may read or change a data directory, as a sentence; empty: nobody but root may, or it is not
+// there yet.
+func SharedData(dir string) string {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return ""
+	}
+	why := openTo(info, false)
+	if mode := info.Mode().Perm(); why == "" && runtime.GOOS != "windows" && mode&0o077 != 0 {
+		why = fmt.Sprintf("is open to others (%s)", mode)
+	}
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s; it has the conversations of agents, and the state by which none is read twice: chown it to this user, and chmod go-rwx", dir, why)
+}
 
 // trusted returns why another user could change the file at a path, or put another one there: a
 // folder on the way, a link or the file itself belongs to another user than us and root, or others

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -117,5 +118,39 @@ func TestBundledIsNotReplaced(t *testing.T) {
 	c.PluginDir = t.TempDir()
 	if _, err := d.launch(c, "legion", "", nil); err == nil || !strings.Contains(err.Error(), "replace_bundled") {
 		t.Errorf("a replacement that is not there: %v", err)
+	}
+}
+
+// TestSharedData: a data directory that others may read or change is named, also if it is another user's with mode 0700.
+func TestSharedData(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes are not the system's access lists")
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	if text := SharedData(dir); text != "" {
+		t.Errorf("before it is there: %s", text)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[os.FileMode]string{0o700: "", 0o755: "is open to others", 0o777: "is writable by everybody"} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if text := SharedData(dir); (text == "") != (want == "") || !strings.Contains(text, want) {
+			t.Errorf("%o: %q", mode, text)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives a directory away")
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if text := SharedData(dir); !strings.Contains(text, "belongs to user 65534") {
+		t.Errorf("another user's: %q", text)
 	}
 }

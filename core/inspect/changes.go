@@ -191,10 +191,6 @@ func (c *Change) Summary() string {
 // WriteChanges draws changes as a table.
 func WriteChanges(w io.Writer, list []Change, st Style) error {
 	p := &printer{w: w, Style: st}
-	if len(list) == 0 {
-		p.line("", "nothing ran in either of the two")
-		return p.err
-	}
 	p.line("", p.dim(pad("kind", 12)+pad("what", 34)+pad("A: count", 10)+pad("p50", 9)+pad("p95", 9)+pad("B: count", 10)+pad("p50", 9)+pad("p95", 9)+"difference"))
 	cell := func(s Stats, ms float64) string {
 		if s.Count == 0 {

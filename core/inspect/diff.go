@@ -280,6 +280,14 @@ func Signed(ms float64) string {
 	return "0"
 }
 
+// after is a time since a beginning. Clocks differ, so that a step may be before it.
+func after(d time.Duration) string {
+	if d < 0 {
+		return "−" + Span(-d)
+	}
+	return "+" + Span(d)
+}
+
 // signedTokens is the difference of two counts, as long as the counts beside it.
 func signedTokens(a, b uint64) string {
 	count := func(n uint64) string { return strings.Fields(tokens(n))[0] }

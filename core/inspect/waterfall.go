@@ -167,7 +167,7 @@ func (w *Waterfall) row(p *printer, r *WaterfallRow, name, bar int) {
 	if r.Status != "" {
 		facts += "  " + p.bad(Clip(strings.TrimSpace(r.Status+" "+r.Error), 40))
 	}
-	p.line("", label, fmt.Sprintf("  %7s %7s  ", "+"+Span(time.Duration(r.node.Start-w.start)), Span(time.Duration(r.node.Wall()))), w.bar(p, r, bar), facts)
+	p.line("", label, fmt.Sprintf("  %7s %7s  ", after(time.Duration(r.node.Start-w.start)), Span(time.Duration(r.node.Wall()))), w.bar(p, r, bar), facts)
 }
 
 // bar draws a span on the scale of the trace. A span with any duration has a mark.

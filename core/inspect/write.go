@@ -126,7 +126,7 @@ func (p *printer) steps(list []*Step, indent string, zero time.Time) {
 }
 
 func (p *printer) step(s *Step, first, rest string, zero time.Time) {
-	at := p.dim(fmt.Sprintf("%8s ", "+"+Span(s.Started.Sub(zero))))
+	at := p.dim(fmt.Sprintf("%8s ", after(s.Started.Sub(zero))))
 	name, what := printable(s.Name), ""
 	switch s.Kind {
 	case "chat":

@@ -240,7 +240,7 @@ func (c *Conn) Ping(ctx context.Context) error {
 // Exec runs a statement that has no result.
 func (c *Conn) Exec(ctx context.Context, sql string) error {
 	if err := c.db.Exec(ctx, sql); err != nil {
-		return fmt.Errorf("clickhouse: %w", err)
+		return fmt.Errorf("clickhouse: %w", c.plain(err))
 	}
 	return nil
 }

@@ -41,14 +41,14 @@ func (x *eraser) erasables(ctx context.Context) (out []erasable, err error) {
 		WHERE database = `+quoteText(x.conn.database)+` AND table IN (SELECT name FROM system.tables WHERE database = `+quoteText(x.conn.database)+` AND engine LIKE '%MergeTree%')
 		GROUP BY table ORDER BY table`)
 	if err != nil {
-		return nil, fmt.Errorf("clickhouse: read columns: %w", err)
+		return nil, fmt.Errorf("clickhouse: read columns: %w", x.conn.plain(err))
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var t string
 		var columns []string
 		if err := rows.Scan(&t, &columns); err != nil {
-			return nil, fmt.Errorf("clickhouse: read columns: %w", err)
+			return nil, fmt.Errorf("clickhouse: read columns: %w", x.conn.plain(err))
 		}
 		tenant, session := "tenant", "session_id"
 		switch {
@@ -106,13 +106,13 @@ func (x *eraser) Find(ctx context.Context, s export.Selection) (out []export.Ses
 	}
 	rows, err := x.conn.db.Query(ctx, "SELECT DISTINCT t, s FROM ("+strings.Join(parts, " UNION ALL ")+") ORDER BY t, s")
 	if err != nil {
-		return nil, fmt.Errorf("clickhouse: find sessions: %w", err)
+		return nil, fmt.Errorf("clickhouse: find sessions: %w", x.conn.plain(err))
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var f export.Session
 		if err := rows.Scan(&f.Tenant, &f.ID); err != nil {
-			return nil, fmt.Errorf("clickhouse: find sessions: %w", err)
+			return nil, fmt.Errorf("clickhouse: find sessions: %w", x.conn.plain(err))
 		}
 		out = append(out, f)
 	}
@@ -156,7 +156,7 @@ func (x *eraser) count(ctx context.Context, t erasable, sessions []export.Sessio
 	for part := range slices.Chunk(sessions, keysAtOnce) {
 		var n uint64
 		if err := x.conn.db.QueryRow(ctx, "SELECT count() FROM "+x.schema.name(t.table)+" WHERE "+t.of(part)).Scan(&n); err != nil {
-			return 0, fmt.Errorf("clickhouse: count rows of %s: %w", t.table, err)
+			return 0, fmt.Errorf("clickhouse: count rows of %s: %w", t.table, x.conn.plain(err))
 		}
 		total += n
 	}
@@ -177,7 +177,7 @@ func (x *eraser) letters(ctx context.Context, e *export.Erasure) (ids []string, 
 	for part := range slices.Chunk(where, keysAtOnce) {
 		more, err := x.column(ctx, "SELECT DISTINCT toString(dl_id) FROM "+x.schema.name("dead_letters")+" WHERE session_id = '' AND ("+strings.Join(part, " OR ")+")")
 		if err != nil {
-			return nil, fmt.Errorf("clickhouse: find dead letters: %w", err)
+			return nil, fmt.Errorf("clickhouse: find dead letters: %w", x.conn.plain(err))
 		}
 		ids = append(ids, more...)
 	}
@@ -215,7 +215,7 @@ func (x *eraser) Texts(ctx context.Context, e *export.Erasure) ([]string, error)
 		texts, err := x.column(ctx, "SELECT DISTINCT substring(arrayJoin([content, tool_arguments, delegate_task]), 1, 4096) AS text FROM "+
 			x.schema.name(t.table)+" WHERE "+t.of(part)+" AND text != '' ORDER BY length(text) DESC, text LIMIT 200")
 		if err != nil {
-			return nil, fmt.Errorf("clickhouse: read texts: %w", err)
+			return nil, fmt.Errorf("clickhouse: read texts: %w", x.conn.plain(err))
 		}
 		for _, text := range texts {
 			if p := longest(plain.FindAllString(text, -1)); p != "" {
@@ -254,7 +254,7 @@ func (x *eraser) own(ctx context.Context, t erasable, sessions []export.Session,
 	var shared []uint64
 	if err := x.conn.db.QueryRow(ctx, fmt.Sprintf("SELECT arrayMap(n -> toUInt64(n), sumForEach(arrayMap(p -> p > 0, multiSearchAllPositions(concat(content, '\\n', tool_arguments, '\\n', delegate_task), [%s])))) FROM %s WHERE NOT (%s)",
 		strings.Join(quoted, ", "), x.schema.name(t.table), t.of(sessions))).Scan(&shared); err != nil {
-		return nil, fmt.Errorf("clickhouse: compare texts: %w", err)
+		return nil, fmt.Errorf("clickhouse: compare texts: %w", x.conn.plain(err))
 	}
 	for i, text := range texts {
 		if i >= len(shared) || shared[i] == 0 {
@@ -348,7 +348,7 @@ func (x *eraser) noteHours(ctx context.Context, tables []erasable, e *export.Era
 		for part := range slices.Chunk(e.Sessions, keysAtOnce) {
 			var more []int64
 			if err := x.conn.db.QueryRow(ctx, "SELECT groupUniqArray(toInt64(toUnixTimestamp(toStartOfHour(ts)))) FROM "+x.schema.name(r.of)+" WHERE "+tables[at].of(part)).Scan(&more); err != nil {
-				return fmt.Errorf("clickhouse: hours of %s: %w", r.of, err)
+				return fmt.Errorf("clickhouse: hours of %s: %w", r.of, x.conn.plain(err))
 			}
 			hours = append(hours, more...)
 		}
@@ -429,7 +429,7 @@ func (x *eraser) awaitRemoval(ctx context.Context, tables []string) error {
 	for end := time.Now().Add(formerFor); ; {
 		var n uint64
 		if err := x.conn.db.QueryRow(ctx, "SELECT count() FROM system.parts WHERE database = "+quoteText(x.conn.database)+" AND NOT active AND rows > 0 AND table IN ("+strings.Join(quoted, ", ")+")").Scan(&n); err != nil {
-			return fmt.Errorf("clickhouse: read parts: %w", err)
+			return fmt.Errorf("clickhouse: read parts: %w", x.conn.plain(err))
 		}
 		if n == 0 {
 			return nil

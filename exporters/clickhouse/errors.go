@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
@@ -120,12 +124,64 @@ func (unanswered) Error() string {
 
 func (u unanswered) Unwrap() error { return u.cause }
 
+// cutOff is the error of a statement whose answer did not come whole, and is no error of the statement.
+type cutOff struct {
+	store string
+	cause error
+}
+
+func (c cutOff) Error() string {
+	return fmt.Sprintf("the store at %s ended, or was ended, before its answer was whole (%v): try again in a moment", c.store, c.cause)
+}
+
+func (c cutOff) Unwrap() error { return c.cause }
+
+// CutOff reports whether a statement has no answer, or a part of one, because the process of the store has ended, or
+// the one of a proxy. Another try may be answered. Whether the statement was carried out is not known.
+func (c *Conn) CutOff(err error) bool {
+	var known cutOff
+	var answer *chgo.Exception
+	var status *chgo.HTTPError
+	switch {
+	case errors.As(err, &known):
+		return true
+	case err == nil, errors.As(err, &answer), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.As(err, &status):
+		return status.StatusCode == http.StatusBadGateway
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		strings.Contains(err.Error(), "server closed idle connection"): // net/http has no value for it
+		return true
+	}
+	return c.embedded && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)) // its socket has no listener
+}
+
+// plain is an error of a statement as a person reads it.
+func (c *Conn) plain(err error) error {
+	if !c.CutOff(err) {
+		return c.withoutURL(err)
+	}
+	var op *net.OpError
+	var status *chgo.HTTPError
+	cause := err
+	switch {
+	case errors.As(err, &cutOff{}):
+		return err
+	case errors.As(err, &status):
+	case errors.As(err, &op):
+		cause = op.Err
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		cause = io.ErrUnexpectedEOF
+	}
+	return cutOff{c.redacted, cause}
+}
+
 // refused is the error of a query.
 func (c *Conn) refused(err error) error {
 	if errors.Is(err, chgo.ErrAcquireConnTimeout) {
 		return fmt.Errorf("clickhouse: %w", unanswered{err})
 	}
-	return fmt.Errorf("clickhouse: query: %w", c.withoutURL(err))
+	return fmt.Errorf("clickhouse: query: %w", c.plain(err))
 }
 
 // withoutURL has the name of the store in the place of the URL of its request, which has every setting and parameter. Who

@@ -35,6 +35,7 @@ type Column struct {
 //	return errors.Join(rows.Err(), rows.Close())
 type Rows struct {
 	Columns []Column
+	conn    *Conn
 	rows    driver.Rows
 	into    []any           // pointers, one per column
 	reset   []reflect.Value // what they point at, where a null does not overwrite
@@ -48,7 +49,7 @@ func (c *Conn) Query(ctx context.Context, sql string, params Params) (*Rows, err
 	if err != nil {
 		return nil, c.refused(err)
 	}
-	r := &Rows{rows: rows}
+	r := &Rows{conn: c, rows: rows}
 	for _, t := range rows.ColumnTypes() {
 		r.Columns = append(r.Columns, Column{t.Name(), t.DatabaseTypeName()})
 		p := reflect.New(t.ScanType())
@@ -120,7 +121,7 @@ func (r *Rows) Err() error {
 		return r.err
 	}
 	if err := r.rows.Err(); err != nil {
-		return fmt.Errorf("clickhouse: read rows: %w", err)
+		return fmt.Errorf("clickhouse: read rows: %w", r.conn.plain(err))
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (r *Rows) Err() error {
 // Close ends the query.
 func (r *Rows) Close() error {
 	if err := r.rows.Close(); err != nil {
-		return fmt.Errorf("clickhouse: close rows: %w", err)
+		return fmt.Errorf("clickhouse: close rows: %w", r.conn.plain(err))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ func (c *Conn) dropOldest(ctx context.Context, most int64) (dropped int64, upTo 
 	rows, err := c.db.Query(ctx, `SELECT table, name, partition_id, bytes_on_disk FROM system.parts WHERE database = `+quoteText(c.database)+` AND active
 		ORDER BY partition_id = 'all', rightPad(partition_id, 8, '9'), min_block_number, table`)
 	if err != nil {
-		return 0, "", fmt.Errorf("clickhouse: read parts: %w", err)
+		return 0, "", fmt.Errorf("clickhouse: read parts: %w", c.plain(err))
 	}
 	defer rows.Close()
 	type part struct {
@@ -24,13 +24,13 @@ func (c *Conn) dropOldest(ctx context.Context, most int64) (dropped int64, upTo 
 	for rows.Next() {
 		var p part
 		if err := rows.Scan(&p.table, &p.name, &p.partition, &p.bytes); err != nil {
-			return 0, "", fmt.Errorf("clickhouse: read parts: %w", err)
+			return 0, "", fmt.Errorf("clickhouse: read parts: %w", c.plain(err))
 		}
 		total += int64(p.bytes)
 		parts = append(parts, p)
 	}
 	if err := rows.Err(); err != nil {
-		return 0, "", fmt.Errorf("clickhouse: read parts: %w", err)
+		return 0, "", fmt.Errorf("clickhouse: read parts: %w", c.plain(err))
 	}
 	for _, p := range parts {
 		if total-dropped <= most || p.partition == "all" {
@@ -48,7 +48,7 @@ func (c *Conn) dropOldest(ctx context.Context, most int64) (dropped int64, upTo 
 func (c *Conn) Identity(ctx context.Context) (id string, err error) {
 	rows, err := c.db.Query(ctx, "SELECT toString(uuid) FROM system.tables WHERE name = 'schema_migrations' AND database = "+quoteText(c.database))
 	if err != nil {
-		return "", fmt.Errorf("clickhouse: identity: %w", err)
+		return "", fmt.Errorf("clickhouse: identity: %w", c.plain(err))
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -63,7 +63,7 @@ func (c *Conn) Identity(ctx context.Context) (id string, err error) {
 func (c *Conn) Size(ctx context.Context) (int64, error) {
 	var n uint64
 	if err := c.db.QueryRow(ctx, "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = "+quoteText(c.database)).Scan(&n); err != nil {
-		return 0, fmt.Errorf("clickhouse: read parts: %w", err)
+		return 0, fmt.Errorf("clickhouse: read parts: %w", c.plain(err))
 	}
 	return int64(n), nil
 }

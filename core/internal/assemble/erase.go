@@ -2,10 +2,13 @@ package assemble
 
 import "github.com/earshot-dev/earshot/core/internal/assemble/link"
 
-// ParseKey returns the session of a group's key in the store. A group without a format is that of
+// ParseKey returns the session of a group's key in the store, or of a fact's. A group without a format is that of
 // a correlation.
 func ParseKey(s string) (RunRef, error) {
 	k, err := link.ParseKey(s)
+	if session, ok := sessionOfFact(k); ok {
+		return RunRef{Tenant: k.Tenant, Session: session}, err
+	}
 	return RunRef{Tenant: k.Tenant, Format: k.Format, Session: k.Session}, err
 }
 
@@ -29,6 +32,13 @@ func (a *Assembler) Erase(session func(tenant, session string) bool, mentions fu
 	for key := range a.evicted {
 		if session(key.Tenant, key.Session) {
 			delete(a.evicted, key)
+		}
+	}
+	facts := a.out.views.facts
+	for key := range facts {
+		if r, err := ParseKey(key); err == nil && session(r.Tenant, r.Session) {
+			keys = append(keys, key)
+			delete(facts, key)
 		}
 	}
 	a.last = nil

@@ -206,6 +206,36 @@ func TestErasedSessions(t *testing.T) {
 	}
 }
 
+// TestErasedFacts: the facts of a session that several views show have its id in their keys alone, and go with it.
+func TestErasedFacts(t *testing.T) {
+	w := newHarness(t)
+	is := func(tenant, session string) bool { return tenant == "default" && session == "goes" }
+	var want []string
+	for _, session := range []string{"goes", "stays", "0"} {
+		for _, id := range []msg.SpanID{{}, {1, 2}} {
+			key := factKey("default", "codex", session, id)
+			if r, err := ParseKey(key); err != nil || r != (RunRef{Tenant: "default", Session: session}) {
+				t.Errorf("%q is of %+v, %v", key, r, err)
+			}
+			w.a.out.views.load(key)
+			if session == "goes" {
+				want = append(want, key)
+			}
+		}
+	}
+	keys, err := w.a.Erase(is, func([]byte) bool { return false })
+	slices.Sort(keys)
+	slices.Sort(want)
+	if err != nil || !slices.Equal(keys, want) || len(w.a.out.views.facts) != 4 {
+		t.Errorf("%q are erased and not %q, %d are left, %v", keys, want, len(w.a.out.views.facts), err)
+	}
+	for _, other := range []string{link.Key{Tenant: "default", Session: "fact\x00x"}.String(), link.Key{Tenant: "default", Format: "f", Session: "fact\x00a\x00goes\x00b"}.String()} {
+		if r, err := ParseKey(other); err == nil && r.Session == "goes" {
+			t.Errorf("%q is no fact of that session", other)
+		}
+	}
+}
+
 // sessionOf is the session that the state of a correlation mentions.
 func sessionOf(state []byte) string {
 	for _, s := range []string{"goes", "stays"} {

@@ -31,7 +31,23 @@ type reconciler struct {
 
 // factKey is the key of a fact in the store: one that is of no format.
 func factKey(tenant, family, session string, id msg.SpanID) string {
-	return link.Key{Tenant: tenant, Session: "fact\x00" + family + "\x00" + session + "\x00" + id.String()}.String()
+	return link.Key{Tenant: tenant, Session: factPrefix + family + "\x00" + session + "\x00" + id.String()}.String()
+}
+
+const factPrefix = "fact\x00"
+
+// sessionOfFact is the session in the key of a fact.
+func sessionOfFact(k link.Key) (session string, ok bool) {
+	rest, ok := strings.CutPrefix(k.Session, factPrefix)
+	if !ok || k.Format != "" {
+		return "", false
+	}
+	_, rest, ok = strings.Cut(rest, "\x00")
+	end := strings.LastIndexByte(rest, 0)
+	if !ok || end < 0 {
+		return "", false
+	}
+	return rest[:end], true
 }
 
 // unnamedSession is the session of messages whose protocol has named none yet, in many formats: it is no conversation.

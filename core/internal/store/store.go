@@ -45,6 +45,8 @@ type Store struct {
 	socket   string
 	release  func() // removes the short name of the socket
 
+	again sync.Mutex // held while the store is made to answer again
+
 	mu   sync.Mutex
 	proc *process
 	stop bool
@@ -110,6 +112,27 @@ func (s *Store) Start(ctx context.Context) error {
 	}
 }
 
+// othersTime is how long the store of another process that has ended is waited for: a sidecar starts its own again.
+const othersTime = 2 * time.Second
+
+// Again makes a store answer that has ended: it was killed, or was that of a sidecar which has ended.
+func (s *Store) Again(ctx context.Context) error {
+	s.again.Lock()
+	defer s.again.Unlock()
+	s.mu.Lock()
+	own, stop := s.proc != nil, s.stop
+	s.mu.Unlock()
+	if stop {
+		return errors.New("store: it is closed")
+	}
+	for end := time.Now().Add(othersTime); !own && time.Now().Before(end) && !s.answers(ctx); {
+		if !retry.Wait(ctx, 50*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return s.Start(ctx)
+}
+
 // Socket is the Unix socket on which the store answers.
 func (s *Store) Socket() string { return s.socket }
 
@@ -145,7 +168,7 @@ func (s *Store) Supervise(ctx context.Context) {
 			if stop {
 				return
 			}
-			s.settings.Logger.Error("store died, starting it again", "stderr", p.stderr.String())
+			s.settings.Logger.Error("store died, starting it again", "how", p.cmd.ProcessState.String(), "stderr", p.stderr.String())
 		}
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
@@ -156,6 +179,12 @@ func (s *Store) Supervise(ctx context.Context) {
 			}
 			err := s.start(ctx, waitForOthers)
 			if err == nil {
+				break
+			}
+			if s.answers(ctx) { // a reading command was faster, and keeps it for longer than that
+				s.mu.Lock()
+				s.proc = nil
+				s.mu.Unlock()
 				break
 			}
 			pause = backoff.Next()
@@ -522,24 +551,36 @@ func socketOf(dir string) (socket string, release func(), err error) {
 	return filepath.Join(tmp, "d", name), release, nil
 }
 
-// tail is a writer that keeps the last 4 KiB.
+// tail is a writer that keeps the first and the last 2 KiB: the report of a crash begins with its reason, and goes on with
+// stacks and registers.
 type tail struct {
-	mu  sync.Mutex
-	buf []byte
+	mu        sync.Mutex
+	head, end []byte
+	left      int // bytes between the two that were left out
 }
+
+const tailPart = 2 << 10
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - 4096; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
+	n := len(b)
+	first := min(n, tailPart-len(t.head))
+	t.head, b = append(t.head, b[:first]...), b[first:]
+	t.end = append(t.end, b...)
+	if over := len(t.end) - tailPart; over > 0 {
+		t.end = append(t.end[:0], t.end[over:]...)
+		t.left += over
 	}
-	return len(b), nil
+	return n, nil
 }
 
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.buf))
+	between := ""
+	if t.left > 0 {
+		between = fmt.Sprintf("\n… %d bytes …\n", t.left)
+	}
+	return strings.TrimSpace(string(t.head) + between + string(t.end))
 }

@@ -99,8 +99,10 @@ func (s *silence) look() {
 	working, err := s.working()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
+	switch left := time.Until(s.until); {
 	case s.running > 0 || s.ended:
+	case left > 0: // a statement ran meanwhile
+		s.timer.Reset(left)
 	case working || err != nil:
 		s.timer.Reset(min(s.after, startKeeps))
 	default:

@@ -114,3 +114,17 @@ func TestSilence(t *testing.T) {
 		}
 	})
 }
+
+// TestStatementMeanwhile: a reader whose statement ran while the silence looked whether the engine works is waited for as any other.
+func TestStatementMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSilence(2*time.Minute, func() (bool, error) { time.Sleep(time.Second); return false, nil })
+		time.Sleep(startKeeps + 500*time.Millisecond)
+		s.statement()(byReader)
+		began := time.Now()
+		<-s.reached
+		if took := time.Since(began); took < 2*time.Minute || took > 2*time.Minute+2*time.Second {
+			t.Errorf("reached %s after the reader's statement", took)
+		}
+	})
+}

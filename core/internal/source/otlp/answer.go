@@ -159,8 +159,24 @@ func (x exchange) write(v *verdict, g *signal, json bool) {
 	if v.retry {
 		h.Set("Retry-After", strconv.Itoa(int(pause/time.Second)))
 	}
+	control := http.NewResponseController(x.w)
+	drain := v.http == tooLarge.http && x.r.ProtoMajor == 1 && x.r.Header.Get("Expect") == "" && control.EnableFullDuplex() == nil
 	x.w.WriteHeader(code)
 	_, _ = x.w.Write(b)
+	if drain && control.Flush() == nil {
+		x.drain(control)
+	}
+}
+
+// drainTime is how long the rest of a request that is too large may take.
+const drainTime = 5 * time.Second
+
+// drain reads the rest of a request that has its answer. A client that reads it once it has sent everything, as most do, would find its
+// connection reset, and send the same again.
+func (x exchange) drain(control *http.ResponseController) {
+	if control.SetReadDeadline(time.Now().Add(drainTime)) == nil {
+		_, _ = io.CopyN(io.Discard, x.r.Body, 4*int64(x.MaxBody))
+	}
 }
 
 // call is a call of gRPC. OTLP has unary calls alone, which are one message each way in HTTP/2;

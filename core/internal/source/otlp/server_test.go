@@ -1,12 +1,14 @@
 package otlp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -375,6 +377,35 @@ func TestLargeRequests(t *testing.T) {
 
 // TestInvalid: a body that is no request is refused with the reason, nothing of it is recorded, and it
 // is a dead letter.
+// TestLargeRequestsGetTheirAnswer: a client that sends all before it reads, as most do, sees that its request is too large. A connection that is
+// closed before takes the answer with it, and exporters send such a request again.
+func TestLargeRequestsGetTheirAnswer(t *testing.T) {
+	const most = 4 << 20
+	f := start(t, recordtest.New(), func(s *Settings) { s.MaxBody = most })
+	for name, head := range map[string]string{"announced": fmt.Sprintf("Content-Length: %d", 3*most), "in chunks": "Transfer-Encoding: chunked"} {
+		for range 2 { // without the wait some are answered in time
+			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(f.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, sent := fmt.Fprintf(c, "POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n\r\n", head)
+			body := io.Reader(bytes.NewReader(bytes.Repeat([]byte(" "), 3*most)))
+			if name == "in chunks" {
+				body = io.MultiReader(strings.NewReader(fmt.Sprintf("%x\r\n", 3*most)), body, strings.NewReader("\r\n0\r\n\r\n"))
+			}
+			if sent == nil {
+				_, sent = io.Copy(c, body)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if sent != nil || err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Fatalf("%s: %v, %v, %v", name, resp, sent, err)
+			}
+			_ = resp.Body.Close()
+			_ = c.Close()
+		}
+	}
+}
+
 func TestInvalid(t *testing.T) {
 	deep := strings.Repeat(`{"arrayValue":{"values":[`, 2000)
 	good := marshal(t, request("parcel", 3))
