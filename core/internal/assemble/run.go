@@ -226,6 +226,16 @@ func (r *run) withStory(story *run) *run {
 	return &s
 }
 
+// works reports whether a delegate is at work in the background of a run: the end of its work is shown on the call.
+func (cs *calls) works(r *run) bool {
+	for _, d := range cs.Done {
+		if d.Run == r.ID && d.Call != nil && d.Call.Call.Async && d.Call.Call.Child != "" && d.Call.Call.Worked == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // runs are the runs of a session.
 type runs struct {
 	Turns map[uint64]string `json:"turns,omitempty"` // by stream: the latest top-level run
@@ -284,17 +294,30 @@ func (rs *runs) correlates(r *run) bool {
 	return r != nil && r.Correlates
 }
 
+// orphaned reports whether the run, or one above it, is known to be a child whose caller has not been read.
+func (rs *runs) orphaned(r *run) bool {
+	for range maxRuns {
+		if r == nil || !r.Linked && (r.Parent != "" || r.Call != "") {
+			break
+		}
+		r = rs.Runs[r.Parent]
+	}
+	return r != nil
+}
+
 // stubbed reports whether an old run is to be kept as a stub: another session, which is read
-// later, may yet refer to it or to its calls, or its stream is about to be decoded again.
+// later, may yet refer to it or to its calls, its caller may be read later, work that it began in the background has not ended, or its
+// stream is about to be decoded again.
 // It drops the oldest stubs when there are too many.
-func (rs *runs) stubbed(r *run) bool {
+func (g *group) stubbed(r *run) bool {
+	rs := &g.runs
 	switch {
 	case r.Stub && rs.Stubs > maxStubs:
 		rs.Stubs--
 		return false
 	case r.Stub:
 		return true
-	case r.Start != 0 && !rs.correlates(r) || rs.Stubs > maxStubs:
+	case r.Start != 0 && !rs.correlates(r) && !rs.orphaned(r) && !g.works(r) || rs.Stubs > maxStubs:
 		return false
 	}
 	p := r.stub()
