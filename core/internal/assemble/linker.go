@@ -73,8 +73,8 @@ func (g linker) resolve(r *run, m *msg.Message, stream uint64) {
 	}
 	r.Linked = true
 	prev := g.Runs[g.Turns[stream]]
-	if prev != nil && prev != r && precedes(m, prev) {
-		if !begins(m) {
+	if late := g.late(m); prev != nil && prev != r && (late || precedes(m, prev)) {
+		if late || !begins(m) {
 			r.Late = true
 			r.end(byTurn)
 		}

@@ -242,6 +242,40 @@ type runs struct {
 	Runs  map[string]*run   `json:"runs,omitempty"`
 	Order []string          `json:"order,omitempty"`  // of Runs, oldest first
 	Stubs int               `json:"places,omitempty"` // the number of stubs among Runs
+	// Gone are the latest runs that were evicted, oldest first.
+	Gone []goneRun `json:"gone,omitempty"`
+}
+
+// goneRun is when a run began that was evicted: the start is part of a row's identity, and a late message of it has another time.
+type goneRun struct {
+	ID    string `json:"id"`
+	Start int64  `json:"start"`
+}
+
+// gone remembers the start of a run that is evicted.
+func (rs *runs) gone(r *run) {
+	if r.Start == 0 || r.Inferred {
+		return
+	}
+	rs.back(r.ID)
+	if len(rs.Gone) >= maxGone {
+		rs.Gone = slices.Delete(rs.Gone, 0, 1)
+	}
+	rs.Gone = append(rs.Gone, goneRun{r.ID, r.Start})
+}
+
+// back returns when an evicted run began, once; 0: that is not known.
+func (rs *runs) back(id string) (start int64) {
+	if at := slices.IndexFunc(rs.Gone, func(g goneRun) bool { return g.ID == id }); at >= 0 {
+		start = rs.Gone[at].Start
+		rs.Gone = slices.Delete(rs.Gone, at, at+1)
+	}
+	return start
+}
+
+// late reports whether a message is of an evicted run, and not its first one, with which it is read again.
+func (rs *runs) late(m *msg.Message) bool {
+	return m.Precision != msg.Inferred && slices.ContainsFunc(rs.Gone, func(g goneRun) bool { return g.ID == m.Run && g.Start < m.Time })
 }
 
 // revive ends a run's state of being a stub.
@@ -306,18 +340,17 @@ func (rs *runs) orphaned(r *run) bool {
 }
 
 // stubbed reports whether an old run is to be kept as a stub: another session, which is read
-// later, may yet refer to it or to its calls, its caller may be read later, work that it began in the background has not ended, or its
-// stream is about to be decoded again.
+// later, may yet refer to it or to its calls, its caller may be read later, a delegate works in its background, or its stream is about to
+// be decoded again.
 // It drops the oldest stubs when there are too many.
-func (g *group) stubbed(r *run) bool {
-	rs := &g.runs
+func (rs *runs) stubbed(r *run, works bool) bool {
 	switch {
 	case r.Stub && rs.Stubs > maxStubs:
 		rs.Stubs--
 		return false
 	case r.Stub:
 		return true
-	case r.Start != 0 && !rs.correlates(r) && !rs.orphaned(r) && !g.works(r) || rs.Stubs > maxStubs:
+	case r.Start != 0 && !rs.correlates(r) && !rs.orphaned(r) && !works || rs.Stubs > maxStubs:
 		return false
 	}
 	p := r.stub()
