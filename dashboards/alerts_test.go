@@ -3,6 +3,7 @@ package dashboards
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ type alarms struct {
 
 func newAlarms(t *testing.T) *alarms {
 	w := theWorld(t)
-	conn := clickhouse.ConnSettings{DSN: w.dsn("default"), Database: "alarms_" + t.Name()}
+	conn := clickhouse.ConnSettings{DSN: w.dsn("default"), Database: "alarms_" + strings.Map(letter, t.Name())}
 	x, err := clickhouse.New(t.Context(), clickhouse.Settings{Conn: conn, CreateSchema: true})
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +39,14 @@ func newAlarms(t *testing.T) *alarms {
 	}
 	t.Cleanup(func() { _, _ = r.Close(), x.Close(context.Background()) })
 	return &alarms{T: t, out: x, reader: r, now: time.Now()}
+}
+
+// letter has an underscore in the place of all but letters.
+func letter(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+		return r
+	}
+	return '_'
 }
 
 func (a *alarms) store(b *export.Batch) {
@@ -178,5 +187,31 @@ func TestAlertOfAChange(t *testing.T) {
 		if got := a.fires(title); got != c.want {
 			t.Errorf("ratio %g, found at %s: fires %v", c.row.Ratio, c.row.Found, got)
 		}
+	}
+}
+
+// TestAlertOfADrop: bytes that were dropped set off an alarm for an hour, and unaccounted ones for as long as they are in an account.
+func TestAlertOfADrop(t *testing.T) {
+	for name, c := range map[string]struct {
+		account msg.Ledger
+		want    bool
+	}{
+		"none":        {msg.Ledger{Read: 9, Decoded: 9}, false},
+		"now":         {msg.Ledger{Read: 9, Decoded: 4, Dropped: 5, DroppedAt: -int64(time.Minute)}, true},
+		"long ago":    {msg.Ledger{Read: 9, Decoded: 4, Dropped: 5, DroppedAt: -int64(2 * time.Hour)}, false},
+		"unaccounted": {msg.Ledger{Read: 9, Decoded: 4}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlarms(t)
+			l := c.account
+			l.Tenant, l.Source, l.Format, l.Stream, l.Seen, l.Ver = "default", "pier", "claude-code", "x", a.now.UnixNano(), 1
+			if l.DroppedAt != 0 {
+				l.DroppedAt += a.now.UnixNano()
+			}
+			a.store(&export.Batch{Ledger: []msg.Ledger{l}})
+			if got := a.fires("Bytes are unaccounted for or dropped"); got != c.want {
+				t.Errorf("fires %v", got)
+			}
+		})
 	}
 }

@@ -489,3 +489,83 @@ func TestToolsPageIsTheBoard(t *testing.T) {
 		t.Errorf("%d %s", r.Code, page)
 	}
 }
+
+// TestOneConversationOfTwoTenants: the board of a conversation shows that of the tenant that is picked, else the one that was asked last,
+// and a list that names one of them has the other not in it.
+func TestOneConversationOfTwoTenants(t *testing.T) {
+	a := newAlarms(t)
+	b := &export.Batch{}
+	for n, tenant := range []string{"acme", "default", "default"} {
+		ago := time.Duration(30-n) * time.Minute
+		text, hidden := a.said(ago, msg.Millis), a.said(ago, msg.Millis)
+		text.Kind, text.Content, hidden.Hidden = msg.User, msg.Plain("lamps of "+tenant), true
+		for _, m := range []*msg.Message{&text, &hidden} {
+			m.Host.Tenant, m.Run = tenant, m.Key
+			m.Host.TraceID, m.Host.ID = msg.NewTraceID(tenant, "", "s", m.Key), msg.NewID(tenant, "", "s", m.Key)
+			b.Messages = append(b.Messages, m)
+		}
+		b.Spans = append(b.Spans, new(a.work(msg.SpanRun, ago, time.Second, func(s *msg.Span) {
+			s.Tenant, s.TraceID = tenant, text.Host.TraceID
+			s.ID = msg.NewSpanID(tenant, "", "s", msg.SpanRun, text.Key)
+		})))
+	}
+	a.store(b)
+	for _, c := range []struct {
+		pick  map[string]string
+		turns int
+		asked string
+	}{
+		{map[string]string{"session": "s"}, 2, "lamps of default"},
+		{map[string]string{"session": "s", "tenant": "default"}, 2, "lamps of default"},
+		{map[string]string{"session": "s", "tenant": "acme"}, 1, "lamps of acme"},
+		{map[string]string{"tenant": "acme"}, 1, "lamps of acme"},
+		{nil, 2, "lamps of default"},
+	} {
+		asked := a.hours("sessions", "Turns", "", c.pick).column(t, "Asked")
+		if len(asked) != c.turns || asked[0] != c.asked {
+			t.Errorf("%v: turns %v, want %d of %q", c.pick, asked, c.turns, c.asked)
+		}
+	}
+	list := a.hours("sessions", "Conversations", "", map[string]string{"search": "acme"})
+	if got := list.column(t, "Tenant"); len(got) != 1 || got[0] != "acme" {
+		t.Errorf("conversations with the word are of %v", got)
+	}
+	if got := list.column(t, "Messages"); len(got) != 1 || number(got[0]) != 1 {
+		t.Errorf("it has %v messages, want the one that is shown", got)
+	}
+	if got := a.hours("sessions", "Messages", "timeseries", nil).sum(t, "messages"); got != 3 {
+		t.Errorf("%v messages are shown, want 3", got)
+	}
+}
+
+// TestATraceThatRuns: the numbers of a trace have the steps that run.
+func TestATraceThatRuns(t *testing.T) {
+	a := newAlarms(t)
+	top := a.work(msg.SpanRun, 10*time.Minute, 0, nil)
+	below := func(kind msg.SpanKind, took time.Duration) *msg.Span {
+		return new(a.work(kind, 9*time.Minute, took, func(s *msg.Span) { s.TraceID, s.Parent = top.TraceID, top.ID }))
+	}
+	pick := map[string]string{"trace_id": top.TraceID.String()}
+	numbers := func(spans, runs float64) {
+		t.Helper()
+		for title, want := range map[string]float64{"Spans": spans, "Agents": runs, "Failed": 0} {
+			if got := a.hours("trace", title, "stat", pick).last(t); got != want {
+				t.Errorf("%s: %v, want %v", title, got, want)
+			}
+		}
+		if got := a.hours("trace", "Duration", "stat", pick).last(t); got < 600_000 || got > 700_000 {
+			t.Errorf("it has run for %v ms, want ten minutes", got)
+		}
+	}
+	a.store(&export.Batch{Spans: []*msg.Span{&top}, Messages: []*msg.Message{a.spent(8*time.Minute, func(m *msg.Message) { m.Host.TraceID = top.TraceID })}})
+	numbers(1, 1)
+	if got := a.hours("trace", "Tokens", "stat", pick).last(t); got != 40_000 {
+		t.Errorf("%v tokens", got)
+	}
+	a.store(&export.Batch{Spans: []*msg.Span{below(msg.SpanChat, time.Second), below(msg.SpanRun, 0)}})
+	numbers(3, 2)
+	turns := a.hours("sessions", "Turns", "", map[string]string{"session": "s"})
+	if got := turns.column(t, "Status"); len(got) != 1 || got[0] != "running" || !isNull(turns.column(t, "Duration")[0]) {
+		t.Errorf("the turn of the conversation is %v", turns.rows)
+	}
+}

@@ -141,7 +141,7 @@ func waitForServer(ctx context.Context) error {
 
 func (r *reader) tryRead(ctx context.Context, sql string, params map[string]string, head func([]string), row func([]any) error) error {
 	rows, err := r.conn.Query(ctx, sql, params)
-	if clickhouse.SchemaDiffers(err) {
+	if clickhouse.SchemaDiffers(err) && !errors.Is(err, clickhouse.ErrNoTables) {
 		return fmt.Errorf("%w\nthe tables are not those of this version: `earshot schema diff` lists the differences; a sidecar, or `earshot schema apply`, brings them up to date", err)
 	}
 	if err != nil {

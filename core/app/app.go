@@ -45,6 +45,8 @@ type Settings struct {
 	// Reload, if set, delivers configurations whose sources replace the running ones. Their
 	// other changes need a restart, and are logged.
 	Reload <-chan *config.Config
+	// Settle is how long the frames of a source that ends may take to be with the exporters or in their spools; 30 s.
+	Settle time.Duration
 	// Progress, if set, is called about ten times a second while there is any, else once.
 	Progress func(Progress)
 	// Fetch, if set, is where the fetch of the embedded store's engine is announced. Without it a missing
@@ -67,6 +69,9 @@ var ErrInUse = checkpoint.ErrLocked
 func Run(ctx context.Context, s Settings) error {
 	if s.Drain <= 0 {
 		s.Drain = 10 * time.Second
+	}
+	if s.Settle <= 0 {
+		s.Settle = 30 * time.Second
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)

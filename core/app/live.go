@@ -150,6 +150,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 			sink.SetServer(s.Server())
 		}
 		r.read[[2]string{c.Name, format}] = true
+		sink.Resume(ctx)
 		reader := r.journal.Reader(c.Name, format, sink.Known())
 		f := &feed{config: *c, source: reader, sink: r.liveTail.Sink(c.Name, format, sink), pipeline: sink}
 		switch {

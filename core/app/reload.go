@@ -9,10 +9,6 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 )
 
-// settleTime is how long the frames of a source may take to be with the exporters
-// or in their spools. A test shortens it.
-var settleTime = 30 * time.Second
-
 // reload changes to the sources of another configuration: those that are no longer
 // in it end, new ones begin, those that it changes do both, and all others stay as
 // they are. A source that does not begin is logged, and tried again with the next configuration. One that
@@ -39,13 +35,13 @@ func (r *runner) reload(ctx context.Context, c *config.Config, listen func(*feed
 		f.ended = true
 		f.stop()
 	}
-	within, cancel := context.WithTimeout(ctx, settleTime)
+	within, cancel := context.WithTimeout(ctx, r.Settle)
 	defer cancel()
 	for _, f := range end {
 		<-f.done
 		if err := f.pipeline.Detach(within); err != nil {
 			r.Logger.Error("a source that ended is not settled yet: the exporters do not have all of it", "source", f.config.Name, "error", err)
-			stay, again = append(stay, f), time.After(settleTime)
+			stay, again = append(stay, f), time.After(r.Settle)
 			continue
 		}
 		r.Logger.Info("source ended", "source", f.config.Name, "format", f.pipeline.Format())

@@ -112,6 +112,7 @@ type reloaded struct {
 	to     *parts
 	reload chan *config.Config
 	log    *lines
+	settle time.Duration
 }
 
 type lines struct {
@@ -191,7 +192,7 @@ func (r *reloaded) run(f func()) {
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Settings{
-			Config: r.config("a"), Reload: r.reload, Logger: slog.New(slog.NewTextHandler(r.log, nil)),
+			Config: r.config("a"), Reload: r.reload, Settle: r.settle, Logger: slog.New(slog.NewTextHandler(r.log, nil)),
 			Decoders:  Decoders{Names: []string{"words"}, Args: func(string) []string { return []string{"decoder"} }},
 			Exporters: func(context.Context, string) ([]Exporter, error) { return []Exporter{{"parts", r.to}}, nil },
 		})
@@ -215,15 +216,13 @@ func (r *reloaded) run(f func()) {
 // too long, and a source that is named again goes on.
 func TestReloadWhileAPartIsStored(t *testing.T) {
 	const backlog = 3000
-	defer func(d time.Duration) { settleTime = d }(settleTime)
 	for name, c := range map[string]struct {
 		settle time.Duration
 		answer error
 		ends   bool // a settles
 	}{"stored": {time.Minute, nil, true}, "fails": {time.Minute, errors.New("no"), true}, "too late": {100 * time.Millisecond, nil, false}} {
 		t.Run(name, func(t *testing.T) {
-			settleTime = c.settle
-			r := &reloaded{t, t.TempDir(), newParts(), make(chan *config.Config), new(lines)}
+			r := &reloaded{t, t.TempDir(), newParts(), make(chan *config.Config), new(lines), c.settle}
 			r.write("a", 0, backlog)
 			r.write("b", 0, 10)
 			r.run(func() {

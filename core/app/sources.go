@@ -68,6 +68,7 @@ func (r *runner) addRereadable(ctx context.Context, c *config.Source, section so
 		return err
 	}
 	sink.SetFiles(src.Drained)
+	sink.Resume(ctx)
 	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.liveTail.Sink(c.Name, c.Format, sink)), pipeline: sink})
 	return nil
 }

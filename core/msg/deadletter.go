@@ -44,6 +44,7 @@ type Ledger struct {
 	Quarantined int64
 	Dropped     int64
 	Reason      string // of the last drop
+	DroppedAt   int64  // when that was read, ns
 
 	Frames   int64
 	Messages int64

@@ -103,15 +103,22 @@ func blamesRows(code int32, message string) bool {
 // SchemaDiffers reports whether a query failed because a database, a table or a column
 // that it names is not there.
 func SchemaDiffers(err error) bool {
-	var ex *chgo.Exception
-	if !errors.As(err, &ex) {
-		return false
-	}
-	switch ex.Code {
-	case 47, 60, 81: // UNKNOWN_IDENTIFIER, UNKNOWN_TABLE, UNKNOWN_DATABASE
+	switch code(err) {
+	case 47, 60, codeUnknownDatabase: // UNKNOWN_IDENTIFIER, UNKNOWN_TABLE
 		return true
 	}
-	return false
+	return errors.Is(err, ErrNoTables)
+}
+
+const codeUnknownDatabase = 81
+
+// code is the engine's code of an error; 0: it has none.
+func code(err error) int32 {
+	var ex *chgo.Exception
+	if errors.As(err, &ex) {
+		return ex.Code
+	}
+	return 0
 }
 
 // unanswered is the error of a query that the store has not answered in time. A person reads it on a page, without
@@ -175,9 +182,15 @@ func (c *Conn) plain(err error) error {
 	}
 	return cutOff{c.redacted, cause}
 }
+// ErrNoTables is wrapped by the error of a query of a database that is not there: a sidecar makes it when it first starts. It is for a
+// person who reads meanwhile, in place of the engine's words.
+var ErrNoTables = errors.New("the store has no tables yet: a sidecar makes them within seconds when it first starts; try again in a moment, and ask `earshot doctor` if it stays so")
 
 // refused is the error of a query.
 func (c *Conn) refused(err error) error {
+	if code(err) == codeUnknownDatabase {
+		return fmt.Errorf("clickhouse: %w", ErrNoTables)
+	}
 	if errors.Is(err, chgo.ErrAcquireConnTimeout) {
 		return fmt.Errorf("clickhouse: %w", unanswered{err})
 	}

@@ -102,6 +102,9 @@ func TestUnansweredQueries(t *testing.T) {
 	if got, want := conn.refused(post(chgo.ErrAcquireConnTimeout)), "clickhouse: the store has not answered in time: it is busy, or is starting; try again in a moment"; got.Error() != want || !errors.Is(got, chgo.ErrAcquireConnTimeout) {
 		t.Errorf("got %v, want %s", got, want)
 	}
+	if got := conn.refused(post(&chgo.Exception{Code: codeUnknownDatabase, Message: "Database earshot does not exist"})); got.Error() != "clickhouse: "+ErrNoTables.Error() || !SchemaDiffers(got) {
+		t.Errorf("a first start: %v", got)
+	}
 	if got, want := conn.refused(post(io.EOF)), `clickhouse: query: sendQuery: Post "unix:store.sock/earshot": EOF`; got.Error() != want {
 		t.Errorf("got %v, want %s", got, want)
 	}

@@ -625,6 +625,7 @@ type ledgerRows struct {
 	quarantinedBytes proto.ColInt64
 	droppedBytes     proto.ColInt64
 	reason           native.Dict
+	droppedAt        proto.ColDateTime64
 	frames           proto.ColInt64
 	messages         proto.ColInt64
 	unknown          proto.ColInt64
@@ -636,8 +637,9 @@ type ledgerRows struct {
 
 func newLedgerRows() *ledgerRows {
 	r := &ledgerRows{
-		seenAt: proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
-		since:  proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
+		droppedAt: proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
+		seenAt:    proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
+		since:     proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
 	}
 	r.table = table{name: "source_ledger", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
@@ -650,6 +652,7 @@ func newLedgerRows() *ledgerRows {
 		{Name: "quarantined_bytes", Column: &r.quarantinedBytes},
 		{Name: "dropped_bytes", Column: &r.droppedBytes},
 		{Name: "reason", Column: &r.reason},
+		{Name: "dropped_at", Column: &r.droppedAt},
 		{Name: "frames", Column: &r.frames},
 		{Name: "messages", Column: &r.messages},
 		{Name: "unknown", Column: &r.unknown},
@@ -673,6 +676,7 @@ func (r *ledgerRows) add(l *msg.Ledger) {
 	r.quarantinedBytes.Append(l.Quarantined)
 	r.droppedBytes.Append(l.Dropped)
 	r.reason.Append(l.Reason)
+	r.droppedAt.AppendRaw(proto.DateTime64(l.DroppedAt / 1e6))
 	r.frames.Append(l.Frames)
 	r.messages.Append(l.Messages)
 	r.unknown.Append(l.Unknown)

@@ -90,3 +90,35 @@ func TestViewsReadWhatIsAskedFor(t *testing.T) {
 		t.Errorf("plan:\n%s", plan)
 	}
 }
+
+// TestWaitsOfATurn: the times in which calls of a turn wait for a person count once, however many wait. A wait that did not end is as long as its
+// span, and one for something else is none.
+func TestWaitsOfATurn(t *testing.T) {
+	x, c := exporter(t, nil)
+	start := time.Date(2026, 10, 31, 23, 59, 58, 0, time.UTC)
+	at := func(ms int64) int64 { return start.UnixNano() + ms*1e6 }
+	b := &export.Batch{ID: "waits"}
+	add := func(kind msg.SpanKind, name string, from, to int64, events ...msg.SpanEvent) {
+		s := msg.Span{
+			Tenant: "default", Source: "src", Format: "f", Session: "s", Run: "r", Kind: kind, State: msg.SpanClosed, Outcome: msg.OutcomeOK, Ver: 1,
+			TraceID: msg.NewTraceID("default", "f", "s", "r"), ID: msg.NewSpanID("default", "f", "s", kind, name), Start: at(from), End: at(to), LastSeen: at(to), Events: events,
+		}
+		if kind != msg.SpanRun {
+			s.Parent, s.Tool = msg.NewSpanID("default", "f", "s", msg.SpanRun, "r"), msg.Tool{Name: name, CallID: name}
+		}
+		b.Spans = append(b.Spans, &s)
+	}
+	event := func(ms int64, signal msg.Signal, attrs ...msg.Attr) msg.SpanEvent {
+		return msg.SpanEvent{Time: at(ms), Name: signal.String(), Attrs: attrs}
+	}
+	outside := msg.Attr{Key: msg.EventWaitsFor, Value: "outside"}
+	add(msg.SpanRun, "r", 0, 100_000, event(50_000, msg.RunPause), event(52_000, msg.RunResume))
+	add(msg.SpanTool, "a", 1000, 20_000, event(2000, msg.WaitStart), event(2500, msg.WaitStart), event(6000, msg.WaitEnd), event(15_000, msg.WaitStart), event(16_000, msg.WaitEnd))
+	add(msg.SpanTool, "b", 1000, 9000, event(4000, msg.WaitStart))                                            // 4 to 9 s
+	add(msg.SpanTool, "c", 1000, 5000, event(500, msg.WaitStart), event(3000, msg.WaitEnd))                   // 1 to 3 s
+	add(msg.SpanTool, "d", 30_000, 40_000, event(31_000, msg.WaitStart, outside), event(39_000, msg.WaitEnd)) // none
+	export1(t, x, b)
+	if got := count(t, c, "SELECT waited_ms FROM v_turns"); got != "11000" { // 1 to 9, 15 to 16, 50 to 52 s
+		t.Errorf("the turn waited %s ms", got)
+	}
+}

@@ -108,6 +108,9 @@ func (g handler) output(r *run, m *msg.Message) *chat {
 		r.Input = max(r.Input, c.Last)
 	}
 	if r.Chat == nil {
+		if r.Responses == 0 && !g.flushing {
+			giveUp(g.group, g.Runs[r.Previous])
+		}
 		r.startChat(m)
 	}
 	c := r.Chat

@@ -25,6 +25,19 @@ func (g *group) endRun(r *run, by endedBy) {
 	r.end(by)
 }
 
+// giveUp stops the wait for results of calls of a turn, when the model has answered the prompt of the next one: it would have had them
+// before. The agent has ended in between, or was stopped. Work in the background goes on.
+func giveUp(g *group, r *run) {
+	if r == nil || r.Ended != byTurn {
+		return
+	}
+	for _, c := range g.Open {
+		if c.Run == r.ID && !c.Async && c.pending() {
+			g.lose(c)
+		}
+	}
+}
+
 // passEnd passes the end of a run on to the call that caused it.
 func (g *group) passEnd(r *run) {
 	if r.Chat != nil {
@@ -92,6 +105,7 @@ func (g *group) add(r *run) {
 
 // evict drops a run, whose span is emitted if it was not. It reports whether a stub stays.
 func (g *group) evict(r *run) bool {
+	g.gone(r)
 	if !r.Emitted && r.Start != 0 {
 		g.passEnd(r)
 		last := *r
@@ -101,7 +115,7 @@ func (g *group) evict(r *run) bool {
 			g.over = append(g.over, r)
 		}
 	}
-	if !g.stubbed(r) {
+	if !g.stubbed(r, g.works(r)) {
 		delete(g.Runs, r.ID)
 		return false
 	}

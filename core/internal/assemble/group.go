@@ -12,19 +12,20 @@ import (
 // Limits of a group's memory. The order of messages alone decides which entry is dropped,
 // never the time of a commit, so that a replay drops the same.
 const (
-	maxEndedRuns = 16   // besides those that wait for a call
-	maxRuns      = 4096 // of any kind
-	maxStubs     = 256  // runs of which only the place is kept
-	maxDone      = 256  // completed delegations
-	maxFacts     = 256  // edges whose call has not been read
-	maxEarly     = 256  // results whose call has not been read
-	maxEvents    = 32   // of a span
-	maxFindings  = 32   // of a run
-	maxPartial   = 1024 // incomplete messages
-	maxChats     = 64   // starts of responses, of a run
-	maxSeen      = 1024 // usage messages, of a run
-	maxCounted   = 64   // incomplete ones
-	maxNames     = 256  // of agents
+	maxEndedRuns = 16     // besides those that wait for a call
+	maxRuns      = 4096   // of any kind
+	maxStubs     = 256    // runs of which only the place is kept
+	maxDone      = 256    // completed delegations
+	maxFacts     = 256    // edges whose call has not been read
+	maxEarly     = 256    // results whose call has not been read
+	maxEvents    = 32     // of a span
+	maxFindings  = 32     // of a run
+	maxPartial   = 1024   // incomplete messages
+	maxChats     = 64     // starts of responses, of a run
+	maxSeen      = 16_384 // usage messages, of a run
+	maxGone      = 128    // starts of runs that were evicted
+	maxCounted   = 64     // incomplete ones
+	maxNames     = 256    // of agents
 )
 
 // group is the unit of the assembler's state: a session, or a correlation of calls and runs

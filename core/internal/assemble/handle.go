@@ -142,7 +142,11 @@ func (g handler) runOf(m *msg.Message, stream uint64) *run {
 		r.Start, r.Last, r.Input = m.Time, m.Time, m.Time
 		r.Source = strings.Clone(m.Host.Source)
 		r.Server, r.Unnamed = strings.Clone(m.Host.Server), unnamed(m)
-		r.Late = r.Late || r.Stub && !begins(m)
+		late := g.late(m)
+		if began := g.back(r.ID); late {
+			r.Start = began
+		}
+		r.Late = r.Late || late || r.Stub && !begins(m)
 		g.revive(r)
 		r.Inferred = m.Precision == msg.Inferred
 	}

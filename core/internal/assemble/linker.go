@@ -13,10 +13,15 @@ import (
 // session as a link.Tree; the linker applies them, marks the changes and requests replays.
 type linker struct{ *group }
 
-// Place implements link.Tree.
+// Place implements link.Tree. Of a run that was evicted, the calls that are remembered have the trace.
 func (g linker) Place(run string) *link.Place {
 	if r := g.Runs[run]; r != nil {
 		return &r.Place
+	}
+	for _, d := range g.Done {
+		if d.Run == run {
+			return &link.Place{Root: d.Root, Linked: true}
+		}
 	}
 	return nil
 }
@@ -68,8 +73,8 @@ func (g linker) resolve(r *run, m *msg.Message, stream uint64) {
 	}
 	r.Linked = true
 	prev := g.Runs[g.Turns[stream]]
-	if prev != nil && prev != r && precedes(m, prev) {
-		if !begins(m) {
+	if late := g.late(m); prev != nil && prev != r && (late || precedes(m, prev)) {
+		if late || !begins(m) {
 			r.Late = true
 			r.end(byTurn)
 		}
@@ -114,7 +119,7 @@ func (g linker) attach(r *run) {
 		c := g.Runs[id]
 		c.touch()
 		g.endByCall(c)
-		if c.Start != 0 {
+		if c.Start != 0 || c.Stub {
 			g.replay(c)
 		}
 	}

@@ -226,12 +226,56 @@ func (r *run) withStory(story *run) *run {
 	return &s
 }
 
+// works reports whether a delegate is at work in the background of a run: the end of its work is shown on the call.
+func (cs *calls) works(r *run) bool {
+	for _, d := range cs.Done {
+		if d.Run == r.ID && d.Call != nil && d.Call.Call.Async && d.Call.Call.Child != "" && d.Call.Call.Worked == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // runs are the runs of a session.
 type runs struct {
 	Turns map[uint64]string `json:"turns,omitempty"` // by stream: the latest top-level run
 	Runs  map[string]*run   `json:"runs,omitempty"`
 	Order []string          `json:"order,omitempty"`  // of Runs, oldest first
 	Stubs int               `json:"places,omitempty"` // the number of stubs among Runs
+	// Gone are the latest runs that were evicted, oldest first.
+	Gone []goneRun `json:"gone,omitempty"`
+}
+
+// goneRun is when a run began that was evicted: the start is part of a row's identity, and a late message of it has another time.
+type goneRun struct {
+	ID    string `json:"id"`
+	Start int64  `json:"start"`
+}
+
+// gone remembers the start of a run that is evicted.
+func (rs *runs) gone(r *run) {
+	if r.Start == 0 || r.Inferred {
+		return
+	}
+	rs.back(r.ID)
+	if len(rs.Gone) >= maxGone {
+		rs.Gone = slices.Delete(rs.Gone, 0, 1)
+	}
+	rs.Gone = append(rs.Gone, goneRun{r.ID, r.Start})
+}
+
+// back returns when an evicted run began, once; 0: that is not known.
+func (rs *runs) back(id string) (start int64) {
+	if at := slices.IndexFunc(rs.Gone, func(g goneRun) bool { return g.ID == id }); at >= 0 {
+		start = rs.Gone[at].Start
+		rs.Gone = slices.Delete(rs.Gone, at, at+1)
+	}
+	return start
+}
+
+// late reports whether a message is of an evicted run, and not its first one, with which it is read again.
+func (rs *runs) late(m *msg.Message) bool {
+	return m.Precision != msg.Inferred && slices.ContainsFunc(rs.Gone, func(g goneRun) bool { return g.ID == m.Run && g.Start < m.Time })
 }
 
 // revive ends a run's state of being a stub.
@@ -284,17 +328,29 @@ func (rs *runs) correlates(r *run) bool {
 	return r != nil && r.Correlates
 }
 
+// orphaned reports whether the run, or one above it, is known to be a child whose caller has not been read.
+func (rs *runs) orphaned(r *run) bool {
+	for range maxRuns {
+		if r == nil || !r.Linked && (r.Parent != "" || r.Call != "") {
+			break
+		}
+		r = rs.Runs[r.Parent]
+	}
+	return r != nil
+}
+
 // stubbed reports whether an old run is to be kept as a stub: another session, which is read
-// later, may yet refer to it or to its calls, or its stream is about to be decoded again.
+// later, may yet refer to it or to its calls, its caller may be read later, a delegate works in its background, or its stream is about to
+// be decoded again.
 // It drops the oldest stubs when there are too many.
-func (rs *runs) stubbed(r *run) bool {
+func (rs *runs) stubbed(r *run, works bool) bool {
 	switch {
 	case r.Stub && rs.Stubs > maxStubs:
 		rs.Stubs--
 		return false
 	case r.Stub:
 		return true
-	case r.Start != 0 && !rs.correlates(r) || rs.Stubs > maxStubs:
+	case r.Start != 0 && !rs.correlates(r) && !rs.orphaned(r) && !works || rs.Stubs > maxStubs:
 		return false
 	}
 	p := r.stub()

@@ -61,10 +61,14 @@ type Stream struct {
 	Decoded     int64 `json:"decoded,omitempty"`
 	Quarantined int64 `json:"quarantined,omitempty"`
 	Dropped     int64 `json:"dropped,omitempty"`
-	Frames      int64 `json:"frames,omitempty"`
-	Messages    int64 `json:"messages,omitempty"`
-	Unknown     int64 `json:"unknown,omitempty"`
-	Problems    int64 `json:"problems,omitempty"`
+	// Reason is that of the last drop, and DroppedAt when that was read.
+	Reason    string `json:"reason,omitempty"`
+	DroppedAt int64  `json:"dropped_at,omitempty"`
+
+	Frames   int64 `json:"frames,omitempty"`
+	Messages int64 `json:"messages,omitempty"`
+	Unknown  int64 `json:"unknown,omitempty"`
+	Problems int64 `json:"problems,omitempty"`
 
 	// Replay is set while the stream is decoded again because the parent of some runs
 	// was found late: up to Until, only the messages of these runs are emitted.

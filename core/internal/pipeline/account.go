@@ -80,7 +80,7 @@ func (a *account) ledger(now, since int64) msg.Ledger {
 	read := readBytes(r)
 	return msg.Ledger{
 		Tenant: a.stream.feed.tenant, Source: r.Source, Format: a.stream.feed.format.name, Stream: r.Key, Origin: r.Origin,
-		Read: read, Decoded: r.Decoded, Quarantined: r.Quarantined, Dropped: r.Dropped,
+		Read: read, Decoded: r.Decoded, Quarantined: r.Quarantined, Dropped: r.Dropped, Reason: r.Reason, DroppedAt: r.DroppedAt,
 		Frames: r.Frames, Messages: r.Messages, Unknown: r.Unknown, Problems: r.Problems,
 		Seen: now, Since: since, Ver: uint64(read),
 	}
@@ -228,7 +228,9 @@ func (x *accounting) count(a *account, f *frame.Frame, bad bool) (stage string) 
 	feed.counters.frames.Inc()
 	switch {
 	case f.Reason != "":
-		rec.Dropped += f.Dropped
+		if f.Dropped > 0 {
+			rec.Dropped, rec.Reason, rec.DroppedAt = rec.Dropped+f.Dropped, strings.Clone(f.Reason), f.At
+		}
 		rec.Quarantined += n - f.Dropped
 		x.metrics.Bytes.With(feed.source, "dropped").Add(f.Dropped)
 		x.metrics.Bytes.With(feed.source, "quarantined").Add(n - f.Dropped)

@@ -114,7 +114,7 @@ func TestFramesAreAccountedFor(t *testing.T) {
 	if d := cmp.Diff(want, entered(p)); d != "" {
 		t.Error(d)
 	}
-	sums := msg.Ledger{Tenant: "tenant", Source: "source", Format: "notes", Stream: "k", Origin: "/k", Read: 80, Decoded: 50, Quarantined: 26, Dropped: 4, Frames: 8, Messages: 4, Unknown: 1, Problems: 4, Seen: 9, Since: 3, Ver: 80}
+	sums := msg.Ledger{Tenant: "tenant", Source: "source", Format: "notes", Stream: "k", Origin: "/k", Read: 80, Decoded: 50, Quarantined: 26, Dropped: 4, Reason: "too_long", DroppedAt: 1600000520e9, Frames: 8, Messages: 4, Unknown: 1, Problems: 4, Seen: 9, Since: 3, Ver: 80}
 	if d := cmp.Diff(sums, a.ledger(9, 3)); d != "" {
 		t.Error(d)
 	}

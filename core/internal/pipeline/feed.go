@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
@@ -48,7 +47,6 @@ type Feed struct {
 	progress *progress
 	check    Checkpoint
 	log      *slog.Logger
-	known    atomic.Bool // Known was called
 
 	counters counters // of the core
 }
@@ -123,24 +121,35 @@ func (f *Feed) laneOf(stream uint64) *lane {
 	return f.format.lanes[stream%uint64(len(f.format.lanes))]
 }
 
-// Known implements source.Sink. The first call finds the records of an earlier process. Those of later
-// calls are older than this process's accounts, which a resumed row would set back.
-func (f *Feed) Known() []source.Known {
-	first := !f.known.Swap(true)
-	list, err := f.check.Streams(f.source)
-	if err != nil {
-		f.log.Error("checkpoint", "source", f.source, "error", err)
-		return nil
+// Resume has the rows of the streams' accounts written that an earlier process did not come to write. It is called once, before the
+// source is read: later, the records are older than this process's accounts, which a resumed row would set back. A core that runs may be
+// waiting for an exporter; ctx ends the wait for it.
+func (f *Feed) Resume(ctx context.Context) {
+	for _, r := range f.streams() {
+		if r.Format == f.format.name && readBytes(&r) > r.Ledgered {
+			f.inbox.postWithin(ctx, func(c *core) { c.resumeLedger(f, r) })
+		}
 	}
+}
+
+// Known implements source.Sink.
+func (f *Feed) Known() []source.Known {
+	list := f.streams()
 	out := make([]source.Known, 0, len(list))
 	for i := range list {
 		r := &list[i]
-		if first && r.Format == f.format.name && readBytes(r) > r.Ledgered {
-			f.inbox.post(func(c *core) { c.resumeLedger(f, *r) })
-		}
 		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos, Closed: r.Closed})
 	}
 	return out
+}
+
+// streams are those of the source that the checkpoint has.
+func (f *Feed) streams() []checkpoint.Stream {
+	list, err := f.check.Streams(f.source)
+	if err != nil {
+		f.log.Error("checkpoint", "source", f.source, "error", err)
+	}
+	return list
 }
 
 // Open implements source.Sink.

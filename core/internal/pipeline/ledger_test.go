@@ -33,6 +33,7 @@ func TestRowOfAnEarlierProcessIsWrittenOnce(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	feed.Resume(ctx)
 	for i, want := range []int{1, 0, 0} {
 		if n := len(feed.Known()); n != 1 {
 			t.Errorf("%d streams are known", n)

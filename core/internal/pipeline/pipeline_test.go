@@ -469,6 +469,7 @@ func (w *world) run(stop <-chan struct{}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		feed.Resume(ctx)
 		src.Add(1)
 		f.mu.Lock()
 		f.drained, f.opened = false, make(chan struct{})
@@ -482,6 +483,7 @@ func (w *world) run(stop <-chan struct{}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		feed.Resume(ctx)
 		live = w.attach(feed)
 		src.Go(func() { _ = live.Run(sources, feed) })
 	}

@@ -82,12 +82,13 @@ GROUP BY agent`,
 		}, {
 			uid: "earshot-loss", title: "Bytes are unaccounted for or dropped", severity: "critical", window: 3600, above: 0, lasting: "0s", anchor: "bytes-are-unaccounted-for-or-dropped",
 			summary: "{{ humanize1024 .Values.A.Value }}B that the source {{ .Labels.source }} read became neither messages nor dead letters.",
-			means:   "Rows are missing. Dropped bytes have a reason, such as a full disk; unaccounted ones are a bug of Earshot. The dashboard has the account of each source.",
+			means:   "Rows are missing. Streams that dropped bytes in the last hour have a reason, such as a full disk; unaccounted ones, of any time, are a bug of Earshot. The dashboard has the account of each source.",
 			board:   "self", panel: "Account of the sources",
 			sql: `
-SELECT source, abs(unaccounted_bytes) + dropped_bytes AS lost_bytes
-FROM v_sources
-WHERE $__timeFilter_ms(last_seen)`,
+SELECT source, sum(abs(unaccounted_bytes)) + sumIf(dropped_bytes, $__timeFilter_ms(dropped_at)) AS lost_bytes
+FROM source_ledger FINAL
+WHERE $__timeFilter_ms(seen_at)
+GROUP BY source`,
 		}, {
 			uid: "earshot-dead-letters", title: "Input cannot be decoded", severity: "warning", window: 900, above: 0, lasting: "0s", anchor: "input-cannot-be-decoded",
 			summary: "{{ printf \"%.0f\" .Values.A.Value }} frames of the source {{ .Labels.source }} could not be decoded in the last 15 minutes.",

@@ -25,7 +25,7 @@ type counting struct {
 var countedMessages = counting{
 	slots: "messages_slots", rows: "v_messages",
 	columns: map[string][2]string{
-		"at": {"ts", "toDateTime(ts, 'UTC')"}, "messages": {"messages", "toUInt64(1)"}, "sessions": {"sessions", "initializeAggregation('uniqState', session_id)"},
+		"at": {"ts", "toDateTime(ts, 'UTC')"}, "messages": {"messages", "toUInt64(1)"}, "visible": {"messages - hidden", "toInt64(NOT hidden)"}, "sessions": {"sessions", "initializeAggregation('uniqState', session_id)"},
 	},
 }
 

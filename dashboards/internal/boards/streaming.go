@@ -68,6 +68,7 @@ func streaming() *grafana.Dashboard {
 	first := where("format", "agent", "model") + "\n  AND kind = 'chat' AND first_token_ms > 0"
 	const none = "No response in this range has the time of its first token"
 	const noLive = "No response in this range was captured live"
+	const unfiltered = " The filters Agent and Model do not apply."
 	filter := where("format")
 
 	d.Row(4,
@@ -122,40 +123,40 @@ FROM (
 ORDER BY time`)).Every("5m").Empty("No message of a model in this range"),
 	)
 	d.Row(4,
-		grafana.Stat("First byte, p95", "From the request to the head of the response, as a tap or a client measures it.", "ms", sql(`
+		grafana.Stat("First byte, p95", "From the request to the head of the response, as a tap or a client measures it."+unfiltered, "ms", sql(`
 SELECT quantileExactOrNull(0.95)(first_byte_ms) AS p95
 FROM v_streams
 `+filter)).Compared(grafana.Lower).Empty("unknown").Width(6),
-		grafana.Stat("Gap between chunks, p95", "Of the responses: the pause that 95 % of the pauses in 95 % of them do not exceed.", "ms", sql(`
+		grafana.Stat("Gap between chunks, p95", "Of the responses: the pause that 95 % of the pauses in 95 % of them do not exceed."+unfiltered, "ms", sql(`
 SELECT quantileExactOrNull(0.95)(gap_p95_ms) AS p95
 FROM v_streams
 `+filter+`
   AND chunks > 1`)).Compared(grafana.Lower).Empty("unknown").Width(6),
-		grafana.Stat("Longest stall", "The longest pause inside of one response.", "ms", sql(`
+		grafana.Stat("Longest stall", "The longest pause inside of one response."+unfiltered, "ms", sql(`
 SELECT maxOrNull(longest_stall_ms) AS stall
 FROM v_streams
 `+filter)).Compared(grafana.Lower).Empty("unknown").Width(6),
-		grafana.Stat("Buffered", "Slow responses whose events came all at once at their end: something between the agent and us seems to hold them back, such as a proxy that buffers or compresses.", "short", sql(`
+		grafana.Stat("Buffered", "Slow responses whose events came all at once at their end: something between the agent and us seems to hold them back, such as a proxy that buffers or compresses."+unfiltered, "short", sql(`
 SELECT countIf(buffered) AS responses
 FROM v_streams
 `+filter)).Compared(grafana.Lower).Empty("unknown").Width(6),
 	)
 	d.Row(8,
-		grafana.Series("Longest stall of a response, p95 by source", "Pauses inside of a response, while its connection is open.", "ms", sql(`
+		grafana.Series("Longest stall of a response, p95 by source", "Pauses inside of a response, while its connection is open."+unfiltered, "ms", sql(`
 SELECT $__timeInterval(ts) AS time, source, quantileExact(0.95)(longest_stall_ms) AS p95
 FROM v_streams
 `+filter+`
   AND chunks > 1
 GROUP BY time, source
 ORDER BY time, source`)).Every("1m").Empty(noLive),
-		grafana.Series("Buffered responses by source", "Of a hundred responses, how many something on the way seems to have held back.", "percentunit", sql(`
+		grafana.Series("Buffered responses by source", "Of a hundred responses, how many something on the way seems to have held back."+unfiltered, "percentunit", sql(`
 SELECT $__timeInterval(ts) AS time, source, avg(buffered) AS buffered
 FROM v_streams
 `+filter+`
 GROUP BY time, source
 ORDER BY time, source`)).Every("1m").Empty(noLive),
 	)
-	d.Row(9, grafana.Table("Responses that stalled longest", "The fifty responses with the longest pause between two chunks.", sql(`
+	d.Row(9, grafana.Table("Responses that stalled longest", "The fifty responses with the longest pause between two chunks."+unfiltered, sql(`
 SELECT ts AS Asked, source AS Source, format AS Format, origin AS Origin, longest_stall_ms AS "Longest stall", gap_p95_ms AS "Gap, p95",
   first_event_ms AS "First event", duration_ms AS Duration, events AS Events, if(buffered, 'buffered', '') AS Held, session_id AS Session
 FROM v_streams

@@ -15,11 +15,20 @@ var shown = `if(` + text("trace_id") + ` != '', ` + text("trace_id") + `,
 // ofTrace are the conditions for rows of that trace. Its time is looked up, so that the
 // link works in any time range.
 var ofTrace = `WITH ` + shown + ` AS shown,
-  (SELECT (min(Start), max(End) + 1) FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS bounds, bounds.1 AS began, bounds.2 AS ended
+  (SELECT (min(a), max(b) + 1) FROM (
+    SELECT Start AS a, End AS b FROM otel_traces_trace_id_ts WHERE TraceId = shown
+    UNION ALL
+    SELECT toDateTime(ts, 'UTC'), toDateTime(ts, 'UTC') FROM open_spans FINAL WHERE trace_id = shown)) AS bounds, bounds.1 AS began, bounds.2 AS ended
 `
 
 // inTrace is the condition for spans, which begin by then.
 var inTrace = `trace_id = shown AND ts >= began AND ts <= ended`
+
+// steps is a table expression: the spans of the trace, those that run among them.
+var steps = `(
+  SELECT toString(kind) AS kind, status FROM v_spans WHERE ` + inTrace + `
+  UNION ALL
+  SELECT toString(kind), 'running' FROM open_spans FINAL WHERE trace_id = shown)`
 
 // saidInTrace is the condition for messages, the last of which come when the last
 // span ends; the table knows only when it begins.
@@ -37,23 +46,22 @@ func trace() *grafana.Dashboard {
 	d.Refresh = ""
 
 	d.Row(3,
-		grafana.Stat("Duration", "From the prompt to the end of the turn.", "ms", sql(ofTrace+`
-SELECT duration_ms AS duration
-FROM v_spans
-WHERE `+inTrace+` AND parent_span_id = ''
+		grafana.Stat("Duration", "From the prompt to the end of the turn, or until now while it runs.", "ms", sql(ofTrace+`
+SELECT duration
+FROM (
+  SELECT ts, duration_ms AS duration FROM v_spans WHERE `+inTrace+` AND parent_span_id = ''
+  UNION ALL
+  SELECT ts, toFloat64(age_ms) FROM v_open_spans WHERE trace_id = shown AND parent_span_id = '')
 ORDER BY ts LIMIT 1`)).Empty("not found"),
-		grafana.Stat("Spans", "Steps: runs, responses of models, tool calls, delegations.", "short", sql(ofTrace+`
+		grafana.Stat("Spans", "Steps: runs, responses of models, tool calls, delegations; those that run, too.", "short", sql(ofTrace+`
 SELECT count() AS spans
-FROM v_spans
-WHERE `+inTrace)).Empty("0"),
+FROM `+steps)).Empty("0"),
 		grafana.Stat("Failed", "Spans that ended in an error.", "short", sql(ofTrace+`
 SELECT countIf(status = 'error') AS failed
-FROM v_spans
-WHERE `+inTrace)).Warn(1, 5).Empty("0"),
-		grafana.Stat("Agents", "Runs of agents in this turn.", "short", sql(ofTrace+`
+FROM `+steps)).Warn(1, 5).Empty("0"),
+		grafana.Stat("Agents", "Runs of agents in this turn; those that run, too.", "short", sql(ofTrace+`
 SELECT countIf(kind = 'run') AS runs
-FROM v_spans
-WHERE `+inTrace)).Empty("0"),
+FROM `+steps)).Empty("0"),
 		grafana.Stat("Tokens", "Tokens of the turn and of all agents below it, each counted once.", "short", sql(ofTrace+`
 SELECT sum(tokens) AS tokens
 FROM v_usage
@@ -84,21 +92,21 @@ WHERE trace_id = shown
 ORDER BY startTime, spanID
 LIMIT 10000`)).Empty("No such trace"))
 	d.Row(9,
-		grafana.Table("Critical path", "The steps that the turn waited for, in order. A span's time here is the part of it that nothing below it accounts for, a person's turn included; the column adds up to the turn's duration. Calls with \"or\" between them were reported together, and which of them took the time is not known. Work in the background is here only where somebody waited for it.", sql(criticalPath+`
+		grafana.Table("Critical path", "The steps that the turn waited for, in order. A span's time here is the part of it that nothing below it accounts for, a person's turn included; the column adds up to the turn's duration. Calls with \"or\" between them were reported together, and which of them took the time is not known. Work in the background is here only where somebody waited for it, and steps that still run are not.", sql(criticalPath+`
 SELECT fromUnixTimestamp64Nano(min(since + off)) AS Since, repeat('· ', minIf(depth, NOT own)) || any(label) AS What, any(agent) AS Agent, any(kind) AS Kind,
   any(status) AS Status, sumIf(until - since, own) / 1e6 AS Time, sumIf(until - since, NOT own) / 1e6 AS Total, sum(waited) / 1e6 AS "Waited for a person"
 FROM visits
 GROUP BY id, visit
 ORDER BY Since, minIf(depth, NOT own), What
 LIMIT 1000`)).Field("Time", grafana.Unit("ms"), grafana.Gauge()).Field("Total", grafana.Unit("ms")).Field("Waited for a person", grafana.Unit("ms")).
-			Field("Status", grafana.Red("error")).Width(16).Empty("No such trace"),
+			Field("Status", grafana.Red("error")).Width(16).Empty("No step of this trace has ended"),
 		grafana.BarGauge("Where the time went", "The critical path by bucket: models streaming, tools, agents between their steps, a person who was waited for.", "ms", sql(criticalPath+`
 SELECT part.1 AS what, sum(part.2) / 1e6 AS time
 FROM (SELECT arrayJoin([(concat(kind, ' ', agent), until - since - waited), ('waiting for a person', waited)]) AS part FROM visits WHERE own)
 GROUP BY what
 HAVING time > 0
 ORDER BY time DESC, what
-LIMIT 25`)).Width(8).Empty("No such trace"),
+LIMIT 25`)).Width(8).Empty("No step of this trace has ended"),
 	)
 	d.Row(14, grafana.Table("Messages", "The messages of this turn, of all agents, in order; long texts are cut.", sql(ofTrace+`
 SELECT ts AS Time, kind AS Kind, `+agent+` AS Agent, if(tool_name = '', model, tool_name) AS "Tool or model",
