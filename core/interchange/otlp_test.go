@@ -191,6 +191,8 @@ func lost() map[string]string {
 		"llm-message/wrapped":     apart,
 		"opencode/export":         repeated,
 		"opencode/forked":         outside,
+		"opencode/kept":           outside,
+		"opencode/next":           outside,
 	}
 }
 

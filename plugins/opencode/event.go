@@ -44,9 +44,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	case "session.idle", "session.status":
 		switch {
 		case status.Get("type").Equal("retry"):
-			m := d.status(s, s.Run.Going(), "retry:"+msg.HashKey(s.ID, s.Last, status.Get("attempt").Digits(), string(status.Get("message").Peek())), "retry")
-			m.Content, m.ResponseID, m.Signal = status.Get("message").Text(), s.Last, msg.Retry
-			m.SetAttr("attempt", status.Get("attempt").Digits())
+			d.retried(s, s.Last, status.Get("attempt"), status.Get("message"))
 		case !status.Get("type").Equal("busy"): // idle
 			d.stop(s, "stop")
 		}
@@ -78,7 +76,15 @@ func (d *stream) session(v jsonv.Value) {
 	parent, title := ident.First(v.Get("parentID"), v.Get("parent_id")), ident.Of(v.Get("title"))
 	d.Sessions.Delegate(&s.Session, parent)
 	began := conversation.TimeOf(v.Path("time", "created")).Or(conversation.TimeOf(v.Get("time_created")))
+	s.Counted = s.Counted || s.Began == 0 && s.Last == "" && s.User == "" && began.Nanos > d.Lost
 	s.Began = began.Nanos
+	if d.Root.Get("table").Equal("session_v2") || v.Get("location").Exists() {
+		s.Second = true
+		kept{d}.sum(s, v)
+	}
+	if r := v.Get("revert"); r.Is(jsonv.Object) {
+		kept{d}.reverted(s, r)
+	}
 	key := "session:" + msg.HashKey(s.ID, title)
 	if !d.Seen.Add(key, maxSeen) {
 		v.MarkRead()
@@ -95,6 +101,17 @@ func (d *stream) session(v jsonv.Value) {
 	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID", "projectID=project_id", "workspaceID=workspace_id",
 		"share.url", "model.id", "model.providerID")
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))
+}
+
+// reverted decodes that a person took messages back, once.
+func (d kept) reverted(s *session, v jsonv.Value) {
+	to := ident.Of(v.Get("messageID"))
+	switch {
+	case to == "":
+		d.unknown("revert", v)
+	case d.Seen.Add("revert:"+s.ID+to, maxSeen):
+		conversation.Attrs(d.status(s, "", "revert:"+msg.HashKey(s.ID, to), "revert"), v, "messageID", "partID")
+	}
 }
 
 // turn begins the run of a user message, unless it continues the one that is going on.
@@ -120,6 +137,7 @@ func (d *stream) message(v jsonv.Value) *message {
 		v.MarkRead()
 		return nil
 	}
+	s.Whole = s.Whole || d.row.Exists()
 	rec.Summary, rec.Done = rec.Summary || v.Get("summary").Is(jsonv.True), v.Path("time", "completed").Exists()
 	if !d.Seen.Add("message:"+id, maxSeen) {
 		v.Skip("role", "parentID", "modelID", "providerID", "mode", "agent", "variant", "path", "model", "system", "tools") // as before
@@ -227,8 +245,18 @@ func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 	}
 	m := d.status(s, w.Run, key, typ)
 	m.Signal, m.Tool.CallID, m.Content = w.Signal(answer.Exists()), w.Call, p.First("questions", "title", "answers").Text()
+	if c := d.Calls.Get(w.Call); c != nil && c.Human { // the call itself is the wait
+		m.Signal = msg.NoSignal
+	}
 	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message", "tool.messageID", "source.messageID", "messageID")
 	conversation.AttrsAs(m, p, conversation.ShortJSON, "always", "patterns", "patterns=pattern", "patterns=resources")
+}
+
+// retried decodes another attempt at a response. A server that repeats it still waits for the next.
+func (d *stream) retried(s *session, response string, attempt, fault jsonv.Value) {
+	m := d.status(s, s.Run.Going(), "retry:"+msg.HashKey(s.ID, response, attempt.Digits(), string(fault.Peek())), "retry")
+	m.Content, m.ResponseID, m.Signal = fault.Text(), response, msg.Retry
+	m.SetAttr("attempt", attempt.Digits())
 }
 
 // steps decodes the events of the newer family.
@@ -260,18 +288,18 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		}
 	case group == "execution" && action != "started": // it ends
 		d.failed(s, e.Get("error"))
-		d.stop(s, cmp.Or(map[string]string{"failed": "error", "interrupted": "interrupted"}[action], "stop"))
+		d.stop(s, cmp.Or(outcomes[action], "stop"))
 	case name == "retried", name == "retry.scheduled":
-		m := d.status(s, s.Run.Going(), "retry:"+id, "retry")
-		m.Content, m.ResponseID, m.Signal = e.Path("error", "message").Text(), cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), msg.Retry
-		m.SetAttr("attempt", e.Get("attempt").Digits())
+		d.retried(s, cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), e.Get("attempt"), e.Path("error", "message"))
+	case group == "compaction" && (action == "started" || action == "ended" || action == "failed"):
+		at := cmp.Or(s.Compact, ident.Of(e.Get("inputID")), "msg_"+strings.TrimPrefix(id, "evt_"))
+		if s.Compact = ""; !kept(d).compacts(s, at, action == "started", e.Get("text"), e) {
+			s.Compact = at
+		}
 	case name == "usage.updated", group == "execution", action == "delta":
 		e.Skip("tokens", "cost", "text") // a sum, or the next event has it
-	default: // what a person chose, a command of the person, a compaction
-		m := d.status(s, s.Run.Going(), "event:"+id, name)
-		if m.Content = e.JSON(); name == "compaction.started" {
-			m.Signal = msg.Compaction
-		}
+	default: // what a person chose, a command of the person
+		d.status(s, s.Run.Going(), "event:"+id, name).Content = e.JSON()
 	}
 }
 
@@ -330,7 +358,7 @@ func (d steps) step(s *session, group, action, event string, e jsonv.Value) {
 	case group == "tool" && state == "":
 		e.Get("delta").MarkRead() // the end has it
 	case group == "tool":
-		calls(d).tool(rec, "", call, e.First("tool", "name"), state, e)
+		calls(d).tool(rec, "", call, e.First("tool", "name"), state, e, conversation.Time{})
 	default:
 		name := cmp.Or(ident.First(e.Get("textID"), e.Get("reasoningID")), e.Get("ordinal").Digits())
 		if name == "" && action == "started" {
