@@ -140,6 +140,7 @@ var places = []place{
 			},
 		},
 	},
+	{name: "Kilo Code", format: "opencode", data: "kilo", globs: []string{"kilo*.db"}, database: true, is: file("kilo*.db")}, // made of OpenCode
 	{
 		name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db"),
 		before: &place{data: "goose/sessions", globs: []string{"*.jsonl"}, is: lines(below("", ".jsonl"))},

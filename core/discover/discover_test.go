@@ -38,6 +38,7 @@ func TestFind(t *testing.T) {
 		".hermes/sessions/1.jsonl":                            0,
 		"data/opencode/opencode-dev.db":                       10 * time.Hour,
 		"data/opencode/opencode.db-wal":                       0,
+		"data/kilo/kilo.db":                                   11 * time.Hour,
 		"proc/net/tcp":                                        0,
 	} {
 		path := filepath.Join(home, filepath.FromSlash(name))
@@ -88,6 +89,7 @@ func TestFind(t *testing.T) {
 			{Name: "OpenClaw", Type: "file", Format: "openclaw", Paths: []string{filepath.Join(home, ".openclaw/agents/*/sessions/*.jsonl")}},
 			{Name: "Cursor", Type: "sqlite", Format: "cursor", Paths: []string{filepath.Join(home, cursorHome(), "state.vscdb")}},
 			{Name: "OpenCode", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/opencode/opencode*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-10 * time.Hour)},
+			{Name: "Kilo Code", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/kilo/kilo*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-11 * time.Hour)},
 			{Name: "Goose", Type: "sqlite", Format: "goose", Paths: []string{filepath.Join(home, "data/goose/sessions/sessions.db")}},
 			{Name: "Hermes", Type: "sqlite", Format: "hermes", Paths: []string{filepath.Join(home, ".hermes/state.db")}, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour)},
 			{Name: "Wrapped ACP", Type: "file", Format: "acp", Paths: []string{filepath.Join(home, "own/wrap/acp/*.jsonl")}},
