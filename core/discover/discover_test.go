@@ -32,6 +32,10 @@ func TestFind(t *testing.T) {
 		".gemini/tmp/ab12/chats/checkpoint.json":              0,
 		".gemini/tmp/ab12/logs.json":                          0,
 		".copilot/session-state/77/events.jsonl":              8 * time.Hour,
+		".cline/data/sessions/178_a/178_a.json":               12 * time.Hour,
+		".cline/data/sessions/178_a/178_a.messages.json":      13 * time.Hour,
+		".cline/data/sessions/178_a/agent_1.messages.json":    14 * time.Hour,
+		".cline/data/sessions/sessions.index.json":            0,
 		"own/wrap/mcp/20260101T000000Z-7-lamp.jsonl":          9 * time.Hour,
 		".hermes/state.db":                                    9 * time.Hour,
 		".hermes/backup/state.db":                             0,
@@ -79,6 +83,10 @@ func TestFind(t *testing.T) {
 			{
 				Name: "Copilot CLI", Type: "file", Format: "copilot", Paths: []string{filepath.Join(home, ".copilot/session-state/*/events.jsonl")},
 				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-8 * time.Hour),
+			},
+			{
+				Name: "Cline", Type: "file", Format: "cline", Paths: []string{filepath.Join(home, ".cline/data/sessions/*/*.json")},
+				Conversations: 1, Files: 3, Bytes: 15, Newest: now.Add(-12 * time.Hour),
 			},
 			{
 				Name: "Wrapped MCP", Type: "file", Format: "mcp", Paths: []string{filepath.Join(home, "own/wrap/mcp/*.jsonl")},
