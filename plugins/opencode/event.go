@@ -14,16 +14,16 @@ import (
 
 // aside are the groups of events that are of the server and of no conversation.
 var aside = strings.Fields(`server installation lsp file tui pty vcs project mcp ide agent command config skill integration
-	reference form shell worktree workspace global storage account plugin catalog models-dev`)
+	reference shell worktree workspace global storage account plugin catalog models-dev`)
 
 // event decodes an event of the server: {id?, type, properties}, from version 2 on {id, created, type, data}.
 func (d *stream) event(typ string, v jsonv.Value) bool {
 	p := v.First("properties", "data")
-	info, part, status := p.Get("info"), p.Get("part"), p.Get("status")
+	info, part, status, form := p.Get("info"), p.Get("part"), p.Get("status"), p.Get("form")
 	typ = strings.Replace(typ, ".v2.", ".", 1)
 	d.At = conversation.TimeOf(p.First("time", "timestamp")).Or(conversation.TimeOf(v.Get("created")))
 	v.Skip("id", "durable", "location")
-	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), info.Get("id")))
+	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), form.Get("sessionID"), info.Get("id")))
 	s.Whole = s.Whole || strings.HasPrefix(typ, "message.")
 	switch typ {
 	case "message.updated", "message.part.updated":
@@ -54,6 +54,10 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		d.status(s, "", "compacted:"+msg.HashKey(s.ID, s.User, s.Last), typ)
 	case "session.diff":
 	case "permission.asked", "permission.updated", "permission.replied", "question.asked", "question.replied", "question.rejected":
+		d.asked(s, typ, p)
+	case "form.created":
+		d.asked(s, typ, form)
+	case "form.replied", "form.cancelled":
 		d.asked(s, typ, p)
 	case "todo.updated":
 		d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek()))).Content = p.Get("todos").JSON()
@@ -228,10 +232,15 @@ func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
 
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
 func (d *stream) asked(s *session, typ string, p jsonv.Value) {
-	answer, tool := p.First("requestID", "permissionID"), jsonv.Or(p.First("tool", "source"), p) // the last of an early version
-	w := conversation.Wait{ID: ident.First(answer, p.Get("id")), Run: s.Run.Going(), Call: ident.Within(ident.Of(tool.Get("messageID")), ident.Of(tool.Get("callID")))}
+	tool := jsonv.Or(p.First("tool", "source"), p.Path("metadata", "tool"))
+	call := ident.First(tool.Get("callID"), tool.Get("id"))
+	if !tool.Exists() { // of an early version
+		tool, call = p, ident.Of(p.Get("callID"))
+	}
+	answered := !strings.HasSuffix(typ, ".asked") && !strings.HasSuffix(typ, ".updated") && !strings.HasSuffix(typ, ".created")
+	w := conversation.Wait{ID: ident.First(p.First("requestID", "permissionID"), p.Get("id")), Run: s.Run.Going(), Call: ident.Within(ident.Of(tool.Get("messageID")), call)}
 	key := "wait:" + w.ID
-	if answer.Exists() {
+	if answered {
 		key = "waited:" + w.ID
 		if before, ok := d.Waits.Answer(w.ID); ok {
 			w = before
@@ -244,12 +253,12 @@ func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 		return
 	}
 	m := d.status(s, w.Run, key, typ)
-	m.Signal, m.Tool.CallID, m.Content = w.Signal(answer.Exists()), w.Call, p.First("questions", "title", "answers").Text()
+	m.Signal, m.Tool.CallID, m.Content = w.Signal(answered), w.Call, p.First("questions", "fields", "title", "answers", "answer").Text()
 	if c := d.Calls.Get(w.Call); c != nil && c.Human { // the call itself is the wait
 		m.Signal = msg.NoSignal
 	}
-	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message", "tool.messageID", "source.messageID", "messageID")
-	conversation.AttrsAs(m, p, conversation.ShortJSON, "always", "patterns", "patterns=pattern", "patterns=resources")
+	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message", "tool.messageID", "source.messageID", "messageID", "title", "mode", "url", "reason")
+	conversation.AttrsAs(m, p, conversation.ShortJSON, "save", "always", "patterns", "patterns=pattern", "patterns=resources")
 }
 
 // retried decodes another attempt at a response. A server that repeats it still waits for the next.
