@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -20,7 +21,10 @@ var signals = map[string]msg.Signal{"compaction": msg.Compaction, "retry": msg.R
 
 // part decodes a part of a message; false if its type is not known.
 func (d *stream) part(v jsonv.Value) bool {
-	id, typ := d.id(v, "id", "id"), ident.Of(v.Get("type"))
+	id, call, typ := d.id(v, "id", "id"), v.Get("callID"), ident.Of(v.Get("type"))
+	if own := v.Get("partID"); own.Exists() { // as version 2 prints a call
+		id, call = ident.Of(own), v.Get("id")
+	}
 	rec := d.messageOf(v, typ)
 	if id == "" || rec.ID == "" || d.Seen.Has(id) {
 		v.MarkRead()
@@ -52,7 +56,7 @@ func (d *stream) part(v jsonv.Value) bool {
 	case "tool":
 		state := v.Get("state")
 		status := jsonv.Word(state.Get("status"), "pending", "running", "completed", "error")
-		if !(calls{d}).tool(rec, id, v.Get("callID"), v.Get("tool"), status, state, conversation.TimeOf(state.Path("time", "end"))) {
+		if !(calls{d}).tool(rec, id, call, v.Get("tool"), status, state, conversation.TimeOf(state.Path("time", "end"))) {
 			return true
 		}
 	case "step-start", "snapshot", "agent", "compaction", "retry":
@@ -61,7 +65,8 @@ func (d *stream) part(v jsonv.Value) bool {
 		m.SetAttr("attempt", v.Get("attempt").Digits())
 		conversation.Attrs(m, v, "snapshot", "name", "tail_start_id", "error.name")
 	case "step-finish":
-		d.tokens(rec, counts(v.Get("tokens"), false), v, msg.Complete, ident.Of(v.Get("reason"))).SetAttr("part_id", id)
+		printed := d.Frame.Kind == frame.Line && !d.row.Exists() // without a total it is of version 2
+		d.tokens(rec, counts(v.Get("tokens"), printed && !v.Path("tokens", "total").Exists()), v, msg.Complete, ident.Of(v.Get("reason"))).SetAttr("part_id", id)
 		if !d.single && (d.row.Exists() || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
@@ -192,6 +197,7 @@ func (d calls) tool(rec *message, part string, id, name jsonv.Value, state strin
 	}
 	d.called(rec, c, part, state == "pending", input, written)
 	extra := v.First("metadata", "structured")
+	extra = jsonv.Or(extra.Get("metadata"), extra)
 	if child := ident.Of(extra.First("sessionId", "sessionID")); child != "" && c.Child == "" && (c.Task || part != "") {
 		d.links(rec, c, child, msg.ByNativeID, 0)
 	}
