@@ -15,6 +15,7 @@ import (
 	claudecodeotel "github.com/earshot-dev/earshot/plugins/claude-code-otel"
 	managedagents "github.com/earshot-dev/earshot/plugins/claude-managed-agents"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
+	cline "github.com/earshot-dev/earshot/plugins/cline"
 	codex "github.com/earshot-dev/earshot/plugins/codex"
 	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
@@ -58,6 +59,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"claude-code-otel":      claudecodeotel.New,
 		"claude-managed-agents": managedagents.New,
 		"claude-stream":         claudestream.New,
+		"cline":                 cline.New,
 		"codex":                 codex.New,
 		"codex-app-server":      codexappserver.New,
 		"codex-exec":            codexexec.New,

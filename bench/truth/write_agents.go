@@ -1,8 +1,12 @@
 package truth
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/earshot-dev/earshot/core/frame"
 )
 
 // claudeCode writes the transcripts of a session and of its sub-agents.
@@ -662,6 +666,153 @@ func writeOpenCode(s *Scenario) []Stream {
 	for _, turn := range s.Turns {
 		work(session, prompt(turn.At, session, turn.Prompt), turn.Responses)
 	}
+	return []Stream{t.stream()}
+}
+
+// openCodeRows writes the rows of the database of OpenCode 2. A response is one row, which is written again at each step.
+func openCodeRows() format {
+	return format{name: "opencode", variant: "database", write: writeOpenCodeRows, lens: lens{
+		can:  []feature{calls, parallel, failure, delegation, thoughts, interrupted, turns, retry},
+		tool: named("subagent"),
+	}}
+}
+
+func writeOpenCodeRows(s *Scenario) []Stream {
+	t := &tape{Stream: Stream{Origin: "/home/keeper/.local/share/opencode/opencode.db", Live: true}}
+	n := 0
+	row := func(seconds float64, table string, r object) { t.line(seconds, object{"table": table, "row": r}) }
+	create := func(seconds float64, session string, parent any) {
+		row(seconds, "session_v2", object{"id": session, "project_id": "5b1f0c77aa21", "parent_id": parent, "directory": "/srv/locks", "title": "Locks", "version": "2.0.26", "time_created": millis(seconds)})
+	}
+	message := func(created, seconds float64, session, id, typ string, data object) {
+		row(seconds, "session_message", object{"id": id, "session_id": session, "type": typ, "seq": n, "time_created": millis(created), "time_updated": millis(seconds), "data": data})
+	}
+	named := func() string {
+		n++
+		return fmt.Sprintf("msg_%s%04df001LockKeeper0", s.session()[4:8], n)
+	}
+	prompt := func(seconds float64, session, text string) {
+		message(seconds, seconds, session, named(), "user", object{"time": object{"created": millis(seconds)}, "text": text})
+	}
+	var work func(session string, rs []Response)
+	work = func(session string, rs []Response) {
+		for i := range rs {
+			r := &rs[i]
+			reply := named()
+			state := func(seconds float64, completed bool) {
+				content, times, more := list{}, object{"created": millis(r.From)}, object{"agent": "build", "model": object{"id": "claude-sonnet-4-5", "providerID": "anthropic"}}
+				if r.Retried {
+					more["retry"] = object{"attempt": 1, "at": millis(r.From), "error": object{"type": "provider.rate-limit", "message": "Overloaded"}}
+				}
+				if seconds >= r.To {
+					times["streamed"] = millis(r.To)
+					if r.Think != "" {
+						content = append(content, object{"type": "reasoning", "text": r.Think, "time": object{"created": millis(r.From), "completed": millis(r.To)}})
+					}
+					if r.Text != "" {
+						content = append(content, object{"type": "text", "text": r.Text})
+					}
+				}
+				for _, w := range r.Work {
+					if w.From > seconds {
+						continue
+					}
+					in, o, at := input(w), object{"status": "running", "metadata": object{}}, object{"created": millis(w.From), "ran": millis(w.From)}
+					if d := w.Delegate; d != nil {
+						in = object{"agent": d.Agent, "description": w.Argument, "prompt": d.Task}
+					}
+					if !w.Open && w.To <= seconds {
+						o, at["completed"] = object{"status": "completed", "content": list{object{"type": "text", "text": w.Result}}}, millis(w.To)
+						if d := w.Delegate; d != nil {
+							o["metadata"] = object{"sessionID": "ses_" + d.ID + "f001LockKeeper0", "status": "completed"}
+						}
+						if w.Failed {
+							o = object{"status": "error", "error": object{"type": "tool.execution", "message": w.Result}}
+						}
+					}
+					o["input"] = in
+					content = append(content, object{"type": "tool", "id": w.ID, "name": toolName(w, "subagent"), "state": o, "time": at})
+				}
+				if completed {
+					times["completed"], more["finish"], more["cost"] = millis(seconds), "stop", 0
+					if len(r.Work) > 0 {
+						more["finish"] = "tool-calls"
+					}
+					more["tokens"] = object{"input": r.Tokens.Input, "output": r.Tokens.Output, "reasoning": r.Tokens.Reasoning, "cache": object{"read": r.Tokens.CacheRead, "write": r.Tokens.CacheWrite}}
+				}
+				more["time"], more["content"] = times, content
+				message(r.From, seconds, session, reply, "assistant", more)
+			}
+			state(r.From, false)
+			state(r.To, false)
+			end := r.To
+			for _, w := range r.Work {
+				state(w.From, false)
+				end = max(end, w.From)
+				if d := w.Delegate; d != nil {
+					child := "ses_" + d.ID + "f001LockKeeper0"
+					create(w.From+0.1, child, session)
+					prompt(w.From+0.2, child, d.Task)
+					work(child, d.Responses)
+				}
+				if !w.Open {
+					state(w.To, false)
+					end = max(end, w.To)
+				}
+			}
+			if state(end+0.01, true); len(r.Work) == 0 && i == len(rs)-1 {
+				message(end+0.02, end+0.02, session, named(), "idle", object{"time": object{"created": millis(end + 0.02)}, "outcome": "succeeded"})
+			}
+		}
+	}
+	session := "ses_" + s.session()[:8] + "f001LockKeeper0"
+	create(0, session, nil)
+	for _, turn := range s.Turns {
+		prompt(turn.At, session, turn.Prompt)
+		work(session, turn.Responses)
+	}
+	return []Stream{t.stream()}
+}
+
+// cline writes the document of a session of Cline. A message has the time at which it was complete.
+func cline() format {
+	return format{name: "cline", write: writeCline, lens: lens{can: []feature{calls, parallel, failure, thoughts, turns, numbering}, tokens: unsplit, calledAt: completed}}
+}
+
+func writeCline(s *Scenario) []Stream {
+	session := fmt.Sprintf("%d_%s", millis(0), s.session()[4:8])
+	end := 0.0
+	var messages list
+	message := func(role string, seconds float64, more object, blocks ...object) {
+		more["id"], more["role"], more["content"], more["ts"] = fmt.Sprintf("msg_%d", len(messages)), role, blocks, millis(seconds)
+		messages = append(messages, more)
+		end = max(end, seconds)
+	}
+	for _, turn := range s.Turns {
+		message("user", turn.At, object{}, object{"type": "text", "text": "<user_input mode=\"act\">" + turn.Prompt + "</user_input>"})
+		for i := range turn.Responses {
+			r := &turn.Responses[i]
+			u := r.Tokens
+			var blocks []object
+			said(r, func(_ float64, b object) { blocks = append(blocks, b) })
+			for _, w := range r.Work {
+				blocks = append(blocks, object{"type": "tool_use", "id": w.ID, "name": w.Name, "input": input(w)})
+			}
+			message("assistant", r.To, object{
+				"modelInfo": object{"id": "claude-sonnet-4-5", "provider": "anthropic"},
+				"metrics":   object{"inputTokens": u.Input + u.CacheRead + u.CacheWrite, "outputTokens": u.Output + u.Reasoning, "cacheReadTokens": u.CacheRead, "cacheWriteTokens": u.CacheWrite},
+			}, blocks...)
+			done := slices.Clone(r.Work)
+			slices.SortStableFunc(done, func(x, y *Work) int { return cmp.Compare(x.To, y.To) })
+			for _, w := range done {
+				message("user", w.To, object{}, object{"type": "tool_result", "tool_use_id": w.ID, "name": w.Name, "content": w.Result, "is_error": w.Failed})
+			}
+		}
+	}
+	t := &tape{Stream: Stream{Origin: "/home/keeper/.cline/data/sessions/" + session + "/" + session + ".messages.json"}}
+	t.add(end, frame.Frame{Kind: frame.Body, Data: encode(object{
+		"version": 1, "updated_at": stamp(end), "sessionId": session, "origin": object{"source": "cli", "mode": "user", "sessionId": session}, "messages": messages,
+	})})
 	return []Stream{t.stream()}
 }
 

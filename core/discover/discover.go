@@ -111,6 +111,14 @@ var places = []place{
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 1 && strings.HasSuffix(rel, "/events.jsonl") }),
 	},
 	{
+		name: "Cline", format: "cline", env: "CLINE_DATA_DIR", home: ".cline/data", globs: []string{"sessions/*/*.json"}, below: "sessions",
+		is: func(rel string) (bool, bool) {
+			session, file, ok := strings.Cut(rel, "/")
+			ok = ok && strings.HasSuffix(file, ".json") && !strings.Contains(file, "/")
+			return ok, ok && file == session+".json" // the others are its messages, and those of sub-agents
+		},
+	},
+	{
 		name: "Pi", format: "pi", home: ".pi/agent", globs: []string{"sessions/**/*.jsonl"}, below: "sessions", projects: true,
 		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") }),
 	},
@@ -140,6 +148,7 @@ var places = []place{
 			},
 		},
 	},
+	{name: "Kilo Code", format: "opencode", data: "kilo", globs: []string{"kilo*.db"}, database: true, is: file("kilo*.db")}, // made of OpenCode
 	{
 		name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db"),
 		before: &place{data: "goose/sessions", globs: []string{"*.jsonl"}, is: lines(below("", ".jsonl"))},

@@ -32,12 +32,17 @@ func TestFind(t *testing.T) {
 		".gemini/tmp/ab12/chats/checkpoint.json":              0,
 		".gemini/tmp/ab12/logs.json":                          0,
 		".copilot/session-state/77/events.jsonl":              8 * time.Hour,
+		".cline/data/sessions/178_a/178_a.json":               12 * time.Hour,
+		".cline/data/sessions/178_a/178_a.messages.json":      13 * time.Hour,
+		".cline/data/sessions/178_a/agent_1.messages.json":    14 * time.Hour,
+		".cline/data/sessions/sessions.index.json":            0,
 		"own/wrap/mcp/20260101T000000Z-7-lamp.jsonl":          9 * time.Hour,
 		".hermes/state.db":                                    9 * time.Hour,
 		".hermes/backup/state.db":                             0,
 		".hermes/sessions/1.jsonl":                            0,
 		"data/opencode/opencode-dev.db":                       10 * time.Hour,
 		"data/opencode/opencode.db-wal":                       0,
+		"data/kilo/kilo.db":                                   11 * time.Hour,
 		"proc/net/tcp":                                        0,
 	} {
 		path := filepath.Join(home, filepath.FromSlash(name))
@@ -80,6 +85,10 @@ func TestFind(t *testing.T) {
 				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-8 * time.Hour),
 			},
 			{
+				Name: "Cline", Type: "file", Format: "cline", Paths: []string{filepath.Join(home, ".cline/data/sessions/*/*.json")},
+				Conversations: 1, Files: 3, Bytes: 15, Newest: now.Add(-12 * time.Hour),
+			},
+			{
 				Name: "Wrapped MCP", Type: "file", Format: "mcp", Paths: []string{filepath.Join(home, "own/wrap/mcp/*.jsonl")},
 				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour),
 			},
@@ -88,6 +97,7 @@ func TestFind(t *testing.T) {
 			{Name: "OpenClaw", Type: "file", Format: "openclaw", Paths: []string{filepath.Join(home, ".openclaw/agents/*/sessions/*.jsonl")}},
 			{Name: "Cursor", Type: "sqlite", Format: "cursor", Paths: []string{filepath.Join(home, cursorHome(), "state.vscdb")}},
 			{Name: "OpenCode", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/opencode/opencode*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-10 * time.Hour)},
+			{Name: "Kilo Code", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/kilo/kilo*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-11 * time.Hour)},
 			{Name: "Goose", Type: "sqlite", Format: "goose", Paths: []string{filepath.Join(home, "data/goose/sessions/sessions.db")}},
 			{Name: "Hermes", Type: "sqlite", Format: "hermes", Paths: []string{filepath.Join(home, ".hermes/state.db")}, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour)},
 			{Name: "Wrapped ACP", Type: "file", Format: "acp", Paths: []string{filepath.Join(home, "own/wrap/acp/*.jsonl")}},

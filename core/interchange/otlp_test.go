@@ -179,6 +179,8 @@ func lost() map[string]string {
 		"atif/agents":             outside,
 		"claude-code/results":     unread,
 		"claude-code/team_inbox":  outside,
+		"cline/lead":              repeated,
+		"cline/restored":          outside,
 		"gemini-cli/lines":        outside,
 		"grace/open":              outside,
 		"grace/unanswered":        outside,
@@ -191,6 +193,8 @@ func lost() map[string]string {
 		"llm-message/wrapped":     apart,
 		"opencode/export":         repeated,
 		"opencode/forked":         outside,
+		"opencode/kept":           outside,
+		"opencode/next":           outside,
 	}
 }
 

@@ -55,6 +55,7 @@ var formats = map[string]traits{
 	"acp":                   {model: asked, turns: true},
 	"ag-ui":                 {model: answered},
 	"opencode":              {model: asked, delegates: true, serves: true},
+	"cline":                 {model: asked},
 	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true, delegates: true},
 	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true, chains: true},
 	"gemini-live":           {model: asked},

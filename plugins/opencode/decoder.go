@@ -42,14 +42,19 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   10,
+			Revision:   11,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
 			Tables: json.RawMessage(`{"tables":[
-			{"table":"session","order":"time_created","json":["permission","model"]},
+			{"table":"session","order":"time_created","json":["permission","model","revert"],"columns":["id","project_id","workspace_id","parent_id",
+				"slug","directory","path","title","version","share_url","permission","agent","model","revert","time_created"]},
+			{"table":"session_v2","order":"time_created","json":["permission","model","revert"],"columns":["id","project_id","workspace_id","parent_id",
+				"fork_session_id","slug","directory","path","title","version","share_url","permission","agent","model","revert","time_created","time_idle",
+				"cost","tokens_input","tokens_output","tokens_reasoning","tokens_cache_read","tokens_cache_write"]},
 			{"table":"message","order":"time_created","json":["data"]},
-			{"table":"part","order":"time_created","json":["data"]}]}`),
+			{"table":"part","order":"time_created","json":["data"]},
+			{"table":"session_message","order":"time_created","json":["data"],"unless":"message"}]}`),
 		},
 		LeavesOut: leavesOut,
 		State:     1,
@@ -81,7 +86,8 @@ type state struct {
 	Parts    conversation.Deltas             `json:",omitzero"`  // texts that are not complete; the key is their message
 	Calls    conversation.Calls[*call]       `json:",omitzero"`
 	Waits    conversation.Waits              `json:",omitempty"`
-	Seen     bounded.Set[string]             `json:",omitzero"` // keys of complete messages
+	Seen     bounded.Set[string]             `json:",omitzero"`  // keys of complete messages
+	Lost     int64                           `json:",omitempty"` // when the newest session was made that is no longer remembered
 }
 
 // session is one session: of a person, or of a sub-agent, which has one run.
@@ -94,6 +100,19 @@ type session struct {
 	Whole  bool       `json:",omitempty"` // events have its messages whole
 	Began  int64      `json:",omitempty"` // when it was made
 	Held   []held     `json:",omitempty"`
+
+	Compact string `json:",omitempty"` // the compaction that goes on
+
+	// Of version 2:
+	Second  bool                `json:",omitempty"` // it is in the table of that version
+	Counted bool                `json:",omitempty"` // Sum has all responses
+	Sum     conversation.Counts `json:",omitzero"`  // of its responses
+	Spent   float64             `json:",omitempty"` // by them
+	Total   conversation.Counts `json:",omitzero"`  // as the row of the session has it
+	Cost    float64             `json:",omitempty"`
+	Rest    conversation.Counts `json:",omitzero"`  // of Total: those of no response
+	Idle    int64               `json:",omitempty"` // when it was idle last, by its messages
+	Until   int64               `json:",omitempty"` // by its row
 }
 
 // message is one message: a prompt, or a response of the model.
@@ -115,6 +134,8 @@ type message struct {
 type call struct {
 	conversation.Delegation // whose run is a session
 	Message                 string
+	Prompt                  string           `json:",omitempty"` // hash of the task
+	Human                   bool             `json:",omitempty"` // it waits for a person and for no other
 	Complete                bool             `json:",omitempty"` // its arguments were emitted
 	Input                   conversation.Sum `json:",omitempty"` // of them
 }
@@ -175,14 +196,21 @@ func (d *stream) entity(v jsonv.Value) bool {
 	v = jsonv.Or(d.row.Get("data"), d.row, v)
 	info, part := jsonv.Or(v.Get("info"), v), jsonv.Or(v.Get("part"), v)
 	switch {
+	case d.row.Get("type").Exists() && d.row.Get("session_id").Exists():
+		return kept{d}.message(d.find(ident.Of(d.row.Get("session_id"))), d.row, d.row.Get("data"))
 	case jsonv.Or(part.Get("messageID"), d.row.Get("message_id")).Exists():
 		return d.part(part)
 	case info.Get("role").Exists() && (info != v || jsonv.Or(info.Get("sessionID"), d.row.Get("session_id")).Exists()):
 		d.whole(info, v.Get("parts"))
 	case info.Get("id").HasPrefix("ses_"), info != v && v.Get("messages").Is(jsonv.Array):
 		d.session(info)
+		s := d.cur
 		for m := range v.Get("messages").Elems() {
-			d.whole(m.Get("info"), m.Get("parts"))
+			if m.Get("info").Exists() || !m.Get("type").Exists() {
+				d.whole(m.Get("info"), m.Get("parts"))
+			} else if !(kept{d}).message(s, m, m) {
+				d.unknown(ident.Peek(m.Get("type")), m)
+			}
 		}
 	default:
 		return false
@@ -214,7 +242,11 @@ func (d *stream) id(v jsonv.Value, member, column string) string {
 
 // find returns a session, or remembers it.
 func (d *stream) find(id string) *session {
-	d.cur = d.Sessions.Enter(cmp.Or(id, d.Origin, "unknown"), maxSessions, func(s conversation.Session) *session { return &session{Session: s} })
+	id = cmp.Or(id, d.Origin, "unknown")
+	if len(d.Sessions) >= maxSessions && d.Sessions.Find(id) == nil {
+		d.Lost = max(d.Lost, d.Sessions[0].Began)
+	}
+	d.cur = d.Sessions.Enter(id, maxSessions, func(s conversation.Session) *session { return &session{Session: s} })
 	return d.cur
 }
 

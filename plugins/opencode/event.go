@@ -14,16 +14,16 @@ import (
 
 // aside are the groups of events that are of the server and of no conversation.
 var aside = strings.Fields(`server installation lsp file tui pty vcs project mcp ide agent command config skill integration
-	reference form shell worktree workspace global storage account plugin catalog models-dev`)
+	reference shell worktree workspace global storage account plugin catalog models-dev`)
 
 // event decodes an event of the server: {id?, type, properties}, from version 2 on {id, created, type, data}.
 func (d *stream) event(typ string, v jsonv.Value) bool {
 	p := v.First("properties", "data")
-	info, part, status := p.Get("info"), p.Get("part"), p.Get("status")
+	info, part, status, form := p.Get("info"), p.Get("part"), p.Get("status"), p.Get("form")
 	typ = strings.Replace(typ, ".v2.", ".", 1)
 	d.At = conversation.TimeOf(p.First("time", "timestamp")).Or(conversation.TimeOf(v.Get("created")))
 	v.Skip("id", "durable", "location")
-	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), info.Get("id")))
+	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), form.Get("sessionID"), info.Get("id")))
 	s.Whole = s.Whole || strings.HasPrefix(typ, "message.")
 	switch typ {
 	case "message.updated", "message.part.updated":
@@ -44,9 +44,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	case "session.idle", "session.status":
 		switch {
 		case status.Get("type").Equal("retry"):
-			m := d.status(s, s.Run.Going(), "retry:"+msg.HashKey(s.ID, s.Last, status.Get("attempt").Digits(), string(status.Get("message").Peek())), "retry")
-			m.Content, m.ResponseID, m.Signal = status.Get("message").Text(), s.Last, msg.Retry
-			m.SetAttr("attempt", status.Get("attempt").Digits())
+			d.retried(s, s.Last, status.Get("attempt"), status.Get("message"))
 		case !status.Get("type").Equal("busy"): // idle
 			d.stop(s, "stop")
 		}
@@ -56,6 +54,10 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 		d.status(s, "", "compacted:"+msg.HashKey(s.ID, s.User, s.Last), typ)
 	case "session.diff":
 	case "permission.asked", "permission.updated", "permission.replied", "question.asked", "question.replied", "question.rejected":
+		d.asked(s, typ, p)
+	case "form.created":
+		d.asked(s, typ, form)
+	case "form.replied", "form.cancelled":
 		d.asked(s, typ, p)
 	case "todo.updated":
 		d.add(s, s.Run.Going(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek()))).Content = p.Get("todos").JSON()
@@ -78,7 +80,15 @@ func (d *stream) session(v jsonv.Value) {
 	parent, title := ident.First(v.Get("parentID"), v.Get("parent_id")), ident.Of(v.Get("title"))
 	d.Sessions.Delegate(&s.Session, parent)
 	began := conversation.TimeOf(v.Path("time", "created")).Or(conversation.TimeOf(v.Get("time_created")))
+	s.Counted = s.Counted || s.Began == 0 && s.Last == "" && s.User == "" && began.Nanos > d.Lost
 	s.Began = began.Nanos
+	if d.Root.Get("table").Equal("session_v2") || v.Get("location").Exists() {
+		s.Second = true
+		kept{d}.sum(s, v)
+	}
+	if r := v.Get("revert"); r.Is(jsonv.Object) {
+		kept{d}.reverted(s, r)
+	}
 	key := "session:" + msg.HashKey(s.ID, title)
 	if !d.Seen.Add(key, maxSeen) {
 		v.MarkRead()
@@ -95,6 +105,17 @@ func (d *stream) session(v jsonv.Value) {
 	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID", "projectID=project_id", "workspaceID=workspace_id",
 		"share.url", "model.id", "model.providerID")
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))
+}
+
+// reverted decodes that a person took messages back, once.
+func (d kept) reverted(s *session, v jsonv.Value) {
+	to := ident.Of(v.Get("messageID"))
+	switch {
+	case to == "":
+		d.unknown("revert", v)
+	case d.Seen.Add("revert:"+s.ID+to, maxSeen):
+		conversation.Attrs(d.status(s, "", "revert:"+msg.HashKey(s.ID, to), "revert"), v, "messageID", "partID")
+	}
 }
 
 // turn begins the run of a user message, unless it continues the one that is going on.
@@ -120,6 +141,7 @@ func (d *stream) message(v jsonv.Value) *message {
 		v.MarkRead()
 		return nil
 	}
+	s.Whole = s.Whole || d.row.Exists()
 	rec.Summary, rec.Done = rec.Summary || v.Get("summary").Is(jsonv.True), v.Path("time", "completed").Exists()
 	if !d.Seen.Add("message:"+id, maxSeen) {
 		v.Skip("role", "parentID", "modelID", "providerID", "mode", "agent", "variant", "path", "model", "system", "tools") // as before
@@ -210,10 +232,15 @@ func (d *stream) failed(s *session, v jsonv.Value) (reason string) {
 
 // asked decodes a question to a person, who allows a call or answers it, and the answer.
 func (d *stream) asked(s *session, typ string, p jsonv.Value) {
-	answer, tool := p.First("requestID", "permissionID"), jsonv.Or(p.First("tool", "source"), p) // the last of an early version
-	w := conversation.Wait{ID: ident.First(answer, p.Get("id")), Run: s.Run.Going(), Call: ident.Within(ident.Of(tool.Get("messageID")), ident.Of(tool.Get("callID")))}
+	tool := jsonv.Or(p.First("tool", "source"), p.Path("metadata", "tool"))
+	call := ident.First(tool.Get("callID"), tool.Get("id"))
+	if !tool.Exists() { // of an early version
+		tool, call = p, ident.Of(p.Get("callID"))
+	}
+	answered := !strings.HasSuffix(typ, ".asked") && !strings.HasSuffix(typ, ".updated") && !strings.HasSuffix(typ, ".created")
+	w := conversation.Wait{ID: ident.First(p.First("requestID", "permissionID"), p.Get("id")), Run: s.Run.Going(), Call: ident.Within(ident.Of(tool.Get("messageID")), call)}
 	key := "wait:" + w.ID
-	if answer.Exists() {
+	if answered {
 		key = "waited:" + w.ID
 		if before, ok := d.Waits.Answer(w.ID); ok {
 			w = before
@@ -226,9 +253,19 @@ func (d *stream) asked(s *session, typ string, p jsonv.Value) {
 		return
 	}
 	m := d.status(s, w.Run, key, typ)
-	m.Signal, m.Tool.CallID, m.Content = w.Signal(answer.Exists()), w.Call, p.First("questions", "title", "answers").Text()
-	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message", "tool.messageID", "source.messageID", "messageID")
-	conversation.AttrsAs(m, p, conversation.ShortJSON, "always", "patterns", "patterns=pattern", "patterns=resources")
+	m.Signal, m.Tool.CallID, m.Content = w.Signal(answered), w.Call, p.First("questions", "fields", "title", "answers", "answer").Text()
+	if c := d.Calls.Get(w.Call); c != nil && c.Human { // the call itself is the wait
+		m.Signal = msg.NoSignal
+	}
+	conversation.Attrs(m, p, "permission", "action", "reply", "response", "message", "tool.messageID", "source.messageID", "messageID", "title", "mode", "url", "reason")
+	conversation.AttrsAs(m, p, conversation.ShortJSON, "save", "always", "patterns", "patterns=pattern", "patterns=resources")
+}
+
+// retried decodes another attempt at a response. A server that repeats it still waits for the next.
+func (d *stream) retried(s *session, response string, attempt, fault jsonv.Value) {
+	m := d.status(s, s.Run.Going(), "retry:"+msg.HashKey(s.ID, response, attempt.Digits(), string(fault.Peek())), "retry")
+	m.Content, m.ResponseID, m.Signal = fault.Text(), response, msg.Retry
+	m.SetAttr("attempt", attempt.Digits())
 }
 
 // steps decodes the events of the newer family.
@@ -260,18 +297,18 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		}
 	case group == "execution" && action != "started": // it ends
 		d.failed(s, e.Get("error"))
-		d.stop(s, cmp.Or(map[string]string{"failed": "error", "interrupted": "interrupted"}[action], "stop"))
+		d.stop(s, cmp.Or(outcomes[action], "stop"))
 	case name == "retried", name == "retry.scheduled":
-		m := d.status(s, s.Run.Going(), "retry:"+id, "retry")
-		m.Content, m.ResponseID, m.Signal = e.Path("error", "message").Text(), cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), msg.Retry
-		m.SetAttr("attempt", e.Get("attempt").Digits())
+		d.retried(s, cmp.Or(ident.Of(e.Get("assistantMessageID")), s.Last), e.Get("attempt"), e.Path("error", "message"))
+	case group == "compaction" && (action == "started" || action == "ended" || action == "failed"):
+		at := cmp.Or(s.Compact, ident.Of(e.Get("inputID")), "msg_"+strings.TrimPrefix(id, "evt_"))
+		if s.Compact = ""; !kept(d).compacts(s, at, action == "started", e.Get("text"), e) {
+			s.Compact = at
+		}
 	case name == "usage.updated", group == "execution", action == "delta":
 		e.Skip("tokens", "cost", "text") // a sum, or the next event has it
-	default: // what a person chose, a command of the person, a compaction
-		m := d.status(s, s.Run.Going(), "event:"+id, name)
-		if m.Content = e.JSON(); name == "compaction.started" {
-			m.Signal = msg.Compaction
-		}
+	default: // what a person chose, a command of the person
+		d.status(s, s.Run.Going(), "event:"+id, name).Content = e.JSON()
 	}
 }
 
@@ -330,7 +367,7 @@ func (d steps) step(s *session, group, action, event string, e jsonv.Value) {
 	case group == "tool" && state == "":
 		e.Get("delta").MarkRead() // the end has it
 	case group == "tool":
-		calls(d).tool(rec, "", call, e.First("tool", "name"), state, e)
+		calls(d).tool(rec, "", call, e.First("tool", "name"), state, e, conversation.Time{})
 	default:
 		name := cmp.Or(ident.First(e.Get("textID"), e.Get("reasoningID")), e.Get("ordinal").Digits())
 		if name == "" && action == "started" {

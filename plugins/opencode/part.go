@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -20,7 +21,10 @@ var signals = map[string]msg.Signal{"compaction": msg.Compaction, "retry": msg.R
 
 // part decodes a part of a message; false if its type is not known.
 func (d *stream) part(v jsonv.Value) bool {
-	id, typ := d.id(v, "id", "id"), ident.Of(v.Get("type"))
+	id, call, typ := d.id(v, "id", "id"), v.Get("callID"), ident.Of(v.Get("type"))
+	if own := v.Get("partID"); own.Exists() { // as version 2 prints a call
+		id, call = ident.Of(own), v.Get("id")
+	}
 	rec := d.messageOf(v, typ)
 	if id == "" || rec.ID == "" || d.Seen.Has(id) {
 		v.MarkRead()
@@ -51,7 +55,8 @@ func (d *stream) part(v jsonv.Value) bool {
 		}
 	case "tool":
 		state := v.Get("state")
-		if !(calls{d}).tool(rec, id, v.Get("callID"), v.Get("tool"), jsonv.Word(state.Get("status"), "pending", "running", "completed", "error"), state) {
+		status := jsonv.Word(state.Get("status"), "pending", "running", "completed", "error")
+		if !(calls{d}).tool(rec, id, call, v.Get("tool"), status, state, conversation.TimeOf(state.Path("time", "end"))) {
 			return true
 		}
 	case "step-start", "snapshot", "agent", "compaction", "retry":
@@ -60,7 +65,8 @@ func (d *stream) part(v jsonv.Value) bool {
 		m.SetAttr("attempt", v.Get("attempt").Digits())
 		conversation.Attrs(m, v, "snapshot", "name", "tail_start_id", "error.name")
 	case "step-finish":
-		d.tokens(rec, counts(v.Get("tokens"), false), v, msg.Complete, ident.Of(v.Get("reason"))).SetAttr("part_id", id)
+		printed := d.Frame.Kind == frame.Line && !d.row.Exists() // without a total it is of version 2
+		d.tokens(rec, counts(v.Get("tokens"), printed && !v.Path("tokens", "total").Exists()), v, msg.Complete, ident.Of(v.Get("reason"))).SetAttr("part_id", id)
 		if !d.single && (d.row.Exists() || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
@@ -146,20 +152,21 @@ func (d *stream) said(rec *message, kind msg.Kind, id string, text jsonv.Value) 
 
 // injected decodes a text that OpenCode put into the context: the answer of an agent in the
 // background, or a file.
-func (d *stream) injected(rec *message, id string, text jsonv.Value) {
-	_, child, ok := strings.Cut(conversation.Cut(text.PeekStr(), ident.Max), ` id="`)
-	if ok && (text.HasPrefix("<task id=") || text.HasPrefix("<subagent id=")) {
+func (d *stream) injected(rec *message, id string, text jsonv.Value) *msg.Message {
+	_, child, ok := strings.Cut(strings.Replace(conversation.Cut(text.PeekStr(), ident.Max), ` sessionID="`, ` id="`, 1), ` id="`)
+	if ok && (text.HasPrefix("<task id=") || text.HasPrefix("<subagent id=") || text.HasPrefix("<subagent sessionID=")) {
 		child, rest, _ := strings.Cut(child, `"`)
 		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
 			m := c.Result(d.partOf(cmp.Or(d.known(c.Message), rec), msg.ToolResult, "result:"+c.ID))
-			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`)
+			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`) || strings.HasPrefix(rest, ` state="cancelled"`)
 			m.SetAttr("part_id", id)
-			return
+			return m
 		}
 	}
 	m := d.partOf(rec, msg.System, id)
 	m.Hidden, m.Content = true, text.Text()
+	return m
 }
 
 // calls decodes the tool calls of responses.
@@ -172,36 +179,47 @@ var states = map[string]string{
 
 // tool decodes the state of a call, which a part has, or an event of the newer family that has no part: pending while its
 // arguments are written, running, completed or error, with which it is over.
-func (d calls) tool(rec *message, part string, id, name jsonv.Value, state string, v jsonv.Value) (over bool) {
+func (d calls) tool(rec *message, part string, id, name jsonv.Value, state string, v jsonv.Value, end conversation.Time) (over bool) {
 	rec.Tools = true
 	own := cmp.Or(ident.Within(rec.ID, ident.Of(id)), part) // some providers number the calls of each response
 	c := d.Calls.Get(own)
 	if c == nil {
 		c = &call{Message: rec.ID}
 		c.ID, c.Name, c.ProtocolID = own, cmp.Or(ident.Of(name), "unknown"), ident.Own(rec.ID, own)
-		c.Task = c.Name == "task" || c.Name == "subagent"
+		c.Task, c.Human = c.Name == "task" || c.Name == "subagent", c.Name == "question"
 		d.Calls.Add(c)
 	}
 	name.Equal(c.Name)
 	d.At = conversation.TimeOf(v.Path("time", "start")).Or(d.At)
-	d.called(rec, c, part, state == "pending", v.Get("input"), v.First("raw", "text"))
+	input, written := v.Get("input"), v.First("raw", "text")
+	if input.Is(jsonv.String) { // as version 2 keeps those that are not complete
+		input, written = jsonv.Value{}, input
+	}
+	d.called(rec, c, part, state == "pending", input, written)
 	extra := v.First("metadata", "structured")
+	extra = jsonv.Or(extra.Get("metadata"), extra)
 	if child := ident.Of(extra.First("sessionId", "sessionID")); child != "" && c.Child == "" && (c.Task || part != "") {
-		c.Child = child
-		conversation.Causes(c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link)), child)
-		s := d.find(child)
-		d.Sessions.Delegate(&s.Session, rec.Session)
-		s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
-		d.find(rec.Session)
+		d.links(rec, c, child, msg.ByNativeID, 0)
 	}
 	if over = state == "completed" || state == "error"; over {
 		c.Async = c.Async || c.Task && extra.Get("status").Equal("running")
-		d.At = conversation.TimeOf(v.Path("time", "end")).Or(d.At)
+		d.At = end.Or(d.At)
 		d.ended(rec, c, v)
 	} else {
 		v.Skip("title", "content") // the end has them
 	}
 	return over
+}
+
+// links joins a call and the session that works for it.
+func (d calls) links(rec *message, c *call, child string, by msg.LinkMethod, confidence uint8) {
+	c.Child = child
+	m := c.About(d.beside(rec, "link:"+c.ID, "task", msg.Link))
+	m.Delegation.ChildRun, m.Delegation.Link, m.Delegation.Confidence = child, by, confidence
+	s := d.find(child)
+	d.Sessions.Delegate(&s.Session, rec.Session)
+	s.Run.Caused(rec.Run, c.ID, by, confidence)
+	d.find(rec.Session)
 }
 
 // called adds a call, unless its arguments are known. While they are written, they may be the beginning of JSON.
@@ -212,6 +230,7 @@ func (d calls) called(rec *message, c *call, part string, writing bool, input, w
 	}
 	if c.Complete, c.Input = !writing, conversation.SumOf(input.Peek()); c.Task {
 		c.To, c.Async = ident.Of(input.First("subagent_type", "agent")), input.Get("background").Bool()
+		c.Prompt = msg.HashKey(input.Get("prompt").PeekStr())
 	}
 	m := d.partOf(rec, msg.ToolCall, "call:"+c.ID)
 	c.Called(m, input.JSON(), input.Get("prompt"))
@@ -223,7 +242,14 @@ func (d calls) called(rec *message, c *call, part string, writing bool, input, w
 			m.Tool.Arguments = msg.Plain("{}")
 		}
 	}
-	rec.Response.Last = m.Key
+	if rec.Response.Last = m.Key; c.Human && c.Complete {
+		d.waits(rec, c, "wait:", msg.WaitStart)
+	}
+}
+
+// waits reports that a call begins to wait for a person, or no longer does.
+func (d calls) waits(rec *message, c *call, key string, signal msg.Signal) {
+	c.About(d.beside(rec, key+c.ID, "question", signal))
 }
 
 // denials are the beginnings of the errors of calls that a person, or a rule of a person, did not allow.
@@ -239,7 +265,9 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 	if c.Async && !fault.Exists() { // it has only begun
 		m = c.About(d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal))
 	} else {
-		d.Calls.End(c)
+		if d.Calls.End(c); c.Human {
+			d.waits(rec, c, "waited:", msg.WaitEnd)
+		}
 		m = c.Result(d.partOf(rec, msg.ToolResult, "result:"+c.ID))
 	}
 	content(v.First("content", "attachments")).Fill(m)
@@ -264,7 +292,7 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 // content reads a list of texts and files, or one of them: {text} | {url | uri | data, mime, filename | name}.
 func content(v jsonv.Value) (has conversation.Content) {
 	for b := range jsonv.Each(v) {
-		f := media.Of(b.Get("data"), b.First("url", "uri"), ident.Of(b.Get("mime")))
+		f := media.Of(b.Get("data"), jsonv.Or(b.First("url", "uri"), b.Path("source", "uri")), ident.Of(b.Get("mime")))
 		f.Name = ident.First(b.Get("filename"), b.Get("name"))
 		if text := b.Get("text"); text.Is(jsonv.String) {
 			has.Add(text.Text())

@@ -1,6 +1,8 @@
 package opencode
 
 import (
+	"math"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +19,9 @@ func TestTokens(t *testing.T) {
 	for name, want := range map[string]msg.Tokens{
 		"turn":   {Input: 1600, Output: 122, CacheRead: 3600, CacheWrite: 20, Reasoning: 40, Provenance: msg.Provider},
 		"export": {Input: 13168, Output: 604, CacheRead: 24064, Reasoning: 201, Provenance: msg.Provider},
+		// as the rows of the sessions add them up, without what the fork repeats
+		"kept":        {Input: 345 + 30 + 50 + 30 + 33, Output: 89 + 4 + 6 + 5 + 4, CacheRead: 30, CacheWrite: 5, Reasoning: 8, Provenance: msg.Provider},
+		"kept-export": {Input: 90, Output: 14, Reasoning: 2, Provenance: msg.Provider},
 	} {
 		var sum msg.Tokens
 		for _, m := range decodertest.Play(t, New(), name) {
@@ -76,6 +81,22 @@ func TestOthersAreUnknown(t *testing.T) {
 		}
 		if len(out.Messages) != 1 || out.Messages[0].Kind != msg.Unknown || out.Messages[0].Content.String() != in {
 			t.Errorf("%s: %+v", in, out.Messages)
+		}
+	}
+}
+
+// TestCost: what the requests of a session of version 2 cost is the sum that OpenCode has in the row of the session.
+func TestCost(t *testing.T) {
+	spent := make(map[string]float64)
+	for _, m := range msg.Fold(decodertest.Play(t, New(), "kept")) {
+		if cost, err := strconv.ParseFloat(m.Attr("cost"), 64); err == nil {
+			spent[m.Session] += cost
+		}
+	}
+	const agents = 0.001 + 0.001
+	for session, want := range map[string]float64{"ses_7d30c001f001FerryBoat01": 0.014 + agents, "ses_7d30c004f001FerryBoat04": 0.002} {
+		if math.Abs(spent[session]-want) > 1e-9 {
+			t.Errorf("%s: %g, want %g", session, spent[session], want)
 		}
 	}
 }

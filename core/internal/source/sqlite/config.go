@@ -34,6 +34,8 @@ type Table struct {
 	JSON []string `yaml:"json" json:"json"`
 	// Reads only rows whose first key column begins with one of these texts.
 	Prefixes []string `yaml:"prefixes" json:"prefixes"`
+	// Another table. A row whose first key column has a value that is in the column of that name there is not read.
+	Unless string `yaml:"unless" json:"unless"`
 }
 
 // Tables is how a decoder describes the database of its format.
@@ -77,7 +79,7 @@ func Type() spec.Type {
 			Name: "goose", Format: "goose",
 			Off: func(s spec.Section) { s.(*Config).Paths = []string{"sessions/sessions.db"} },
 			On: func(s spec.Section) {
-				s.(*Config).Tables = []Table{{Table: "messages", Columns: []string{"id", "content_json"}, Key: []string{"id"}, Order: "created_timestamp", JSON: []string{"content_json"}, Prefixes: []string{"a"}}}
+				s.(*Config).Tables = []Table{{Table: "messages", Columns: []string{"id", "content_json"}, Key: []string{"id"}, Order: "created_timestamp", JSON: []string{"content_json"}, Prefixes: []string{"a"}, Unless: "archive"}}
 			},
 		},
 	}

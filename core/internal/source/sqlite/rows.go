@@ -182,6 +182,17 @@ func (v *view) make(ctx context.Context, index int, t Table, maxRow int) (*query
 		}
 		q.sql += " AND (" + strings.Join(any, " OR ") + ")"
 	}
+	if t.Unless != "" && len(q.keys) > 0 {
+		key := q.columns[q.keys[0]]
+		var there bool
+		err := v.conn.QueryRowContext(ctx, "SELECT count(*)>0 FROM pragma_table_info(?) WHERE name=?", t.Unless, key).Scan(&there)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			q.sql += " AND NOT EXISTS (SELECT 1 FROM " + quote(t.Unless) + " AS other WHERE other." + quote(key) + "=" + quote(t.Table) + "." + quote(key) + ")"
+		}
+	}
 	q.sql += " ORDER BY rowid LIMIT " + strconv.Itoa(chunkRows)
 	return q, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -493,5 +494,48 @@ func BenchmarkUnchanged(b *testing.B) {
 		if _, err := d.poll(context.Background()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestUnless: rows that another table has are not read, whichever of the two is written first. A database without that table has
+// all its rows.
+func TestUnless(t *testing.T) {
+	for name, other := range map[string]string{
+		"there": "CREATE TABLE older (id TEXT PRIMARY KEY)", "missing": "CREATE TABLE x (id TEXT)", "without the column": "CREATE TABLE older (name TEXT)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.db")
+			db := open(t, path, "WAL")
+			do(t, db, other)
+			do(t, db, "CREATE TABLE newer (id TEXT PRIMARY KEY, session TEXT, created INTEGER)")
+			if name == "there" {
+				do(t, db, "INSERT INTO older VALUES ('a')")
+			}
+			do(t, db, "INSERT INTO newer VALUES ('a', 's', 1), ('b', 's', 2)")
+			rec := recordtest.New()
+			s, err := New(Config{
+				Paths: []string{path}, Interval: spec.Duration(5 * time.Millisecond), MaxRow: 1 << 20,
+				Tables: []Table{{Table: "newer", Order: "created", Unless: "older"}},
+			}, source.Env{Name: "s", Format: "f"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := rec.Run(t, s)
+			defer stop()
+			wait(t, s)
+			do(t, db, "INSERT INTO newer VALUES ('c', 's', 3)")
+			if name == "there" {
+				do(t, db, "INSERT INTO older VALUES ('d')")
+			}
+			do(t, db, "INSERT INTO newer VALUES ('d', 's', 4)")
+			wait(t, s)
+			want := "newer a newer b newer c newer d"
+			if name == "there" {
+				want = "newer b newer c"
+			}
+			if got := strings.Join(slices.Sorted(maps.Keys(fold(rec.Streams()[0].Frames))), " "); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
 	}
 }
