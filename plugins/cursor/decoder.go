@@ -93,6 +93,7 @@ type composer struct {
 	Headers []header            `json:",omitempty"` // the last ones
 	Runs    bounded.Set[string] `json:",omitzero"`  // that have begun
 	Last    string              `json:",omitempty"` // the run of the last message
+	Created conversation.Time   `json:",omitzero"`
 	Copied  int                 `json:",omitempty"` // messages of another conversation
 }
 
@@ -171,6 +172,7 @@ func (d *state) find(id string) *composer {
 func (d *stream) composer(v jsonv.Value) {
 	s := d.s
 	d.At = conversation.TimeOf(v.Get("createdAt"))
+	s.Created = d.At
 	v.Get("composerId").Equal(s.ID)
 	s.Model = cmp.Or(modelOf(v.Path("modelConfig", "modelName")), s.Model)
 	if sub := v.Get("subagentInfo"); sub.Is(jsonv.Object) {
@@ -248,6 +250,7 @@ func (d *stream) copied(id string) bool {
 		s.Copied++
 		m := record.Hide(d.Add(msg.Status, "history:"+s.ID), msg.History)
 		m.Complete, m.Agent.Name = msg.Summary, s.Agent
+		s.Created.Set(m)
 		m.SetAttr("composer_id", s.ID)
 		m.SetAttr("messages", conversation.NonZero(s.Copied))
 		return true
