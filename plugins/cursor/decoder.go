@@ -248,7 +248,7 @@ func (d *stream) copied(id string) bool {
 	}
 	if i := s.index(id); i >= 0 && s.Headers[i].Copied || d.Known.Has(id) {
 		s.Copied++
-		m := record.Hide(d.Add(msg.Status, "history:"+s.ID), msg.History)
+		m := record.Hide(d.Add(msg.Status, "history:"+s.ID), "copied_history")
 		m.Complete, m.Agent.Name = msg.Summary, s.Agent
 		s.Created.Set(m)
 		m.SetAttr("composer_id", s.ID)

@@ -287,7 +287,7 @@ func (d *stream) copied(id string, role, created, content jsonv.Value) bool {
 		return false
 	}
 	s.Copied++
-	m := record.Hide(d.Add(msg.Status, "history:"+s.ID), msg.History)
+	m := record.Hide(d.Add(msg.Status, "history:"+s.ID), "copied_history")
 	m.Complete = msg.Summary
 	s.Created.Set(m)
 	m.SetAttr("messages", conversation.NonZero(s.Copied))

@@ -325,7 +325,7 @@ func (d *stream) copied(v jsonv.Value) bool {
 		return false
 	}
 	s.Copied++
-	m := record.Hide(d.Add(msg.Status, "history:"+s.ID), msg.History)
+	m := record.Hide(d.Add(msg.Status, "history:"+s.ID), "copied_history")
 	m.Complete = msg.Summary
 	s.Started.Set(m)
 	m.SetAttr("from", s.Origin)
