@@ -117,6 +117,7 @@ func (d *stream) Read() {
 // Flush emits the pieces of an answer that goes on.
 func (d *stream) Flush() {
 	t := &d.Talk
+	d.context(msg.Partial)
 	if len(t.Text) == 0 || !t.Run.Active() {
 		return
 	}
@@ -199,7 +200,8 @@ func (d *stream) composer(v jsonv.Value) {
 		copied--
 	}
 	m := record.Hide(d.Add(msg.Status, "composer:"+s.ID), "composer")
-	m.Complete, m.Agent.Name = msg.Summary, s.Agent
+	m.Complete = msg.Summary // without the agent: a message of no run names that of the session
+	m.SetAttr("agent", s.Agent)
 	conversation.Attrs(m, v, "name", "subtitle", "status", "unifiedMode")
 	m.SetAttr("composer_id", s.ID)
 	m.SetAttr("model", s.Model)
@@ -249,7 +251,7 @@ func (d *stream) copied(id string) bool {
 	if i := s.index(id); i >= 0 && s.Headers[i].Copied || d.Known.Has(id) {
 		s.Copied++
 		m := record.Hide(d.Add(msg.Status, "history:"+s.ID), "copied_history")
-		m.Complete, m.Agent.Name = msg.Summary, s.Agent
+		m.Complete = msg.Summary
 		s.Created.Set(m)
 		m.SetAttr("composer_id", s.ID)
 		m.SetAttr("messages", conversation.NonZero(s.Copied))

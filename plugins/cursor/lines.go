@@ -32,6 +32,7 @@ type talk struct {
 	Said    string                    `json:",omitempty"` // hash of the last answer, until something follows it
 	Caused  bool                      `json:",omitempty"` // a call of another conversation has the first prompt
 	Last    string                    `json:",omitempty"` // key of the last part
+	Context []string                  `json:",omitempty"` // texts that the program has added before a prompt
 	Calls   conversation.Calls[*call] `json:",omitzero"`
 
 	Lines conversation.Lines `json:",omitzero"` // that have an id or a time
@@ -124,6 +125,7 @@ func place(origin string) (session string, agent bool) {
 // say adds a message of the run, and its content to the chain of keys.
 func (d *stream) say(kind msg.Kind, key, content string) *msg.Message {
 	t := &d.Talk
+	d.context(msg.Complete)
 	t.Said = ""
 	t.Chain = msg.HashKey(t.Chain, kind.String(), content)
 	if kind != msg.User {
@@ -135,6 +137,19 @@ func (d *stream) say(kind msg.Kind, key, content string) *msg.Message {
 		m.Client = t.Client
 	}
 	return m
+}
+
+// context emits the texts that the program has added, with the time of the prompt that follows them.
+func (d *stream) context(c msg.Completeness) {
+	t, chain := &d.Talk, d.Talk.Chain
+	for _, text := range t.Context {
+		m := record.Hide(d.Add(msg.System, "context:"+msg.HashKey(chain, text)), "context")
+		m.Role, m.Content, m.ParentKey, m.Complete = msg.RoleSystem, msg.Plain(text), t.Last, c
+		chain = msg.HashKey(chain, text)
+	}
+	if c == msg.Complete {
+		t.Context, t.Chain = nil, chain
+	}
 }
 
 // key names the next part of that kind.
@@ -175,9 +190,10 @@ func (d *stream) prompt(text jsonv.Value) {
 	w := wordsOf(text.Str(), d.Root.Get("role").Exists())
 	d.At = d.At.Or(w.at)
 	if w.context {
-		m := record.Hide(d.Add(msg.System, t.key(msg.System)), "context")
-		t.Chain = msg.HashKey(t.Chain, msg.System.String(), string(text.Peek()))
-		m.Role, m.Content, m.ParentKey = msg.RoleSystem, text.Text(), t.Last
+		if n := len(strings.Join(t.Context, "")); n > maxPieces {
+			d.context(msg.Complete)
+		}
+		t.Context = append(t.Context, text.Str())
 		return
 	}
 	key := t.key(msg.User)
@@ -380,6 +396,9 @@ func (d *stream) call(id, name string, input jsonv.Value, r *conversation.Respon
 	m.Role, m.Tool.Arguments = msg.RoleAssistant, input.JSON()
 	c.On(m)
 	r.Mark(m)
+	if d.Root.Get("role").Exists() { // of a transcript
+		m.SetAttr(msg.Results, msg.None)
+	}
 	if name == "Task" || name == "task" {
 		task := input.Get("prompt")
 		m.Kind, m.Delegation.Task, m.Delegation.To = msg.Delegation, task.Text(), agentOf(input.First("subagent_type", "subagentType"))

@@ -95,7 +95,7 @@ type session struct {
 	Branch  bool              `json:",omitempty"`
 	Line    string            `json:",omitempty"` // the first of the sessions that continue one another
 	Started conversation.Time `json:",omitzero"`
-	Until   conversation.Time `json:",omitzero"` // when it was compacted, and another session began to continue it
+	Until   conversation.Time `json:",omitzero"`  // when it was compacted, and another session began to continue it
 	Copied  int               `json:",omitempty"` // messages of Origin
 	Kept    bool              `json:",omitempty"` // copies have the times of their originals
 	Own     bool              `json:",omitempty"` // a message is no copy
