@@ -68,7 +68,7 @@ func nameOf(origin string) string {
 // sessionOf is the session of a document. Some of the converted agents have none: their documents all have the same word.
 func sessionOf(v jsonv.Value) string {
 	id := ident.Of(v.Get("session_id"))
-	if id == "unknown" || id == "harbor-session" || id == ident.Peek(v.Path("agent", "name")) {
+	if id == "unknown" || id == "harbor-session" || id == "copilot-cli" {
 		return ""
 	}
 	return id
