@@ -247,11 +247,15 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	gone := newTurn("gone", began)
 	gone.run("turn", "", "pilot", 0, 3)
 	gone.delegation("d", "turn", "pilot", "gull", 1, 2).State = msg.SpanIdle
-	h.export(export.Batch{Spans: exporttest.Records(append(append(stuck.spans, later.spans...), gone.spans...)...)})
+	unrecorded := newTurn("unrecorded", began)
+	unrecorded.run("turn", "", "pilot", 0, 3)
+	silent := unrecorded.delegation("d", "turn", "pilot", "tern", 1, 1.5)
+	silent.State, silent.Outcome = msg.SpanIdle, msg.OutcomeUnset // its record never has results
+	h.export(export.Batch{Spans: exporttest.Records(slices.Concat(stuck.spans, later.spans, gone.spans, unrecorded.spans)...)})
 
 	var list []inspect.SlowDelegation
 	h.json(&list, "slow")
-	if len(list) != 3 || list[0].DelegateTo != "mate" || list[0].DurationMS != (3*3600-1)*1000 {
+	if len(list) != 4 || list[0].DelegateTo != "mate" || list[0].DurationMS != (3*3600-1)*1000 {
 		t.Fatalf("%+v", list)
 	}
 	// The view has the same duration as slow.
@@ -263,6 +267,9 @@ func TestSlowRunningAndAsync(t *testing.T) {
 		t.Errorf("%+v, bottleneck %+v", d, d.Bottleneck)
 	}
 	if d := list[2]; d.Status != "lost" || !slices.Contains(d.Notes, "its result never arrived") {
+		t.Errorf("%+v", d)
+	}
+	if d := list[3]; d.DelegateTo != "tern" || d.Status == "lost" || len(d.Notes) > 0 {
 		t.Errorf("%+v", d)
 	}
 	text, _ := h.run("explain", d.TraceID)

@@ -292,15 +292,19 @@ type builder struct {
 	byID  map[string]*Turn
 }
 
-// traceOrder orders traces: by when their first span began.
+// traceOrder orders traces: by when their first span began and, where the protocol has no times, by the order of their messages.
 type traceOrder struct {
 	began int64 // Unix ns
+	seq   uint64
 	trace string
 }
 
 func (p traceOrder) compare(o traceOrder) int {
-	return cmp.Or(cmp.Compare(p.began, o.began), strings.Compare(p.trace, o.trace))
+	return cmp.Or(cmp.Compare(p.began, o.began), cmp.Compare(p.seq, o.seq), strings.Compare(p.trace, o.trace))
 }
+
+// firstSeqSQL is where the first message of each trace of the session is in its stream.
+const firstSeqSQL = `(SELECT trace_id AS of_trace, min(seq) AS first_seq FROM messages FINAL WHERE session_id = {id:String} AND is_deleted = 0 GROUP BY trace_id) AS o`
 
 // spans reads the session's spans, those that still run among them: they last until
 // now.
@@ -310,7 +314,7 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 		return err
 	}
 	err = q.Each(ctx, `
-		SELECT min(toUnixTimestamp64Nano(began)) OVER (PARTITION BY trace) AS first, * FROM (
+		SELECT min(toUnixTimestamp64Nano(began)) OVER (PARTITION BY trace) AS first, first_seq, s.* FROM (
 			SELECT TraceId AS trace, SpanId AS span, ParentSpanId AS parent, SpanAttributes['gen_ai.operation.name'] AS op, SpanAttributes['earshot.delegate.to'] AS to,
 				toString(AgentName) AS agent, toString(ToolName) AS tool, Timestamp AS began, toInt64(Duration) AS took, if(Outcome = 'cancelled', 'Cancelled', toString(StatusCode)) AS status,
 				if(Outcome = 'cancelled', SpanAttributes['earshot.cancel.reason'], SpanAttributes['error.type']) AS error, StatusMessage AS message, SpanAttributes['earshot.link.method'] AS link,
@@ -328,12 +332,14 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 				if(span_id IN (SELECT span_id FROM delegations FINAL WHERE session_id = {id:String} AND async), 'true', ''), '',
 				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], '', '', '', '', ''
 			FROM open_spans FINAL
-			WHERE session_id = {id:String})
-		ORDER BY first, trace, kind != '', began, span
-		SETTINGS max_block_size = 4096`, map[string]string{"id": id},
+			WHERE session_id = {id:String}) AS s
+		LEFT JOIN `+firstSeqSQL+` ON s.trace = o.of_trace
+		LEFT JOIN (SELECT span_id AS of_span, min(seq) AS span_seq FROM messages FINAL WHERE session_id = {id:String} AND is_deleted = 0 GROUP BY span_id) AS p ON s.span = p.of_span
+		ORDER BY first, first_seq, trace, kind != '', began, span_seq, span
+		SETTINGS join_use_nulls = 0, max_block_size = 4096`, map[string]string{"id": id},
 		func(v []any) error {
 			r := reader{values: v}
-			at := traceOrder{began: r.signed()}
+			at := traceOrder{began: r.signed(), seq: r.num()}
 			at.trace = r.str()
 			span, parent, op, to, agent, tool := r.str(), r.str(), r.str(), r.str(), r.str(), r.str()
 			s := &Step{SpanID: span, Started: r.time(), Duration: max(0, time.Duration(r.signed())), parent: parent, To: to}

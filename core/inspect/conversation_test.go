@@ -18,8 +18,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // table answers the queries of a session of n turns, each a run with one model turn,
 // as rows of the columns that they ask for.
 type table struct {
-	turns int
-	fail  string // fail every query that contains it
+	turns    int
+	timeless bool   // its turns began at the same time, and the order of their ids is another
+	fail     string // fail every query that contains it
+}
+
+func (t table) first(turn int) int64 {
+	if t.timeless {
+		turn = 0
+	}
+	return began.Add(time.Duration(turn) * time.Second).UnixNano()
+}
+
+func (t table) trace(turn int) string {
+	if t.timeless {
+		turn = t.turns - turn
+	}
+	return fmt.Sprintf("%06d", turn)
 }
 
 var began = time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
@@ -44,27 +59,43 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 				if s[1] != "" {
 					parent = fmt.Sprint(s[1], i)
 				}
-				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, "", "", "", "", ""})
+				err := row([]any{t.first(i), uint64(i), t.trace(i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, "", "", "", "", ""})
 				if err != nil {
 					return err
 				}
 			}
 		}
 	default:
-		word := func(first int64, trace, span, kind, content string) error {
-			return row([]any{first, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0), uint64(0), "", ""})
+		word := func(first int64, seq uint64, trace, span, kind, content string) error {
+			return row([]any{first, seq, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0), uint64(0), "", ""})
 		}
-		if err := word(0, "", "", "assistant", "of no turn"); err != nil {
+		if err := word(0, 0, "", "", "assistant", "of no turn"); err != nil {
 			return err
 		}
 		for i := range t.turns {
-			at, trace := began.Add(time.Duration(i)*time.Second).UnixNano(), fmt.Sprintf("%06d", i)
-			if err := errors.Join(word(at, trace, fmt.Sprint("r", i), "user", fmt.Sprint("question ", i)), word(at, trace, fmt.Sprint("c", i), "assistant", fmt.Sprint("answer ", i))); err != nil {
+			at, trace, seq := t.first(i), t.trace(i), uint64(i)
+			if err := errors.Join(word(at, seq, trace, fmt.Sprint("r", i), "user", fmt.Sprint("question ", i)), word(at, seq, trace, fmt.Sprint("c", i), "assistant", fmt.Sprint("answer ", i))); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// TestTurnsWithoutTimes has turns that began at the same time in the order of their
+// messages.
+func TestTurnsWithoutTimes(t *testing.T) {
+	n := 0
+	err := Each(t.Context(), table{turns: 20, timeless: true}, "s", 100, func(*Session) error { return nil }, func(x *Turn) error {
+		if n < 20 && (x.Prompt != fmt.Sprint("question ", n) || x.Answer != fmt.Sprint("answer ", n)) {
+			t.Errorf("turn %d: %q, %q", n, x.Prompt, x.Answer)
+		}
+		n++
+		return nil
+	})
+	if err != nil || n != 21 {
+		t.Fatal(n, err)
+	}
 }
 
 // TestTurnsOneByOne has each turn with its own prompt and answer, in order, and the

@@ -51,7 +51,7 @@ func readMessages(ctx context.Context, q Querier, id string, texts int) *message
 			}
 		}
 		err := q.Each(ctx, `
-			SELECT first, trace_id, span_id, toString(kind), substringUTF8(content, 1, {limit:UInt32}), substringUTF8(tool_arguments, 1, {limit:UInt32}),
+			SELECT first, first_seq, trace_id, span_id, toString(kind), substringUTF8(content, 1, {limit:UInt32}), substringUTF8(tool_arguments, 1, {limit:UInt32}),
 				substringUTF8(delegate_task, 1, {limit:UInt32}), ts, toString(agent_name), hidden, (`+Failure+`),
 				input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, toUInt64OrZero(attributes['cache_write_1h_tokens']),
 				attributes['attachments'], toString(message_id)
@@ -62,11 +62,12 @@ func readMessages(ctx context.Context, q Querier, id string, texts int) *message
 					UNION ALL
 					SELECT trace_id, toUnixTimestamp64Nano(ts) FROM open_spans FINAL WHERE session_id = {id:String})
 				GROUP BY trace) AS t ON m.trace_id = t.trace
-			ORDER BY first, trace_id, ts, seq
+			LEFT JOIN `+firstSeqSQL+` ON m.trace_id = o.of_trace
+			ORDER BY first, first_seq, trace_id, ts, seq
 			SETTINGS join_use_nulls = 0, max_block_size = 4096`, map[string]string{"id": id, "limit": fmt.Sprint(texts)},
 			func(v []any) error {
 				r := reader{values: v}
-				x := messageRow{at: traceOrder{began: r.signed()}}
+				x := messageRow{at: traceOrder{began: r.signed(), seq: r.num()}}
 				x.at.trace = r.str()
 				x.span, x.kind, x.content, x.arguments, x.task = r.str(), r.str(), r.str(), r.str(), r.str()
 				x.ts, x.agent, x.hidden, x.failed = r.time(), r.str(), r.flag(), r.flag()

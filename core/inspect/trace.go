@@ -342,7 +342,7 @@ func readSpans(ctx context.Context, q Querier, traces []string, most int, now ti
 			if waits { // asking was the last that it did
 				s.Waits = []blame.Interval{{From: seen}}
 			}
-		case facts.state == "idle" && s.call():
+		case facts.state == "idle" && s.call() && outcome != "": // else its record never has results
 			s.Status = "lost"
 		case outcome == "error" || outcome == "cancelled":
 			s.Status = outcome

@@ -43,6 +43,16 @@ const ResponseItem = "item_id"
 // the protocol has it. Such an end is exact, and a response without parts has it alone.
 const ResponseStart = "response_start"
 
+// Results is an attribute of a call: none, where its record never has the result. Whether such a call succeeded is not known.
+const (
+	Results = "results"
+	None    = "none"
+)
+
+// TotalOf is an attribute of a usage message with a total that a store keeps, or a part of it, and writes again as it grows, also after
+// the end of the run: session. It counts beside other messages, unlike the total of a form that was rebuilt.
+const TotalOf = "total_of"
+
 // RestOf is an attribute of a usage message with what the responses lack of a total: that of the
 // session, or of the run.
 const (

@@ -8,6 +8,7 @@
 //   - prompt_tokens includes the cached tokens, completion_tokens the reasoning. The classes that
 //     the format does not have are in metrics.extra, under the names of the agent that was converted.
 //   - Some agents have no metrics in their steps (Codex, Hermes): final_metrics has their tokens.
+//   - The documents of some agents all have the same session_id, and their files one name.
 //   - Steps with is_copied_context repeat another trajectory: they are no work of this one.
 //   - A result refers to the trajectory of a sub-agent by trajectory_id, never by session_id.
 //   - No member marks where a run ends: at the next prompt, or with the document.
@@ -39,7 +40,7 @@ func New() decoder.Factory {
 	return record.Format[struct{}]{
 		Info: decoder.Info{
 			Name:       "atif",
-			Revision:   3,
+			Revision:   4,
 			Summary:    "Trajectories of the Agent Trajectory Interchange Format, with those of sub-agents.",
 			Transports: []frame.Kind{frame.Body, frame.Line},
 			Documents:  []string{"*.json"},
@@ -52,11 +53,25 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
-// nameOf is the name of a stream whose documents name no session: that of its file.
+// nameOf is the name of a stream whose documents name no session: that of its file. Files that all have one name, as
+// <job>/<trial>/agent/trajectory.json, are named by their directories.
 func nameOf(origin string) string {
-	name := path.Base(strings.ReplaceAll(origin, `\`, "/"))
-	name, _, _ = strings.Cut(name, ".json")
+	origin, _, _ = strings.Cut(strings.ReplaceAll(origin, `\`, "/"), ".json")
+	dir, name := path.Split(origin)
+	if name == "trajectory" || strings.HasPrefix(name, "trajectory.") {
+		dirs := slices.DeleteFunc(strings.Split(dir, "/"), func(d string) bool { return d == "" || d == "." || d == "agent" })
+		name = strings.Join(append(dirs[max(0, len(dirs)-2):], name), "/")
+	}
 	return ident.Bounded(strings.Trim(name, "/."))
+}
+
+// sessionOf is the session of a document. Some of the converted agents have none: their documents all have the same word.
+func sessionOf(v jsonv.Value) string {
+	id := ident.Of(v.Get("session_id"))
+	if id == "unknown" || id == "harbor-session" || id == "copilot-cli" {
+		return ""
+	}
+	return id
 }
 
 // maxDepth is how deep trajectories are embedded in others.
@@ -101,7 +116,7 @@ type cause struct{ run, call string }
 
 // Read decodes a document.
 func (d *stream) Read() {
-	d.session = cmp.Or(ident.Of(d.Root.Get("session_id")), ident.Of(d.Root.Get("trajectory_id")), d.Origin, "unknown")
+	d.session = cmp.Or(sessionOf(d.Root), ident.Of(d.Root.Get("trajectory_id")), d.Origin, "unknown")
 	if steps := d.Root.Get("steps"); !steps.Is(jsonv.Array) || !d.Root.Get("schema_version").HasPrefix("ATIF") {
 		d.Unknown("document", d.Root)
 		return
@@ -141,6 +156,7 @@ func (d *stream) trajectory(v jsonv.Value, t *trajectory, depth int) {
 	m := record.Hide(d.Add(msg.Status, "trajectory:"+t.id), "trajectory")
 	m.Agent, m.Content = t.agent, v.Get("notes").Text()
 	conversation.Attrs(m, v, "schema_version", "continued_trajectory_ref")
+	m.SetAttr("model", t.model)
 	if tools := v.Path("agent", "tool_definitions"); tools.Is(jsonv.Array) {
 		m := record.Hide(d.Add(msg.Status, "tools:"+t.id), msg.TypeTools)
 		m.Agent, m.Content = t.agent, tools.JSON()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -17,10 +18,15 @@ import (
 //	spawn_agent    {message | items: [{text}], agent_type?}   0.143 and before
 //	spawn_agent    {message, task_name, agent_type?}          later; the message is encrypted
 //	send_input, send_message, followup_task {target | id, message}
+//	spawn_agents_on_csv {csv_path, instruction}   until 2026; an agent for each row, and the call waits for all
 func (d *calls) delegate(c *codex.Call, arguments jsonv.Value, m *msg.Message) {
 	switch c.Name {
 	case "spawn_agent", "send_input", "send_message", "followup_task", "assign_task":
 		c.Delegation, c.Spawn = true, c.Name == "spawn_agent"
+	case "spawn_agents_on_csv":
+		c.Delegation, c.Waits, c.To = true, true, agentJob
+		m.Delegation.Task = d.parse(arguments).Get("instruction").Text()
+		return
 	default:
 		return
 	}
@@ -32,6 +38,22 @@ func (d *calls) delegate(c *codex.Call, arguments jsonv.Value, m *msg.Message) {
 	} else {
 		m.Delegation.Task = msg.Plain(task)
 	}
+}
+
+// agentJob is the name of the agents that work for a table, one for each row. The source of their threads is agent_job:<job>.
+const agentJob = "agent_job"
+
+// job reads the end of a table, whose agents name the job: {job_id, status, total_items, completed_items, failed_items, job_error}.
+func (d *calls) job(m *msg.Message, output jsonv.Value) {
+	v := d.parse(output)
+	if job := ident.Of(v.Get("job_id")); job != "" {
+		m.Delegation.CorrelationID = codex.JobID(job)
+		m.SetAttr("job_id", job)
+	}
+	if !v.Get("job_id").Exists() || v.Get("status").In("failed", "cancelled") {
+		codex.Fail(m, "tool_error")
+	}
+	conversation.AttrsAs(m, v, jsonv.Value.Digits, "total_items", "completed_items", "failed_items")
 }
 
 // spawned decodes the output of spawn_agent: the new agent, or an error.

@@ -139,6 +139,9 @@ func (d *calls) output(r *record) {
 	if class != "" && !end.Refused && (class == "timeout" || end.Exit == "" || end.Exit == "0") {
 		codex.Fail(m, class)
 	}
+	if c.Waits {
+		d.job(m, output)
+	}
 	if c.Name == "wait_agent" || c.Name == "wait" {
 		d.end(d.Answers(d.parse(output).Get("status"))...)
 	}

@@ -56,6 +56,9 @@ func (d *thread) identify(p jsonv.Value, id string) {
 	path := cmp.Or(ident.Of(p.Get("agent_path")), ident.Peek(spawn.Get("agent_path")))
 	d.Name = cmp.Or(ident.First(p.Get("agent_nickname"), spawn.Get("agent_nickname"), p.Get("agent_role"), spawn.Get("agent_role"), sub, sub.Get("other")),
 		path[strings.LastIndexByte(path, '/')+1:])
+	if job, ok := strings.CutPrefix(d.Name, agentJob+":"); ok {
+		d.Name, d.Job = agentJob, job
+	}
 	d.Provider, d.Dir = codex.Provider(p.Get("model_provider")), ident.Of(p.Get("cwd"))
 	d.Client = msg.Client{Project: d.Dir, Branch: ident.Of(p.Path("git", "branch")), Version: ident.Of(p.Get("cli_version"))}
 	d.Manual = p.Get("source").In("cli", "vscode")

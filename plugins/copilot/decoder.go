@@ -37,7 +37,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "copilot",
-			Revision:   6,
+			Revision:   7,
 			Summary:    "Event logs of GitHub Copilot CLI.",
 			Transports: []frame.Kind{frame.Line},
 		},
@@ -105,6 +105,8 @@ type lane struct {
 	Response string `json:",omitempty"`
 	Output   int64  `json:",omitempty"`
 	Run      conversation.Run
+
+	Counted []counted `json:",omitempty"` // its tokens that usage messages have
 }
 
 // call is a tool call.

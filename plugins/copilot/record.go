@@ -67,7 +67,12 @@ func (d *stream) record() bool {
 			signal(m, msg.Compaction)
 		}
 		conversation.Attrs(m, v, "checkpointPath", "customInstructions", "requestId", "serviceRequestId", "trigger")
-		m.SetAttr("tokens", conversation.ShortJSON(v.Get("compactionTokensUsed")))
+		u := v.Get("compactionTokensUsed")
+		m.SetAttr("tokens", conversation.ShortJSON(u))
+		if c := countsOf(u); c != (conversation.Counts{}) { // of the request for the summary, which no message has
+			r := conversation.Response{ID: "compaction:" + d.id, Model: cmp.Or(ident.Peek(u.Get("model")), d.lane.Model), Run: d.lane.Run.ID, At: d.At}
+			d.count(&r, c, msg.Provider).ResponseID = ""
+		}
 	case "session.error", "model.call_failure":
 		m := d.add(msg.Error, d.id)
 		m.IsError, m.Content, m.Tool.ErrorType = true, v.First("message", "errorMessage").Text(), ident.First(v.Get("errorType"), v.Get("failureKind"))
@@ -275,20 +280,30 @@ func (d *stream) count(r *conversation.Response, c conversation.Counts, p msg.Pr
 	r.Count(c, p)
 	m := r.Usage(d.Out, msg.Complete)
 	m.Session, m.Agent = d.session(), msg.Agent{Name: d.lane.Name, Kind: msg.KindAgent}
-	t := d.countedOf(r.Model)
-	t.Counts, t.Leg = t.Add(c), t.Leg.Add(c)
+	for _, of := range [...]*[]counted{&d.Counted, &d.lane.Counted} {
+		t := countedOf(of, r.Model)
+		t.Counts, t.Leg = t.Add(c), t.Leg.Add(c)
+	}
 	return m
 }
 
-// countedOf returns the tokens of a model that usage messages have.
-func (d *stream) countedOf(model string) *counted {
-	for i := range d.Counted {
-		if d.Counted[i].Model == model {
-			return &d.Counted[i]
+// countedOf returns the tokens of a model that usage messages have, of all agents or of one.
+func countedOf(of *[]counted, model string) *counted {
+	for i := range *of {
+		if (*of)[i].Model == model {
+			return &(*of)[i]
 		}
 	}
-	d.Counted = bounded.Push(d.Counted, counted{Model: model}, maxModels)
-	return &d.Counted[len(d.Counted)-1]
+	*of = bounded.Push(*of, counted{Model: model}, maxModels)
+	return &(*of)[len(*of)-1]
+}
+
+// name takes output of messages that do not name their model for that of a model.
+func name(of *[]counted, model string, output uint64) {
+	t := countedOf(of, model)
+	t.Output, t.Leg.Output = t.Output+output, t.Leg.Output+output
+	t = countedOf(of, "")
+	t.Output, t.Leg.Output = t.Output-min(t.Output, output), t.Leg.Output-min(t.Leg.Output, output)
 }
 
 // countsOf reads tokens, of which the input has the cached ones. The output has those of
@@ -306,6 +321,11 @@ func (d *stream) resumed() {
 	d.Before = d.Totals
 	for i := range d.Counted {
 		d.Counted[i].Leg = conversation.Counts{}
+	}
+	for _, l := range d.Lanes {
+		for i := range l.Counted {
+			l.Counted[i].Leg = conversation.Counts{}
+		}
 	}
 }
 
@@ -332,31 +352,18 @@ func (d *stream) shutdown() {
 	if !d.cumulative(d.Totals) {
 		had = func(t *counted) *conversation.Counts { return &t.Leg }
 	}
-	nameless := had(d.countedOf("")).Output // of messages that do not name their model
-	for name, metric := range v.Get("modelMetrics").Members() {
-		model := ident.Bounded(name.String())
-		total, t := countsOf(metric.Get("usage")), d.countedOf(model)
-		less := min(nameless, total.Output-min(total.Output, had(t).Output))
-		nameless -= less
-		t.Output, t.Leg.Output = t.Output+less, t.Leg.Output+less
-		t = d.countedOf("")
-		t.Output, t.Leg.Output = t.Output-less, t.Leg.Output-min(t.Leg.Output, less)
-		t = d.countedOf(model)
-		rest := total.Max(*had(t))
-		rest, _ = rest.Sub(*had(t))
-		if rest == (conversation.Counts{}) {
-			continue
+	main := d.lane
+	for key, agent := range v.Get("agentMetrics").Members() { // of newer versions, by the agent: that of the program itself is main
+		if l := bounded.Find(d.Lanes, func(l *lane) bool { return l.ID == key.String() }); l != nil && l.ID != "" {
+			d.lane = l
+			d.rest(agent, &l.Counted, had, l.ID, l.Run.ID)
 		}
-		r := conversation.Response{ID: "total:" + msg.HashKey(d.id, model), Model: model, At: d.At}
-		if d.Turns == 1 {
-			r.Run = d.Turn
-		}
-		m := d.count(&r, rest, msg.Provider)
-		m.ResponseID = ""
-		m.SetAttr(msg.RestOf, msg.OfSession)
-		m.SetAttr("requests", metric.Path("requests", "count").Digits())
-		m.SetAttr("reasoning_tokens", metric.Path("usage", "reasoningTokens").Digits())
 	}
+	run := ""
+	if d.lane = main; d.Turns == 1 {
+		run = d.Turn
+	}
+	d.rest(v, &d.Counted, had, "", run)
 	d.Turns = 0
 	var m *msg.Message
 	if d.lane.Run.Active() {
@@ -369,6 +376,35 @@ func (d *stream) shutdown() {
 	conversation.AttrsAs(m, v, jsonv.Value.Digits, "premium_requests=totalPremiumRequests", "nano_aiu=totalNanoAiu")
 	conversation.Attrs(m, v, "currentModel", "shutdownType")
 	m.SetAttr("files", conversation.ShortJSON(v.Path("codeChanges", "filesModified")))
+}
+
+// rest adds the tokens of each model in totals that no message had: of all agents, or of one.
+func (d *stream) rest(totals jsonv.Value, of *[]counted, had func(*counted) *conversation.Counts, agent, run string) {
+	nameless := had(countedOf(of, "")).Output // of messages that do not name their model
+	for key, metric := range totals.Get("modelMetrics").Members() {
+		model := ident.Bounded(key.String())
+		total := countsOf(metric.Get("usage"))
+		less := min(nameless, total.Output-min(total.Output, had(countedOf(of, model)).Output))
+		nameless -= less
+		if name(of, model, less); of != &d.Counted {
+			name(&d.Counted, model, less)
+		}
+		had := *had(countedOf(of, model))
+		rest, _ := total.Max(had).Sub(had)
+		if rest == (conversation.Counts{}) {
+			continue
+		}
+		facts := []string{d.id, model}
+		if agent != "" {
+			facts = append(facts, agent)
+		}
+		r := conversation.Response{ID: "total:" + msg.HashKey(facts...), Model: model, At: d.At, Run: run}
+		m := d.count(&r, rest, msg.Provider)
+		m.ResponseID = ""
+		m.SetAttr(msg.RestOf, msg.OfSession)
+		m.SetAttr("requests", metric.Path("requests", "count").Digits())
+		m.SetAttr("reasoning_tokens", metric.Path("usage", "reasoningTokens").Digits())
+	}
 }
 
 // printed decodes the last line that the program prints with --output-format json: {exitCode, sessionId, usage}.

@@ -11,14 +11,17 @@
 //   - A bubble of type 1 is a prompt. One of type 2 has a text, a thought or a call with its result.
 //   - params, rawArgs and result are JSON texts.
 //   - tokenCount is 0 in most bubbles: Cursor has the counts on its server.
+//   - A command that failed or was not permitted has the status completed.
 //   - A sub-agent is a conversation of its own, whose subagentInfo names the call.
-//   - A transcript has neither ids nor times, and most have no results. A sub-agent has a file of its own, and
+//   - A fork has the messages of the other conversation once more, under its own key.
+//   - A transcript has no ids, no times but those of prompts, and most have no results. A sub-agent has a file of its own, and
 //     nothing but its prompt is in the parent's call.
 //   - cursor-agent prints an answer in pieces, if it is asked to, and then once more as a whole. Of its lines, a
 //     prompt has neither an id nor a time, and the last text of an answer has none.
 package cursor
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
 	"encoding/json"
@@ -43,7 +46,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "cursor",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "Conversations of Cursor: its database, its transcripts, and what cursor-agent prints.",
 			Transports: []frame.Kind{frame.Line},
 			// A conversation precedes its messages.
@@ -75,6 +78,7 @@ type stream struct {
 type state struct {
 	Composers []*composer         `json:",omitempty"` // the one used last at the end
 	Seen      bounded.Set[string] `json:",omitzero"`  // versions of messages
+	Known     bounded.Set[string] `json:",omitzero"`  // messages, and each with its conversation
 	Talk      talk                `json:",omitzero"`  // of a stream of lines
 }
 
@@ -89,12 +93,16 @@ type composer struct {
 	Headers []header            `json:",omitempty"` // the last ones
 	Runs    bounded.Set[string] `json:",omitzero"`  // that have begun
 	Last    string              `json:",omitempty"` // the run of the last message
+	Created conversation.Time   `json:",omitzero"`
+	Copied  int                 `json:",omitempty"` // messages of another conversation
 }
 
 // header is a message in the order of the conversation.
 type header struct {
 	ID     string
-	Prompt bool `json:",omitempty"`
+	Prompt bool   `json:",omitempty"`
+	Copied bool   `json:",omitempty"`
+	Model  string `json:",omitempty"` // that a prompt asks for
 }
 
 // Read decodes one row, or one line of a conversation.
@@ -109,6 +117,7 @@ func (d *stream) Read() {
 // Flush emits the pieces of an answer that goes on.
 func (d *stream) Flush() {
 	t := &d.Talk
+	d.context(msg.Partial)
 	if len(t.Text) == 0 || !t.Run.Active() {
 		return
 	}
@@ -126,6 +135,8 @@ func (d *stream) row() {
 	case known && len(parts) == 2 && parts[0] == "composerData" && parts[1] != "" && value.Is(jsonv.Object):
 		d.enter(ident.Bounded(parts[1]))
 		d.composer(value)
+	case known && len(parts) > 1 && parts[1] != "" && value.Is(jsonv.Null): // Cursor has deleted it
+		d.enter(ident.Bounded(parts[1]))
 	case known && len(parts) == 3 && parts[0] == "bubbleId" && parts[1] != "" && parts[2] != "" && value.Is(jsonv.Object):
 		d.enter(ident.Bounded(parts[1]))
 		d.bubble(ident.Bounded(parts[2]), value)
@@ -162,21 +173,35 @@ func (d *state) find(id string) *composer {
 func (d *stream) composer(v jsonv.Value) {
 	s := d.s
 	d.At = conversation.TimeOf(v.Get("createdAt"))
+	s.Created = d.At
 	v.Get("composerId").Equal(s.ID)
 	s.Model = cmp.Or(modelOf(v.Path("modelConfig", "modelName")), s.Model)
 	if sub := v.Get("subagentInfo"); sub.Is(jsonv.Object) {
 		s.Parent, s.Call, s.Agent = ident.Of(sub.Get("parentComposerId")), ident.Of(sub.Get("toolCallId")), ident.Of(sub.Get("subagentTypeName"))
 		s.Root = cmp.Or(ident.Of(sub.Get("rootParentConversationId")), s.Parent, s.Root)
 	}
+	var copied int64 // at the beginning
+	if sub := v.Get("subagentInfo"); sub.Get("forkedFromComposerId").Is(jsonv.String) {
+		copied = sub.Get("conversationLengthAtSpawn").Int()
+	}
+	models := make(map[string]string)
+	for _, h := range s.Headers {
+		if h.Model != "" {
+			models[h.ID] = h.Model
+		}
+	}
 	s.Headers = s.Headers[:0]
 	for h := range v.Get("fullConversationHeadersOnly").Elems() {
 		if len(s.Headers) == 2*maxHeaders {
 			s.Headers = append(s.Headers[:0], s.Headers[maxHeaders:]...)
 		}
-		s.Headers = append(s.Headers, header{ident.Peek(h.Get("bubbleId")), h.Get("type").Int() == 1})
+		id := ident.Peek(h.Get("bubbleId"))
+		s.Headers = append(s.Headers, header{ID: id, Prompt: h.Get("type").Int() == 1, Copied: copied > 0, Model: models[id]})
+		copied--
 	}
 	m := record.Hide(d.Add(msg.Status, "composer:"+s.ID), "composer")
-	m.Complete, m.Agent.Name = msg.Summary, s.Agent
+	m.Complete = msg.Summary // without the agent: a message of no run names that of the session
+	m.SetAttr("agent", s.Agent)
 	conversation.Attrs(m, v, "name", "subtitle", "status", "unifiedMode")
 	m.SetAttr("composer_id", s.ID)
 	m.SetAttr("model", s.Model)
@@ -201,6 +226,40 @@ func (s *composer) run(id string) string {
 		}
 	}
 	return cmp.Or(s.Last, id)
+}
+
+// model is the model of a run: that which its prompt asks for, or else the conversation now.
+func (s *composer) model(run string) string {
+	if i := s.index(run); i >= 0 && s.Headers[i].Model != "" {
+		return modelName(s.Headers[i].Model)
+	}
+	return s.Model
+}
+
+// index is the place of a message among those that are remembered, or -1.
+func (s *composer) index(id string) int {
+	return slices.IndexFunc(s.Headers, func(h header) bool { return h.ID == id })
+}
+
+// copied reports whether a message is that of another conversation, with a copy of which a fork begins.
+func (d *stream) copied(id string) bool {
+	s := d.s
+	own := s.ID + "/" + id
+	if d.Known.Has(own) {
+		return false
+	}
+	if i := s.index(id); i >= 0 && s.Headers[i].Copied || d.Known.Has(id) {
+		s.Copied++
+		m := record.Hide(d.Add(msg.Status, "history:"+s.ID), "copied_history")
+		m.Complete = msg.Summary
+		s.Created.Set(m)
+		m.SetAttr("composer_id", s.ID)
+		m.SetAttr("messages", conversation.NonZero(s.Copied))
+		return true
+	}
+	d.Known.Add(id, 2*maxSeen)
+	d.Known.Add(own, 2*maxSeen)
+	return false
 }
 
 // add adds a message of a run. The first one begins the run.
@@ -228,6 +287,10 @@ func (d *stream) bubble(id string, v jsonv.Value) {
 	s := d.s
 	d.At = conversation.TimeOf(v.Get("createdAt"))
 	v.Get("bubbleId").Equal(id)
+	if d.copied(id) {
+		v.MarkRead()
+		return
+	}
 	text, thought, tool := v.Get("text"), v.Path("thinking", "text"), v.Get("toolFormerData")
 	run := s.run(id)
 	if v.Get("type").Int() == 1 {
@@ -235,6 +298,9 @@ func (d *stream) bubble(id string, v jsonv.Value) {
 			run = id
 		}
 		s.Last = run
+		if i := s.index(id); i >= 0 {
+			s.Headers[i].Model = ident.Peek(v.Path("modelInfo", "modelName"))
+		}
 		if len(text.Escaped()) == 0 || !d.fresh(id, string(text.Peek())) {
 			if text.Is(jsonv.String) {
 				text.MarkRead()
@@ -249,7 +315,7 @@ func (d *stream) bubble(id string, v jsonv.Value) {
 		return
 	}
 	s.Last = run
-	r := conversation.Response{ID: id, Model: cmp.Or(modelOf(v.Path("modelInfo", "modelName")), s.Model), Run: run, At: d.At}
+	r := conversation.Response{ID: id, Model: cmp.Or(modelOf(v.Path("modelInfo", "modelName")), s.model(run)), Run: run, At: d.At}
 	for _, part := range [...]struct {
 		kind msg.Kind
 		key  string
@@ -318,11 +384,11 @@ func (d *stream) tool(id string, v jsonv.Value, r *conversation.Response) {
 			m.Signal = msg.Link
 		}
 	}
-	if !status.In("completed", "error", "cancelled") {
+	if !status.In("completed", "error", "cancelled", "rejected", "skipped") {
 		return
 	}
-	output := v.Get("result")
-	if fault := v.Get("error"); fault.Exists() && !output.Exists() {
+	output, fault := v.Get("result"), v.Get("error")
+	if fault.Exists() && !output.Exists() {
 		output = fault
 	}
 	if !d.fresh("result:"+callID, status.PeekStr(), string(output.Peek())) {
@@ -339,8 +405,43 @@ func (d *stream) tool(id string, v jsonv.Value, r *conversation.Response) {
 		m.Kind = msg.DelegationResult
 		conversation.Causes(m, ident.Bounded(result.AgentID))
 	}
-	if !status.Equal("completed") {
-		m.IsError, m.Tool.ErrorType = true, map[bool]string{true: "tool_error", false: "interrupted"}[status.Equal("error")]
+	switch {
+	case status.Equal("completed"):
+		m.Tool.ErrorType = ended(m, v.Get("result"))
+	case status.Equal("error"):
+		m.Tool.ErrorType = conversation.ErrorClass(cmp.Or(fault, output).PeekStr(), "timed out", "timeout", "ermission denied", "denied")
+	case !status.Equal("cancelled"), v.Get("userDecision").Equal("rejected"), strings.Contains(fault.PeekStr(), "rejected"):
+		m.Tool.ErrorType = "denied"
+	default:
+		m.Tool.ErrorType = "interrupted"
 	}
+	m.IsError = m.Tool.ErrorType != ""
 	m.SetAttr("decision", ident.Of(v.Get("userDecision")))
+}
+
+// ended reads how a call ended that is completed: a command that failed, was stopped, or was not permitted is, too.
+//
+//	{"output":"…","exitCodeV2":1,"rejected":true,"endedReason":"RUN_TERMINAL_COMMAND_ENDED_REASON_EXECUTION_ABORTED"}
+func ended(m *msg.Message, result jsonv.Value) (class string) {
+	if raw := result.Peek(); !bytes.Contains(raw, []byte("exitCode")) && !bytes.Contains(raw, []byte("rejected")) && !bytes.Contains(raw, []byte("endedReason")) {
+		return ""
+	}
+	var of struct {
+		ExitCodeV2, ExitCode int
+		Rejected             bool
+		EndedReason          string
+	}
+	if json.Unmarshal([]byte(result.PeekStr()), &of) != nil {
+		return ""
+	}
+	code := cmp.Or(of.ExitCodeV2, of.ExitCode)
+	switch m.SetAttr("exit_code", conversation.NonZero(code)); {
+	case of.Rejected:
+		return "denied"
+	case strings.HasSuffix(of.EndedReason, "_ABORTED"):
+		return "interrupted"
+	case code != 0:
+		return "tool_error"
+	}
+	return ""
 }

@@ -2,7 +2,10 @@ package cursor
 
 import (
 	"cmp"
+	"errors"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
@@ -29,6 +32,7 @@ type talk struct {
 	Said    string                    `json:",omitempty"` // hash of the last answer, until something follows it
 	Caused  bool                      `json:",omitempty"` // a call of another conversation has the first prompt
 	Last    string                    `json:",omitempty"` // key of the last part
+	Context []string                  `json:",omitempty"` // texts that the program has added before a prompt
 	Calls   conversation.Calls[*call] `json:",omitzero"`
 
 	Lines conversation.Lines `json:",omitzero"` // that have an id or a time
@@ -121,6 +125,7 @@ func place(origin string) (session string, agent bool) {
 // say adds a message of the run, and its content to the chain of keys.
 func (d *stream) say(kind msg.Kind, key, content string) *msg.Message {
 	t := &d.Talk
+	d.context(msg.Complete)
 	t.Said = ""
 	t.Chain = msg.HashKey(t.Chain, kind.String(), content)
 	if kind != msg.User {
@@ -132,6 +137,19 @@ func (d *stream) say(kind msg.Kind, key, content string) *msg.Message {
 		m.Client = t.Client
 	}
 	return m
+}
+
+// context emits the texts that the program has added, with the time of the prompt that follows them.
+func (d *stream) context(c msg.Completeness) {
+	t, chain := &d.Talk, d.Talk.Chain
+	for _, text := range t.Context {
+		m := record.Hide(d.Add(msg.System, "context:"+msg.HashKey(chain, text)), "context")
+		m.Role, m.Content, m.ParentKey, m.Complete = msg.RoleSystem, msg.Plain(text), t.Last, c
+		chain = msg.HashKey(chain, text)
+	}
+	if c == msg.Complete {
+		t.Context, t.Chain = nil, chain
+	}
 }
 
 // key names the next part of that kind.
@@ -166,24 +184,93 @@ func (d *stream) prompts(content jsonv.Value) {
 	}
 }
 
-// prompt begins a run. The words of a person are between the tags user_query.
+// prompt begins a run, unless it is a notice in the middle of one, or context, which the program adds.
 func (d *stream) prompt(text jsonv.Value) {
 	t := &d.Talk
+	w := wordsOf(text.Str(), d.Root.Get("role").Exists())
+	d.At = d.At.Or(w.at)
+	if w.context {
+		if n := len(strings.Join(t.Context, "")); n > maxPieces {
+			d.context(msg.Complete)
+		}
+		t.Context = append(t.Context, text.Str())
+		return
+	}
 	key := t.key(msg.User)
-	t.Run.Begin(key)
+	if !w.notice || !t.Run.Active() {
+		t.Run.Begin(key)
+	}
 	m := d.say(msg.User, key, string(text.Peek()))
-	m.Role, m.Content = msg.RoleUser, text.Text()
-	s := text.Str()
-	if asked, ok := strings.CutPrefix(strings.TrimSpace(s), "<user_query>"); ok {
-		if asked, ok = strings.CutSuffix(asked, "</user_query>"); ok {
-			s = strings.TrimSpace(asked)
-			m.Content = msg.Plain(s)
+	m.Role, m.Content, m.Agent.Kind = msg.RoleUser, text.Text(), msg.KindHuman
+	switch {
+	case w.notice:
+		m.Kind, m.Role, m.Hidden, m.Agent.Kind = msg.System, msg.RoleSystem, true, msg.KindAgent
+		m.SetAttr("type", "system_notification")
+		return
+	case t.Caused:
+		t.Caused, m.Agent.Kind = false, msg.KindAgent
+		m.Delegation.CorrelationID = spawn.Sent("cursor", w.asked)
+	}
+	if w.quoted {
+		m.Content = msg.Plain(w.all)
+	}
+}
+
+// words are those of a prompt.
+type words struct {
+	asked   string // by a person, or by a call
+	all     string // those, and the names of files after them
+	quoted  bool   // they are between tags
+	at      conversation.Time
+	notice  bool // that a task has ended: no person has written it
+	context bool // which the program adds
+}
+
+// wordsOf reads the text of a prompt. Transcripts have around the words
+//
+//	<timestamp>Friday, Sep 4, 2026, 2:21 AM (UTC+8)</timestamp>
+//	<system_notification>…</system_notification>
+//	<user_query>
+//	…
+//	</user_query>
+//	[File: map.pdf]
+func wordsOf(s string, transcript bool) (w words) {
+	s = strings.TrimSpace(s)
+	if rest, ok := strings.CutPrefix(s, "<timestamp>"); ok {
+		if stamp, after, ok := strings.Cut(rest, "</timestamp>"); ok {
+			w.at, w.quoted, s = dateOf(stamp), true, strings.TrimSpace(after)
 		}
 	}
-	if m.Agent.Kind = msg.KindHuman; t.Caused {
-		t.Caused, m.Agent.Kind = false, msg.KindAgent
-		m.Delegation.CorrelationID = spawn.Sent("cursor", strings.TrimSpace(s))
+	w.asked, w.all, w.notice = s, s, strings.HasPrefix(s, "<system_notification>")
+	if !strings.HasPrefix(s, "<") {
+		return w
 	}
+	if before, rest, ok := strings.Cut(s, "<user_query>"); ok && (before == "" || transcript) {
+		if end := strings.LastIndex(rest, "</user_query>"); end >= 0 {
+			w.asked, w.quoted = strings.TrimSpace(rest[:end]), true
+			w.all = strings.TrimSpace(w.asked + "\n" + strings.TrimSpace(rest[end+len("</user_query>"):]))
+			return w
+		}
+	}
+	tag, _, _ := strings.Cut(s[1:], ">")
+	w.context = transcript && !w.notice && tag != "" && strings.HasSuffix(s, "</"+tag+">")
+	return w
+}
+
+// dateOf reads the time of a prompt, which has minutes. Without its zone it is none.
+func dateOf(s string) (at conversation.Time) {
+	day, zone, ok := strings.Cut(strings.ReplaceAll(strings.TrimSpace(s), "\u202f", " "), " (UTC")
+	hours, minutes, _ := strings.Cut(strings.TrimSuffix(zone, ")"), ":")
+	h, err := strconv.Atoi(cmp.Or(hours, "0"))
+	m, err2 := strconv.Atoi(cmp.Or(minutes, "0"))
+	if strings.HasPrefix(hours, "-") {
+		m = -m
+	}
+	t, err3 := time.ParseInLocation("Monday, Jan 2, 2006, 3:04 PM", day, time.FixedZone("", h*3600+m*60))
+	if ok && errors.Join(err, err2, err3) == nil {
+		at.Nanos = t.UnixNano()
+	}
+	return at
 }
 
 // answer decodes an answer: the blocks of a transcript, or a text that is printed in pieces, and
@@ -234,7 +321,11 @@ func (d *stream) text(v jsonv.Value, r *conversation.Response) {
 		v.MarkRead()
 		return
 	}
-	d.part(msg.Assistant, v, r).Content = v.Text()
+	kind := msg.Assistant
+	if v.Equal("[REDACTED]") { // a thought, in a transcript
+		kind = msg.Reasoning
+	}
+	d.part(kind, v, r).Content = v.Text()
 	t.Said = said
 }
 
@@ -305,6 +396,9 @@ func (d *stream) call(id, name string, input jsonv.Value, r *conversation.Respon
 	m.Role, m.Tool.Arguments = msg.RoleAssistant, input.JSON()
 	c.On(m)
 	r.Mark(m)
+	if d.Root.Get("role").Exists() { // of a transcript
+		m.SetAttr(msg.Results, msg.None)
+	}
 	if name == "Task" || name == "task" {
 		task := input.Get("prompt")
 		m.Kind, m.Delegation.Task, m.Delegation.To = msg.Delegation, task.Text(), agentOf(input.First("subagent_type", "subagentType"))
@@ -378,12 +472,18 @@ func (d *stream) outcome(id string, v jsonv.Value) {
 // failure is the class of the outcome of a call that failed.
 func failure(outcome string) string {
 	switch outcome {
-	case "error", "failure", "spawnError", "fileNotFound", "invalidFile":
+	case "error", "failure", "spawnError", "invalidFile", "noSpace", "notFile", "fileBusy":
 		return "tool_error"
-	case "rejected", "permissionDenied":
+	case "rejected":
 		return "denied"
 	case "timeout":
 		return "timeout"
+	}
+	switch {
+	case strings.HasSuffix(outcome, "ermissionDenied"): // permissionDenied, writePermissionDenied
+		return "denied"
+	case strings.HasSuffix(outcome, "otFound"): // fileNotFound, notFound
+		return "tool_error"
 	}
 	return ""
 }
@@ -399,11 +499,13 @@ func agentOf(v jsonv.Value) string {
 }
 
 // modelOf is the name of a model. Auto, which the database calls default, names none.
-func modelOf(v jsonv.Value) string {
-	if name := ident.Of(v); name != "Auto" && name != "default" {
-		return name
+func modelOf(v jsonv.Value) string { return modelName(ident.Of(v)) }
+
+func modelName(name string) string {
+	if name == "Auto" || name == "default" {
+		return ""
 	}
-	return ""
+	return name
 }
 
 // ended ends the run: {status, error}, or {subtype, is_error, result, usage, request_id}. The request names the tokens: those of

@@ -4,6 +4,7 @@
 //
 //   - The conversation of a session is rewritten when it is compacted or edited: its rows are deleted
 //     and inserted with other ids. message_id stays; early versions have none.
+//   - A session that is copied has all messages of the other one, with their ids and times, and none of its tokens.
 //   - A result is a message of the user. So is a prompt; metadata has which of the messages a
 //     person sees.
 //   - A message may have several calls. Several messages with the same created_timestamp are one
@@ -38,7 +39,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "goose",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "Sessions of Goose: its database, its files, exports and what goose run prints.",
 			Transports: []frame.Kind{frame.Line, frame.Body},
 			Documents:  []string{"*.json"},
@@ -71,6 +72,7 @@ type stream struct {
 type state struct {
 	Sessions conversation.Sessions[*session] `json:",omitempty"`
 	Seen     bounded.Set[string]             `json:",omitzero"`  // messages
+	Said     bounded.Set[string]             `json:",omitzero"`  // messages, and each with its session
 	File     string                          `json:",omitempty"` // the session that a file is of
 }
 
@@ -83,6 +85,7 @@ type session struct {
 	Ledger   conversation.Counts       `json:",omitzero"` // those of Counts that are in usage_ledger
 	Rest     conversation.Counts       `json:",omitzero"` // those that are not, as they were emitted
 	Created  conversation.Time         `json:",omitzero"`
+	Copied   int                       `json:",omitempty"` // messages of another session
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 }
 
@@ -274,11 +277,29 @@ func (d *stream) rest() {
 	s.Total(d.Out, rest, s.Model, s.Provider, s.Created)
 }
 
+// copied reports whether a message is that of another session: a session that is copied, or begins as a copy to go another way, has
+// the messages of the first one, with their ids and times. Those without an id are older than the session, too.
+func (d *stream) copied(id string, role, created, content jsonv.Value) bool {
+	s := d.s
+	is := msg.HashKey(id, string(role.Peek()), string(created.Peek()), string(content.Peek()))
+	if d.Said.Add(is, 2*maxSeen) || d.Said.Has(is+s.ID) || id == "" && d.At.Nanos >= s.Created.Nanos {
+		d.Said.Add(is+s.ID, 2*maxSeen)
+		return false
+	}
+	s.Copied++
+	m := record.Hide(d.Add(msg.Status, "history:"+s.ID), "copied_history")
+	m.Complete = msg.Summary
+	s.Created.Set(m)
+	m.SetAttr("messages", conversation.NonZero(s.Copied))
+	return true
+}
+
 // message decodes the row of a message: {role, content_json, created_timestamp, message_id, metadata_json}.
 func (d *stream) message(v jsonv.Value) {
 	s, content, role, created := d.s, v.First("content_json", "content"), v.Get("role"), v.First("created_timestamp", "created")
 	d.At = conversation.TimeOf(created)
-	id := ident.First(v.Get("message_id"), v.Get("id"))
+	named := ident.First(v.Get("message_id"), v.Get("id"))
+	id := named
 	if id == "" {
 		id = "message:" + msg.HashKey(s.ID, string(role.Peek()), string(created.Peek()), string(content.Peek()))
 	}
@@ -289,6 +310,10 @@ func (d *stream) message(v jsonv.Value) {
 	}
 	if !fresh {
 		v.MarkRead() // the conversation was written again
+		return
+	}
+	if !d.printed && d.copied(named, role, created, content) {
+		v.MarkRead()
 		return
 	}
 	d.link()

@@ -7,6 +7,8 @@
 //   - parent_session_id is that of a sub-agent (model_config has _delegate_from), of a branch
 //     (_branched_from), of a new conversation (_reset_from), and of a session that was compacted, whose
 //     end_reason is compression: only the last one continues the conversation.
+//   - A branch begins with a copy of the messages of the other session, and a session that continues a compacted one with its
+//     last messages; before July 2026 copies had the time of the copy.
 //   - Tokens are counted for a session; messages have at most an estimate. session_model_usage has them for
 //     each model, and those of requests for a summary, a title or an image (task), which the session has not.
 //   - Calls are a JSON text in tool_calls, in the form of OpenAI, whose arguments are a text again.
@@ -36,7 +38,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "hermes",
-			Revision:   3,
+			Revision:   4,
 			Summary:    "Sessions of Hermes Agent, in its database, its files and its exports.",
 			Transports: []frame.Kind{frame.Line, frame.Body},
 			Documents:  []string{"*.json"},
@@ -74,6 +76,7 @@ type stream struct {
 type state struct {
 	Sessions conversation.Sessions[*session] `json:",omitempty"`
 	Seen     bounded.Set[string]             `json:",omitzero"`  // messages
+	Said     bounded.Set[string]             `json:",omitzero"`  // contents, each with its session
 	File     string                          `json:",omitempty"` // the session that a file is of
 }
 
@@ -87,6 +90,15 @@ type session struct {
 	Parts    []part                    `json:",omitempty"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 	Chain    string                    `json:",omitempty"` // key of the last message that has no time
+
+	Origin  string            `json:",omitempty"` // of a branch, and of a session that continues a compacted one: the session that was copied
+	Branch  bool              `json:",omitempty"`
+	Line    string            `json:",omitempty"` // the first of the sessions that continue one another
+	Started conversation.Time `json:",omitzero"`
+	Until   conversation.Time `json:",omitzero"`  // when it was compacted, and another session began to continue it
+	Copied  int               `json:",omitempty"` // messages of Origin
+	Kept    bool              `json:",omitempty"` // copies have the times of their originals
+	Own     bool              `json:",omitempty"` // a message is no copy
 }
 
 // part is those of a session's tokens that are of one model.
@@ -195,11 +207,23 @@ func (d *stream) session(v jsonv.Value) {
 	s.Model, s.Provider = cmp.Or(ident.Of(v.Get("model")), s.Model), cmp.Or(ident.Of(v.Get("billing_provider")), s.Provider)
 	d.At = conversation.TimeOf(v.Get("started_at"))
 	parent, config := ident.Of(v.Get("parent_session_id")), inner(v.Get("model_config"))
-	delegated := v.Get("source").Equal("subagent") || ident.Peek(config.Get("_delegate_from")) == parent
-	own := ident.Peek(config.Get("_branched_from")) == parent || ident.Peek(config.Get("_reset_from")) == parent
-	if parent != "" && parent != s.ID && s.Root == s.ID && !own {
+	if v.Get("end_reason").Equal("compression") {
+		s.Until = conversation.TimeOf(v.Get("ended_at"))
+	}
+	p := d.Sessions.Find(parent)
+	continues := p != nil && p.Until.Nanos != 0 && d.At.Nanos >= p.Until.Nanos // that of an agent has its source, too
+	delegated := !continues && v.Get("source").Equal("subagent") || ident.Peek(config.Get("_delegate_from")) == parent
+	branch := ident.Peek(config.Get("_branched_from")) == parent
+	own := branch || ident.Peek(config.Get("_reset_from")) == parent
+	if s.Started = d.At; parent != "" && parent != s.ID && s.Root == s.ID && !own {
 		if d.Sessions.Below(&s.Session, parent); delegated && s.Run.ID == "" {
 			s.Delegated(parent)
+		}
+	}
+	if parent != "" && parent != s.ID && (branch || !own && !delegated) && s.Origin == "" {
+		s.Origin, s.Branch = parent, branch
+		if p != nil && !branch {
+			s.Line = cmp.Or(p.Line, parent)
 		}
 	}
 	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
@@ -280,11 +304,40 @@ func (d *stream) link() {
 	}
 }
 
+// atOnce is how long after its beginning a session has the copies with which it begins.
+const atOnce = 30e9
+
+// copied reports whether a message is one of the session from which this one branched off, or which it continues. Copies have the
+// times of their originals, or in versions before July 2026 that of the copy; then their contents tell.
+func (d *stream) copied(v jsonv.Value) bool {
+	s := d.s
+	facts := []string{string(v.Get("role").Peek()), string(v.Get("tool_call_id").Peek()), string(v.Get("content").Peek()), string(v.Get("tool_calls").Peek())}
+	d.Said.Add(msg.HashKey(append(facts, s.ID)...), maxSeen)
+	switch after := d.At.Nanos - s.Started.Nanos; {
+	case s.Origin == "" || d.At.Nanos == 0 || s.Started.Nanos == 0:
+		return false
+	case after < 0 && s.Branch:
+		s.Kept = true
+	case s.Own || s.Kept || v.Get("_compressed_summary").Int() > 0:
+		return false
+	case after > atOnce || !d.Said.Has(msg.HashKey(append(facts, s.Origin)...)):
+		s.Own = true
+		return false
+	}
+	s.Copied++
+	m := record.Hide(d.Add(msg.Status, "history:"+s.ID), "copied_history")
+	m.Complete = msg.Summary
+	s.Started.Set(m)
+	m.SetAttr("from", s.Origin)
+	m.SetAttr("messages", conversation.NonZero(s.Copied))
+	return true
+}
+
 // message decodes the row of a message.
 func (d *stream) message(v jsonv.Value) {
 	s, role, content, calls := d.s, v.Get("role"), v.Get("content"), v.Get("tool_calls")
 	d.At = conversation.TimeOf(v.Get("timestamp"))
-	key := msg.HashKey(s.ID, string(role.Peek()), string(v.Get("timestamp").Peek()), string(v.Get("tool_call_id").Peek()), string(content.Peek()), string(calls.Peek()))
+	key := msg.HashKey(cmp.Or(s.Line, s.ID), string(role.Peek()), string(v.Get("timestamp").Peek()), string(v.Get("tool_call_id").Peek()), string(content.Peek()), string(calls.Peek()))
 	if !v.Get("timestamp").Exists() { // of a file: the messages before distinguish equal ones
 		key = msg.HashKey(s.Chain, key)
 		s.Chain = key
@@ -293,10 +346,18 @@ func (d *stream) message(v jsonv.Value) {
 		v.MarkRead() // the row was written again
 		return
 	}
+	if d.copied(v) {
+		v.MarkRead()
+		return
+	}
+	if p := d.Sessions.Find(s.Origin); p != nil && !s.Branch && s.Run.ID == "" {
+		s.Run = p.Run // it goes on in this session
+	}
 	d.link()
 	key = "message:" + key
-	injected := v.Get("_compressed_summary").Int() > 0 || v.Get("display_kind").Equal("hidden")
-	if user := role.Equal("user"); user && !injected || s.Run.ID == "" {
+	summary := v.Get("_compressed_summary").Int() > 0
+	injected := summary || v.Get("display_kind").Equal("hidden")
+	if !injected && (role.Equal("user") || s.Run.ID == "") {
 		s.Run.Begin(key)
 	} else {
 		s.Run.Ended = false
@@ -312,6 +373,9 @@ func (d *stream) message(v jsonv.Value) {
 		case injected || !role.Equal("user"):
 			m.Kind, m.Role, m.Hidden = msg.System, msg.RoleSystem, true
 			m.SetAttr("role", ident.Of(role))
+			if summary && m.Run != "" && m.Signal == msg.NoSignal {
+				m.Signal = msg.Compaction
+			}
 		case !s.Run.Child:
 			m.Agent.Kind = msg.KindHuman
 		}
@@ -414,10 +478,23 @@ func (d *stream) result(v jsonv.Value, key string) {
 	}
 	c.On(m)
 	m.Content = text(v.Get("content"))
+	if content := v.Get("content"); content.HasPrefix("{") {
+		failed(m, inner(content))
+	}
 	if c.Task {
 		if m.Kind = msg.DelegationResult; c.Child != "" && !c.Many {
 			m.Delegation.ChildRun = c.Child
 			m.Delegation.Link, m.Delegation.Confidence = msg.ByOrder, confidence
 		}
 	}
+}
+
+// failed makes a result that of a tool that failed, if the tool says so: {"output": "…", "exit_code": 1} of a command, and of others
+// {"success": false} or {"error": "…"}.
+func failed(m *msg.Message, v jsonv.Value) {
+	code, ok, fault := v.Get("exit_code"), v.Get("success"), v.Get("error")
+	if exit := code.Digits(); exit != "" && exit != "0" {
+		m.SetAttr("exit_code", exit)
+	}
+	conversation.Failed(m, code.Is(jsonv.Number) && code.Int() != 0 || ok.Is(jsonv.False) || !ok.Exists() && !code.Exists() && len(fault.Escaped()) > 0)
 }

@@ -32,11 +32,12 @@ type call struct {
 	Last              int64           `json:"last"`
 	Alive             int64           `json:"alive,omitempty"` // as a run's
 	Arguments         uint32          `json:"arguments,omitempty"`
-	Hash              uint64          `json:"hash,omitempty"`     // of the arguments
-	Signature         string          `json:"shape,omitempty"`    // of the arguments
-	Failures          int64           `json:"failures,omitempty"` // consecutive ones of its tool before it
-	Lost              bool            `json:"lost,omitempty"`     // no result is expected, by rule
-	Again             bool            `json:"again,omitempty"`    // it had its result before: nothing waits for another
+	Hash              uint64          `json:"hash,omitempty"`       // of the arguments
+	Signature         string          `json:"shape,omitempty"`      // of the arguments
+	Failures          int64           `json:"failures,omitempty"`   // consecutive ones of its tool before it
+	Lost              bool            `json:"lost,omitempty"`       // no result is expected, by rule
+	Again             bool            `json:"again,omitempty"`      // it had its result before: nothing waits for another
+	Unrecorded        bool            `json:"unrecorded,omitempty"` // its record never has the result
 	ProtocolID        string          `json:"protocol_id,omitempty"`
 	Worked            int64           `json:"worked,omitempty"` // when the run that it caused ended
 	Moves             int             `json:"moved,omitempty"`  // how often that became another run
@@ -251,7 +252,7 @@ func (g handler) newCall(r *run, m *msg.Message) *call {
 	id := strings.Clone(m.Tool.CallID)
 	c := &call{
 		ID: id, Run: r.ID, Start: m.Time, Inferred: m.Precision == msg.Inferred, Last: m.Time,
-		Delegation: m.Kind == msg.Delegation,
+		Delegation: m.Kind == msg.Delegation, Unrecorded: m.Attr(msg.Results) == msg.None,
 	}
 	if d, ok := g.Done[id]; ok && d.Run == r.ID { // repeated after its end
 		c.Edge = d.Edge

@@ -243,7 +243,7 @@ func (c *chat) describe(m *msg.Message) {
 // returns the id of the span that they belong to.
 func (g handler) count(r *run, m *msg.Message) msg.SpanID {
 	id := binary.BigEndian.Uint64(m.Host.ID[:])
-	if m.ResponseID == "" && m.Complete == msg.Summary && len(r.Seen) > 0 {
+	if m.ResponseID == "" && m.Complete == msg.Summary && len(r.Seen) > 0 && m.Attr(msg.TotalOf) == "" {
 		if _, seen := slices.BinarySearch(r.Seen, id); !seen {
 			return msg.SpanID{} // the rebuilt total of a run that was counted by response
 		}

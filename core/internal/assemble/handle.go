@@ -33,7 +33,7 @@ func (g handler) handle(m *msg.Message, stream uint64) (linked bool) {
 		}
 	}
 	var id msg.SpanID
-	if r.Full && m.Complete == msg.Summary {
+	if r.Full && m.Complete == msg.Summary && m.Attr(msg.TotalOf) == "" {
 		id = g.summarized(m)
 	} else {
 		if m.Time-r.Last >= minPause {

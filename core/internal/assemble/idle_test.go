@@ -36,6 +36,19 @@ func TestSilentWhileNothingIsCommitted(t *testing.T) {
 	}
 }
 
+// TestResultsThatAreNeverRecorded: of a call whose record never has the result, the outcome is not known; it was not cancelled.
+func TestResultsThatAreNeverRecorded(t *testing.T) {
+	w := newHarness(t)
+	silent := called("a", "c1", "Shell", 1)
+	silent.SetAttr(msg.Results, msg.None)
+	w.apply(user("a", 0), silent, called("a", "c2", "Sleep", 2), msg.Message{Kind: msg.Stop, Run: "a", Time: 3, Signal: msg.RunEnd})
+	w.want(`
+		run a 0-3
+		  tool Shell 1-3 idle
+		  tool Sleep 2-3 idle cancelled:no_result
+		`)
+}
+
 // An open session is evicted long before silence ends it. Its rows are those of a session that
 // stays in memory.
 func TestOpenSessionsAreNotHeld(t *testing.T) {

@@ -38,11 +38,23 @@ func TestTokensAreTrue(t *testing.T) {
 		m.ParentRun, m.ParentCall = "a", "d-"+run
 		return m
 	}
+	total := func(key string, t int64, n uint64) msg.Message { // of a store
+		m := msg.Message{Key: key, Kind: msg.Usage, Run: "a", Time: t, Complete: msg.Summary, Usage: in(n)}
+		m.SetAttr(msg.TotalOf, msg.OfSession)
+		return m
+	}
+	rebuilt := func(n uint64) msg.Message {
+		return msg.Message{Key: "rebuilt", Kind: msg.Usage, Run: "a", Time: 9, Complete: msg.Summary, Usage: in(n)}
+	}
 	for _, c := range []struct {
 		name string
 		play []msg.Message
 		want map[string]msg.Tokens
 	}{
+		{"the parts of a total that grow", []msg.Message{total("p", 1, 7), total("q", 2, 20), total("p", 3, 9)}, map[string]msg.Tokens{"a": in(29)}},
+		{"a total beside responses, which shrinks", []msg.Message{total("p", 1, 30), usageOf("a", "r1", 2, msg.Complete, in(20)), total("p", 3, 10)}, map[string]msg.Tokens{"a": in(30)}},
+		{"a total that is written after the end", []msg.Message{{Key: "stop", Kind: msg.Stop, Run: "a", Time: 5, Signal: msg.RunEnd}, total("p", 1, 7)}, map[string]msg.Tokens{"a": in(7)}},
+		{"a total that was rebuilt", []msg.Message{usageOf("a", "r1", 2, msg.Complete, in(20)), rebuilt(21)}, map[string]msg.Tokens{"a": in(20)}},
 		{"the first snapshot of a stream is not its end", []msg.Message{
 			usageOf("a", "r1", 1, msg.Partial, out(1)), usageOf("a", "r1", 2, msg.Partial, out(40)), usageOf("a", "r1", 3, msg.Complete, out(200)),
 		}, map[string]msg.Tokens{"a": out(200)}},

@@ -141,7 +141,9 @@ func (c *call) renderLost(ids *ids, r *run) msg.Span {
 	s := c.render(ids, r)
 	s.State, s.End = msg.SpanIdle, max(r.Last, c.Start)
 	s.LastSeen = s.End // a later end has a higher version
-	s.Outcome, s.ErrorType = msg.OutcomeCancelled, "no_result"
+	if !c.Unrecorded { // else it is not known
+		s.Outcome, s.ErrorType = msg.OutcomeCancelled, "no_result"
+	}
 	s.Shown = c.Shown
 	c.showWork(&s)
 	return s

@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // Call is a tool call whose result has not come.
@@ -22,6 +23,7 @@ type Call struct {
 	Human      bool   `json:",omitempty"` // a person answers it
 	Delegation bool   `json:",omitempty"`
 	Spawn      bool   `json:",omitempty"` // it began an agent
+	Waits      bool   `json:",omitempty"` // its result is that of the agents
 	To         string `json:",omitempty"`
 	Child      string `json:",omitempty"` // the thread that it began
 	Path       string `json:",omitempty"` // of that thread in the tree
@@ -45,7 +47,7 @@ func (c *Call) On(m *msg.Message) {
 	m.Role = msg.RoleAssistant
 	m.Tool.CallID, m.Tool.Name, m.Tool.Server, m.Tool.ProtocolID = c.ID, c.Name, c.Server, c.ProtocolID
 	if c.Delegation {
-		m.Kind, m.Delegation.To, m.Delegation.Async = msg.Delegation, c.To, true
+		m.Kind, m.Delegation.To, m.Delegation.Async = msg.Delegation, c.To, !c.Waits
 	}
 }
 
@@ -74,7 +76,7 @@ func (t *Thread) Result(c *Call) *msg.Message {
 	m := t.About(c, msg.ToolResult, "result:"+c.ID)
 	m.Role = msg.RoleTool
 	if c.Delegation {
-		m.Kind, m.Delegation.To, m.Delegation.Async = msg.DelegationResult, c.To, true
+		m.Kind, m.Delegation.To, m.Delegation.Async = msg.DelegationResult, c.To, !c.Waits
 	}
 	return m
 }
@@ -88,6 +90,9 @@ func (t *Thread) Answered(c *Call) *msg.Message {
 
 // Fail makes a result an error of that class.
 func Fail(m *msg.Message, class string) { m.IsError, m.Tool.ErrorType = true, class }
+
+// JobID is the correlation id of a call that runs an agent for each row of a table, and of the runs of those agents.
+func JobID(job string) string { return spawn.ID(spawn.Codex, "agent_job:"+job) }
 
 // Link adds the fact that a call began a thread.
 func (t *Thread) Link(c *Call, child, path, key, typ string) *msg.Message {

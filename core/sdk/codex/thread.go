@@ -31,6 +31,7 @@ type State struct {
 	Parent  string `json:",omitempty"` // the thread that spawned this one
 	Child   bool   `json:",omitempty"`
 	Name    string `json:",omitempty"` // of a sub-agent
+	Job     string `json:",omitempty"` // for which it works: a table with an agent for each row
 	Manual  bool   `json:",omitempty"` // a person began it, at a terminal or in an editor
 
 	Provider string     `json:",omitempty"` // of its model
@@ -89,7 +90,9 @@ func (s *State) start(m *msg.Message) {
 	case s.Child && s.Parent != "" && s.Parent != s.Session:
 		m.ParentRun, m.Delegation.Link = s.Parent, msg.ByParent
 	case s.Child:
-		m.ParentRun = msg.UnknownRun
+		if m.ParentRun = msg.UnknownRun; s.Job != "" {
+			m.Delegation.CorrelationID = JobID(s.Job)
+		}
 	case !s.Manual:
 		m.Delegation.CorrelationID = spawn.ID(spawn.Codex, s.ID)
 	}

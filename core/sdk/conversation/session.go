@@ -38,6 +38,7 @@ func (s *Session) Share(out *decoder.Output, name string, c Counts, model, provi
 	r.Count(c, msg.Provider)
 	m := r.Usage(out, msg.Summary)
 	m.Session, m.Agent.Kind, m.ResponseID = s.Root, msg.KindAgent, ""
+	m.SetAttr(msg.TotalOf, msg.OfSession)
 	if s.Run.Child {
 		m.ParentRun = msg.UnknownRun
 	}

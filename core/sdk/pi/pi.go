@@ -6,7 +6,8 @@
 //   - Entries of a file are a tree: several entries with one parentId are branches. A branch that was
 //     left did happen, and counts.
 //   - The file of a fork begins with copies of the entries of another session, which have their ids and
-//     times: they are older than the file's head.
+//     times: they are older than the file's head. Those that are older than the other session, whose file is named by its time, are
+//     copies there as well.
 //   - Of the lines of --mode json, turn_end and agent_end repeat messages, message_start and
 //     message_update have them while they are written: message_end alone has each message once. The lines
 //     tool_execution_* repeat calls and results, but for a call that an extension made and a result
@@ -22,6 +23,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -37,7 +39,7 @@ import (
 // New returns the factory of decoders of the sessions under a name.
 func New(name, summary string, leavesOut []byte) decoder.Factory {
 	return record.Format[state]{
-		Info:      decoder.Info{Name: name, Revision: 7, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		Info:      decoder.Info{Name: name, Revision: 8, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
@@ -55,6 +57,24 @@ func sessionOf(origin string) string {
 		name = name[i+1:]
 	}
 	return ident.Bounded(strings.Trim(name, "/."))
+}
+
+// beganAt is when a session began, by the name of its file, 2026-03-15T22-40-18-123Z_<session>.jsonl; 0 if that has no time.
+func beganAt(file string) int64 {
+	at, err := time.Parse("2006-01-02T15-04-05.000Z", dashed(path.Base(strings.ReplaceAll(file, `\`, "/"))))
+	if err != nil {
+		return 0
+	}
+	return at.UnixNano()
+}
+
+// dashed is the time in the name of a file, with a point before its milliseconds.
+func dashed(name string) string {
+	name, _, _ = strings.Cut(name, "_")
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		name = name[:i] + "." + name[i+1:]
+	}
+	return name
 }
 
 const maxSeen = 4096
@@ -80,6 +100,7 @@ type state struct {
 
 	From   string            `json:",omitempty"` // the session whose entries are copied here, until the first that is no copy
 	Forked conversation.Time `json:",omitzero"`
+	Before int64             `json:",omitempty"` // when From began, Unix ns: entries before it were copied there, too
 }
 
 // call is a tool call.
@@ -136,6 +157,13 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		v.MarkRead() // written again
 		return true
 	}
+	if d.From != "" && d.At.Nanos != 0 && d.At.Nanos < d.Before && typ != "session" { // a copy there, too: of a session whose own file has it
+		if typ == "model_change" {
+			d.Model, d.Provider = cmp.Or(ident.Of(v.Get("modelId")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider)
+		}
+		v.MarkRead()
+		return true
+	}
 	switch typ {
 	case "message", "message_end":
 		if !message.Is(jsonv.Object) {
@@ -152,7 +180,7 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		m.SetAttr("version", v.Get("version").Digits())
 		conversation.Attrs(m, v, "id", "cwd", "parentSession", "branchedFrom")
 		if from := v.First("parentSession", "branchedFrom").PeekStr(); from != "" {
-			d.From, d.Forked = sessionOf(from), d.At
+			d.From, d.Forked, d.Before = sessionOf(from), d.At, beganAt(from)
 		}
 	case "model_change":
 		d.Model, d.Provider = cmp.Or(ident.Of(v.Get("modelId")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider)
