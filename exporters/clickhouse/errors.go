@@ -182,6 +182,7 @@ func (c *Conn) plain(err error) error {
 	}
 	return cutOff{c.redacted, cause}
 }
+
 // ErrNoTables is wrapped by the error of a query of a database that is not there: a sidecar makes it when it first starts. It is for a
 // person who reads meanwhile, in place of the engine's words.
 var ErrNoTables = errors.New("the store has no tables yet: a sidecar makes them within seconds when it first starts; try again in a moment, and ask `earshot doctor` if it stays so")
