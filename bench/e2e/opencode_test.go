@@ -106,7 +106,7 @@ func TestOpenCodeDatabase(t *testing.T) {
 	d.message(lead, "msg_8a10i003HarbourNew", "idle", `{"time":{"created":NOW},"outcome":"succeeded"}`)
 	d.do("UPDATE session_v2 SET time_idle=?", d.now)
 	d.now += 1000
-	session(fork, nil, "build") // with copies of what was before, which are older
+	session(fork, nil, "build") // with copies of the part before, which are older
 	d.do(`INSERT INTO session_message SELECT 'msg_8a10f001HarbourFork_'||seq, ?, type, seq, time_created, time_updated, data FROM session_message WHERE session_id=?`, fork, lead)
 	d.message(fork, "msg_8a10p005HarbourFork", "user", `{"text":"Which posts?","time":{"created":NOW}}`)
 	answer(fork, "msg_8a10a005HarbourFork", `{"type":"text","text":"The outer ones."}`, "stop", 120, 3, 0)

@@ -16,7 +16,7 @@ import (
 )
 
 // responsesServer is a server of the Responses API whose clients name the response before theirs and nothing else, and
-// ask for what runs in the background until it is there. To "wait" it never answers, at "break" it closes the connection.
+// ask for the response that runs in the background until it is there. To "wait" it never answers, at "break" it closes the connection.
 func responsesServer(t *testing.T) http.HandlerFunc {
 	var looked atomic.Int64
 	response := func(w http.ResponseWriter, id, status, output string) {

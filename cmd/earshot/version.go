@@ -56,7 +56,7 @@ func newVersion() *cobra.Command {
 	return c
 }
 
-// versionLine is what earshot --version prints.
+// versionLine is the output of earshot --version.
 func versionLine() string {
 	return fmt.Sprintf("earshot %s (%s, %s/%s)", strings.TrimSpace(buildVersion()+" "+revision()), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

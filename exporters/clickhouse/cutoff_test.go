@@ -38,8 +38,8 @@ func endsAt(t *testing.T, begin string) (socket string) {
 	return socket
 }
 
-// TestCutOff: a store that ends before an answer, in the middle of one, or before the question is told from one that refuses the
-// statement, and a person reads which store it was and what to do.
+// TestCutOff: a store that ends before an answer, in the middle of one, or before the question is distinct from one that refuses the
+// statement, and a person reads which store it was and how to go on.
 func TestCutOff(t *testing.T) {
 	for name, begin := range map[string]string{
 		"before the answer": "", "in its head": "HTTP/1.1 200 O", "behind its head": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",

@@ -121,7 +121,7 @@ func (d *stream) session(v jsonv.Value) {
 	conversation.AttrsAs(m, about, conversation.ShortJSON, "usage")
 }
 
-// compaction decodes what the model gets in the place of the messages before.
+// compaction decodes the text that the model gets in the place of the messages before.
 func (d *stream) compaction(v jsonv.Value) {
 	d.enter(ident.Bounded(ident.OfFile(d.Origin, ".compaction.json")), "")
 	d.At = conversation.TimeOf(v.Get("updated_at"))

@@ -43,7 +43,7 @@ func New() decoder.Factory {
 		Name: "openai-chat", Revision: 9, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
 		Request: chat.Request, Event: chat.Event, Done: (*exchange.Exchange).End, Lines: true, Rest: unknown.NewKeeper(leavesOut),
-		Retrieved: func(origin string) string { // what is stored of a response, and the output of a batch
+		Retrieved: func(origin string) string { // a stored response, and the output of a batch
 			return cmp.Or(exchange.Resource(origin, "chat/completions"), exchange.Resource(origin, "files"))
 		},
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {

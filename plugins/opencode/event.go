@@ -307,7 +307,7 @@ func (d steps) next(s *session, typ string, v, e jsonv.Value) {
 		}
 	case name == "usage.updated", group == "execution", action == "delta":
 		e.Skip("tokens", "cost", "text") // a sum, or the next event has it
-	default: // what a person chose, a command of the person
+	default: // a choice of a person, a command of the person
 		d.status(s, s.Run.Going(), "event:"+id, name).Content = e.JSON()
 	}
 }

@@ -19,7 +19,7 @@ func TestTokens(t *testing.T) {
 	for name, want := range map[string]msg.Tokens{
 		"turn":   {Input: 1600, Output: 122, CacheRead: 3600, CacheWrite: 20, Reasoning: 40, Provenance: msg.Provider},
 		"export": {Input: 13168, Output: 604, CacheRead: 24064, Reasoning: 201, Provenance: msg.Provider},
-		// as the rows of the sessions add them up, without what the fork repeats
+		// as the rows of the sessions add them up, without the part that the fork repeats
 		"kept":        {Input: 345 + 30 + 50 + 30 + 33, Output: 89 + 4 + 6 + 5 + 4, CacheRead: 30, CacheWrite: 5, Reasoning: 8, Provenance: msg.Provider},
 		"kept-export": {Input: 90, Output: 14, Reasoning: 2, Provenance: msg.Provider},
 	} {
@@ -85,7 +85,7 @@ func TestOthersAreUnknown(t *testing.T) {
 	}
 }
 
-// TestCost: what the requests of a session of version 2 cost is the sum that OpenCode has in the row of the session.
+// TestCost: the costs of the requests of a session of version 2 are the sum that OpenCode has in the row of the session.
 func TestCost(t *testing.T) {
 	spent := make(map[string]float64)
 	for _, m := range msg.Fold(decodertest.Play(t, New(), "kept")) {

@@ -227,7 +227,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, is original, stream uint64, 
 	case r == nil:
 	case is == copied:
 		r.Copied = true
-	case is == extended: // above what was emitted if the copy was read before its original
+	case is == extended: // above the row that was emitted if the copy was read before its original
 		r.Moves = maxMoves
 	}
 	if final && m.Tool.CallID != "" && m.Signal != msg.RunStart {
@@ -246,7 +246,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, is original, stream uint64, 
 	if r := g.Runs[m.Run]; r != nil {
 		moves = r.Moves
 	}
-	if is == copied { // above what was emitted if the copy was read before its original
+	if is == copied { // above the row that was emitted if the copy was read before its original
 		takeBack(m, h.ID, m.Time)
 		m.Complete, linked, moves = msg.Complete, true, maxMoves
 	}

@@ -61,7 +61,7 @@ const (
 	maxCopiers = 256
 )
 
-// original is what a message is of a turn that several sessions have.
+// original is the part that a message has in a turn of several sessions.
 type original uint8
 
 const (
@@ -128,7 +128,7 @@ func (x *copies) see(m *msg.Message, stream uint64, begun func() int64, read boo
 	}
 	mine := t.Claims[at]
 	counts := m.Kind == msg.Usage && response != 0
-	if counts { // it is told when the response is over, which in the copy may be earlier
+	if counts { // it follows when the response is over, which in the copy may be earlier
 		sum = response
 	}
 	if c := having(t.Claims[:at], sum); c != nil && (mine.Copies || !counts) {
@@ -340,7 +340,7 @@ func (a forks) rejoin(g *group, run string) error {
 	return err
 }
 
-// reset drops what is known of a copied turn, before its stream is decoded again.
+// reset drops the claim to a copied turn, before its stream is decoded again.
 func (a forks) reset(g *group, run string) error {
 	if own := g.Runs[run]; own != nil && g.unique {
 		g.reset(run + link.SuffixOf(own.Stream)) // that goes on with it

@@ -158,7 +158,7 @@ func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
 	if r.Remote != nil && s.ParentRun == "" {
 		s.ParentRun = r.Remote.Run
 	}
-	if moves += r.Moves; r.Copied { // above what was emitted if the copy was read before its original
+	if moves += r.Moves; r.Copied { // above the row that was emitted if the copy was read before its original
 		s.State, s.Tombstone, moves = msg.SpanClosed, true, maxMoves
 	}
 	s.Ver = g.view.version(spanVersion(g.Revision, &s, r.Copied || r.Linked && !r.Late, moves, r.Remote != nil))

@@ -7,7 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestALateMessageOfAnEvictedTurn: it leaves the row of its turn as it is, in whichever hour it comes, and does not end the turn that runs.
+// TestALateMessageOfAnEvictedTurn: it leaves the row of its turn as it is, in whichever hour it is, and does not end the turn that runs.
 func TestALateMessageOfAnEvictedTurn(t *testing.T) {
 	for _, at := range []int64{50, 5000, 20_000} {
 		w := newStage(t, Settings{})

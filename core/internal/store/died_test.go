@@ -21,7 +21,7 @@ type logged struct {
 func (l *logged) Write(p []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Write(p) }
 func (l *logged) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
 
-// TestDied: the log says how the process of a store ended, and what it printed: one that was killed prints nothing.
+// TestDied: the log has how the process of a store ended, and its last output: one that was killed prints nothing.
 func TestDied(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "dies")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTailHasTheReason: the report of a crash is longer than what is kept, and its reason is its first line.
+// TestTailHasTheReason: the report of a crash is longer than the part that is kept, and its reason is its first line.
 func TestTailHasTheReason(t *testing.T) {
 	var short, long tail
 	_, _ = fmt.Fprint(&short, "earshot-store: no\n")

@@ -196,7 +196,7 @@ func (e *Exchange) Count(c conversation.Counts) {
 	e.Counted, e.Usage = true, c.Tokens(msg.NoProvenance)
 }
 
-// Billed notes the tier of the service that tokens are billed by, and what the provider has as their cost: dollars, or {total_cost}.
+// Billed notes the tier of the service that tokens are billed by, and their cost by the provider: dollars, or {total_cost}.
 func Billed(e *Exchange, tier, cost jsonv.Value) {
 	if e.Tier == "" {
 		e.Tier = ident.Of(tier)
@@ -211,7 +211,7 @@ func Billed(e *Exchange, tier, cost jsonv.Value) {
 
 // First emits the arrival of the first piece of the response, once.
 func (e *Exchange) First(out *decoder.Output) {
-	if e.Begun || e.Retrieved != "" { // what is asked for again has arrived before
+	if e.Begun || e.Retrieved != "" { // a response that is asked for again has arrived before
 		return
 	}
 	e.Begun = true

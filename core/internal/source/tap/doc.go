@@ -39,9 +39,9 @@
 // permessage-deflate are decoded in the copy only.
 //
 // A request to which no response has begun after two seconds is recorded alone, so that an agent is seen to wait; the response, and
-// the provider's id of the request in a Request frame without data, follow in the same stream. A request to which none comes, because the
+// the provider's id of the request in a Request frame without data, follow in the same stream. A request to which there is none, because the
 // upstream cannot be reached, closes the connection or lets the client wait until it goes, is recorded too, with the failure in the
-// State. For that the tap reads what the upstream has left of the request's body, once the client has the 502, for a second at most.
+// State. For that the tap reads the rest that the upstream has left of the request's body, once the client has the 502, for a second at most.
 //
 // A response that resumes a run in the background is recorded behind the frames that this
 // tap remembers of the run: see resume.go. That memory is bounded, and lost at a restart.

@@ -181,7 +181,7 @@ func (q *queue) take(l *load) bool {
 	return true
 }
 
-// wait waits for pieces after those that take has returned, or the end. What it had returned is recorded.
+// wait waits for pieces after those that take has returned, or the end. The pieces that it had returned are recorded.
 func (q *queue) wait() {
 	for {
 		q.mu.Lock()

@@ -20,7 +20,7 @@ type request struct {
 	dropped  int64
 	whole    bool      // it was read to its end
 	held     bool      // it may still be read when the upstream has no use for it
-	closed   io.Closer // what is to be closed then; nil: nothing is
+	closed   io.Closer // to be closed then; nil: nothing is
 	released bool
 	ended    chan struct{} // closed by end
 	once     sync.Once
@@ -63,7 +63,7 @@ func (b *requestBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// rest reads what the upstream has left of a request, up to the limit.
+// rest reads the part of a request that the upstream has left, up to the limit.
 func (q *request) rest() {
 	if q.in != nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(q.in, int64(q.limit)))
