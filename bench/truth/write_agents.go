@@ -21,6 +21,10 @@ func writeClaudeCode(s *Scenario) (out []Stream) {
 	const project = "/home/ada/.claude/projects/-srv-locks/"
 	var tapes []*tape
 	session, n := s.session(), 0
+	own := session[4:8]
+	id := func(n int) string { // of no other conversation: a record that two have is a copy
+		return fmt.Sprintf("7a3c%04x-%s-4000-8000-0000000000aa", n, own)
+	}
 	open := func(origin string) *tape {
 		t := &tape{Stream: Stream{Origin: project + origin}, twice: s.Twice}
 		tapes = append(tapes, t)
