@@ -210,6 +210,9 @@ func (d *Delivery) deliver(ctx context.Context, q *queue, t turn) error {
 	if taken && t.p.more {
 		return nil
 	}
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
 	if !t.spooled {
 		if err := d.storeGathered(ctx, q); err != nil {
 			return err
@@ -270,6 +273,10 @@ func (d *Delivery) storeParted(ctx context.Context, q *queue) {
 	m, sealed, store, done := d.settings.Metrics, q.gathered[0].sealed, q.parted.store, make(chan error, 1)
 	q.parted.done = done
 	go func() {
+		if err := d.ready(ctx); err != nil {
+			done <- err
+			return
+		}
 		m.ExporterLag.With(q.Name).Set(time.Since(sealed).Seconds())
 		began := time.Now()
 		err := store(ctx)
