@@ -210,6 +210,10 @@ func (d *Delivery) deliver(ctx context.Context, q *queue, t turn) error {
 	if taken && t.p.more {
 		return nil
 	}
+	if t.batch == nil && q.parted == nil { // batches that come meanwhile are gathered
+		d.storeParted(ctx, q)
+		return nil
+	}
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
@@ -417,7 +421,7 @@ func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 		case !errors.Is(err, spool.ErrEmpty):
 			d.warn(q, "the spool cannot be read, trying again", "error", err)
 			after = time.After(d.settings.RetryMin)
-		case len(q.gathers()) > 0:
+		case len(q.gathers()) > 0 && q.storing() == nil:
 			after = time.After(min(d.settings.GatherFor-q.gatheredFor(), time.Second))
 		}
 		select {
