@@ -24,18 +24,17 @@ func (r *runner) run(ctx context.Context) error {
 	start := func(f func()) { wg.Add(1); go func() { defer wg.Done(); f() }() }
 	defer wg.Wait()
 	defer stop(nil)
-	ready := make(chan struct{}) // closed when the destinations have been made ready
 	start(func() {
 		if err := startDestinations(work, r.store, r.exporters, r.Logger); err != nil {
 			stop(err)
 			return
 		}
-		close(ready)
+		close(r.ready)
 	})
 	startReady := func(f func()) {
 		start(func() {
 			select {
-			case <-ready:
+			case <-r.ready:
 				f()
 			case <-work.Done():
 			}
@@ -44,7 +43,7 @@ func (r *runner) run(ctx context.Context) error {
 	if r.store != nil {
 		startReady(func() { r.store.Supervise(work) })
 	}
-	startReady(func() { r.delivery.Run(work) })
+	start(func() { r.delivery.Run(work) })
 	for _, v := range r.stored {
 		startReady(func() { v.watch(work) })
 	}
@@ -79,7 +78,7 @@ func (r *runner) run(ctx context.Context) error {
 	c := r.Config // a reload replaces it
 	reading.Go(func() {
 		select {
-		case <-ready:
+		case <-r.ready:
 			r.watchReads(read, c)
 		case <-read.Done():
 		}
@@ -88,7 +87,7 @@ func (r *runner) run(ctx context.Context) error {
 	r.waitListening(ctx, work)
 	r.server.SetReady(true)
 	select {
-	case <-ready:
+	case <-r.ready:
 	case <-ctx.Done():
 	case <-work.Done():
 	}

@@ -31,7 +31,7 @@ import (
 //	sources → redactor → (journal) → pipeline → delivery → exporters → store
 //
 // run starts the sources at once, because agents send whether or not a store answers; what they read waits until
-// the destinations are ready. It stops the parts from the sources on.
+// the destinations are ready, gathered by the exporters that can. It stops the parts from the sources on.
 type runner struct {
 	Settings
 	backfill *backfill // nil in a sidecar
@@ -51,6 +51,7 @@ type runner struct {
 	store       *store.Store   // nil: the rows go to a server
 	gateway     *store.Gateway // nil: the store has its Unix socket alone
 	stored      []*storedCheck // the exporters that can be asked
+	ready       chan struct{}  // closed when the destinations have been made ready
 
 	checkpoint *checkpoint.Store
 	erased     *erasure.Set
@@ -204,9 +205,10 @@ func (r *runner) newDelivery(ctx context.Context) error {
 		return err
 	}
 	c := r.Config.Delivery
+	r.ready = make(chan struct{})
 	r.delivery, err = delivery.New(delivery.Settings{
 		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
-		Refused: r.refusals.refused, Damaged: r.refusals.damaged, Released: count, SpoolDir: filepath.Join(r.dir, "spool"), SpoolMax: int64(c.SpoolMax),
+		Refused: r.refusals.refused, Damaged: r.refusals.damaged, Released: count, Ready: r.ready, SpoolDir: filepath.Join(r.dir, "spool"), SpoolMax: int64(c.SpoolMax),
 	}, r.checkpoint, targets...)
 	if err != nil {
 		return err

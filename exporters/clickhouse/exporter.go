@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
@@ -67,6 +68,7 @@ type Exporter struct {
 	conn      *Conn
 	mu        sync.Mutex // of preparing
 	ready     bool
+	unready   atomic.Bool // the tables were not there when they were looked at last
 	writers   *writers
 	inserts   inserter
 	batch     string              // the last one that was offered
@@ -134,6 +136,12 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 	if x.ready {
 		return nil
 	}
+	err := x.prepare(ctx)
+	x.unready.Store(err != nil)
+	return err
+}
+
+func (x *Exporter) prepare(ctx context.Context) error {
 	if !x.settings.CreateSchema {
 		if err := x.schema.Verify(ctx, x.conn); err != nil {
 			return err
@@ -184,6 +192,7 @@ func (x *Exporter) forgetTables() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ready = false
+	x.unready.Store(true)
 }
 
 // Identity implements export.Stored: by the table of migrations, which no migration replaces.

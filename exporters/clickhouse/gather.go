@@ -67,10 +67,10 @@ type block struct {
 func (g *gathered) empty() bool { return g.first == len(g.batches) }
 
 // Gather implements export.Gatherer. A batch that has to be cut has an Export of its own. Without room for its partitions, or on
-// the disk, nothing of it is gathered.
+// the disk, nothing of it is gathered. While the tables are made or looked at for the first time batches are gathered.
 func (x *Exporter) Gather(b *export.Batch) bool {
 	g := &x.gathered
-	if !x.isReady() || g.dir == "" || len(b.Rows) > 0 || g.size >= int64(x.settings.MaxInsertBytes) {
+	if x.unready.Load() || g.dir == "" || len(b.Rows) > 0 || g.size >= int64(x.settings.MaxInsertBytes) {
 		return false
 	}
 	for _, next := range x.writers.jobs(b) {

@@ -84,14 +84,17 @@ type Settings struct {
 	Released func(b *export.Batch)
 	// GatherFor is for how long batches are gathered at most; 3 s.
 	GatherFor time.Duration
-	Logger    *slog.Logger
-	Metrics   *telemetry.Metrics
+	// Ready, if set, is closed when the exporters may store: until then they gather.
+	Ready   <-chan struct{}
+	Logger  *slog.Logger
+	Metrics *telemetry.Metrics
 }
 
 // Delivery is described in the package comment.
 type Delivery struct {
 	settings Settings
 	commit   Committer
+	ready    func(context.Context) error // waits until the exporters may store
 	queues   []*queue
 	order    chan *inFlight // bounds the batches in memory: one in it, and the one that is to be released next
 	released chan *inFlight
@@ -162,7 +165,7 @@ func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 	if s.Metrics == nil {
 		s.Metrics = telemetry.New()
 	}
-	d := &Delivery{settings: s, commit: commit, order: make(chan *inFlight, 1), released: make(chan *inFlight, 3*maxGathered)}
+	d := &Delivery{settings: s, commit: commit, ready: closed(s.Ready), order: make(chan *inFlight, 1), released: make(chan *inFlight, 3*maxGathered)}
 	for _, t := range targets {
 		sp, err := spool.Open(filepath.Join(s.SpoolDir, t.Name))
 		if err != nil {
@@ -208,6 +211,21 @@ func (d *Delivery) Settled() bool {
 		}
 	}
 	return true
+}
+
+// closed returns a function that waits until a channel is closed; nil: it is. The error is ctx's.
+func closed(c <-chan struct{}) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if c == nil {
+			return nil
+		}
+		select {
+		case <-c:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // spoolBytes is how many bytes the spools have together.

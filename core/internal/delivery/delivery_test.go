@@ -480,6 +480,29 @@ func TestGathersWhileItStores(t *testing.T) {
 	}
 }
 
+// TestGathersWhileOldOnesAreStored has batches that are stored because of their age, which takes a while: those that follow are gathered meanwhile, and their
+// memory is free.
+func TestGathersWhileOldOnesAreStored(t *testing.T) {
+	near := &gathering{}
+	r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}, more: true, gather: 20 * time.Millisecond}).start()
+	released := func() int { r.mu.Lock(); defer r.mu.Unlock(); return len(r.reported) }
+	near.mu.Lock() // nothing is stored
+	r.submit(0, 1)
+	r.until("the first is released", func() bool { return released() == 1 })
+	time.Sleep(100 * time.Millisecond) // it is old
+	r.submit(1, 3)
+	r.until("the memory of those that follow", func() bool { return released() == 3 })
+	if n := r.commits(); n != 0 {
+		t.Errorf("%d are committed", n)
+	}
+	near.mu.Unlock()
+	r.until("the commits", func() bool { return r.commits() == 3 && r.d.Settled() })
+	r.stop()
+	if d := cmp.Diff(want(3), near.received()); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestGatheredIsRefused has an exporter that refuses one of the records that it has gathered: that
 // record alone is dropped.
 func TestGatheredIsRefused(t *testing.T) {

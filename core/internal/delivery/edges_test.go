@@ -708,3 +708,42 @@ func TestACleanStartIsSilent(t *testing.T) {
 		t.Error(log.String())
 	}
 }
+
+// TestGathersBeforeReady: until the exporters may store, batches are gathered and their memory is free. None is stored, and what is gathered does
+// not keep the delivery from its end.
+func TestGathersBeforeReady(t *testing.T) {
+	for _, opens := range []bool{true, false} {
+		g, ready, released, committed := new(gathering), make(chan struct{}), make(chan struct{}, 8), make(chan struct{}, 8)
+		r := &rig{T: t, dir: t.TempDir()}
+		d, err := delivery.New(delivery.Settings{SpoolDir: r.dir, Ready: ready, Released: func(*export.Batch) { released <- struct{}{} }}, r, delivery.Target{Name: "near", Exporter: g})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { d.Run(ctx); close(done) }()
+		for i := range 4 {
+			b, release := batch(i)
+			if err := d.Submit(ctx, b, checkpoint.Delta{}, i < 3, release, func() { committed <- struct{}{} }); err != nil {
+				t.Fatal(err)
+			}
+			<-released
+		}
+		time.Sleep(20 * time.Millisecond)
+		if g.count() > 0 || r.commits() > 0 || d.Settled() {
+			t.Errorf("%d rows are stored and %d batches committed too early, settled: %t", g.count(), r.commits(), d.Settled())
+		}
+		if opens {
+			close(ready)
+			for range 4 {
+				<-committed
+			}
+			if g.count() != 12 || g.exports != 1 || !d.Settled() {
+				t.Errorf("%d rows in %d inserts, settled: %t", g.count(), g.exports, d.Settled())
+			}
+		}
+		cancel()
+		<-done
+		d.Close()
+	}
+}

@@ -210,6 +210,13 @@ func (d *Delivery) deliver(ctx context.Context, q *queue, t turn) error {
 	if taken && t.p.more {
 		return nil
 	}
+	if t.batch == nil && q.parted == nil { // batches that come meanwhile are gathered
+		d.storeParted(ctx, q)
+		return nil
+	}
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
 	if !t.spooled {
 		if err := d.storeGathered(ctx, q); err != nil {
 			return err
@@ -270,6 +277,10 @@ func (d *Delivery) storeParted(ctx context.Context, q *queue) {
 	m, sealed, store, done := d.settings.Metrics, q.gathered[0].sealed, q.parted.store, make(chan error, 1)
 	q.parted.done = done
 	go func() {
+		if err := d.ready(ctx); err != nil {
+			done <- err
+			return
+		}
 		m.ExporterLag.With(q.Name).Set(time.Since(sealed).Seconds())
 		began := time.Now()
 		err := store(ctx)
@@ -410,7 +421,7 @@ func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 		case !errors.Is(err, spool.ErrEmpty):
 			d.warn(q, "the spool cannot be read, trying again", "error", err)
 			after = time.After(d.settings.RetryMin)
-		case len(q.gathers()) > 0:
+		case len(q.gathers()) > 0 && q.storing() == nil:
 			after = time.After(min(d.settings.GatherFor-q.gatheredFor(), time.Second))
 		}
 		select {

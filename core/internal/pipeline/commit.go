@@ -51,6 +51,7 @@ type committer struct {
 	interval time.Duration // see Pipeline.SetFlushInterval
 	urgent   bool          // a stream has ended that may be gone: Settings.FlushInterval holds
 	more     bool          // the batch before was filled by a backlog
+	read     func() bool   // all that the sources of files have is decoded
 	wanted   []func()      // called when the rows until now are with the exporters
 }
 
@@ -219,12 +220,15 @@ func (k *committer) due(now time.Time) bool {
 	return now.Sub(k.closed) >= interval && now.Sub(k.batch.began) >= min(interval, k.settings.FlushInterval)/5
 }
 
-// closeDue closes the commit batch if it is due.
+// closeDue closes the commit batch if it is due. The rest of a backlog is due when all is read. Before that no batch of it
+// ends the backlog, though an exporter that is slow kept it open for long: each end is small inserts behind a large one.
 func (k *committer) closeDue(ctx context.Context, now time.Time) error {
-	if !k.due(now) {
+	read := k.more && k.read()
+	rest := read && k.held.Load() == 0 && k.dirty()
+	if !k.due(now) && !rest {
 		return nil
 	}
-	return k.close(ctx, closing{})
+	return k.close(ctx, closing{more: k.more && !read && k.backlog(), rest: rest})
 }
 
 // unread reports whether rows wait for a reader.
@@ -274,6 +278,7 @@ func (k *committer) serveWanted(ctx context.Context, now time.Time) error {
 // closing is how a batch is closed.
 type closing struct {
 	more      bool   // another follows at once
+	rest      bool   // it is the last of a backlog
 	stored    func() // called when the rows are with the exporters; may be nil
 	committed func() // called when rows and checkpoint are durable; may be nil
 }
@@ -346,7 +351,7 @@ func (k *committer) commitGroups(d *checkpoint.Delta) error {
 // addLedgers adds the rows of accounts that are due.
 func (k *committer) addLedgers(rows *export.Batch, how closing) {
 	maps.Copy(k.ledgers.pending, k.changed)
-	if !how.more && how.committed == nil && !k.ledgers.due(k.closed, k.settings.FlushInterval) {
+	if !how.more && !how.rest && how.committed == nil && !k.ledgers.due(k.closed, k.settings.FlushInterval) {
 		return
 	}
 	due := k.ledgers.take(k.closed)

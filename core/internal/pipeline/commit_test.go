@@ -57,6 +57,46 @@ func TestRestOfABacklog(t *testing.T) {
 	}
 }
 
+// TestBacklogEndsOnce: a batch of a backlog that was open for an interval, because an exporter was slow, has another behind it, unless
+// all is read: then the rest follows at once, with the accounts.
+func TestBacklogEndsOnce(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		more, read, filled bool
+		age                time.Duration
+		closes, ends       bool
+	}{
+		{"half a batch of a backlog", true, false, true, 2 * time.Second, true, false},
+		{"a few rows of a backlog", true, false, false, 2 * time.Second, true, true},
+		{"rows of a backlog that is being read", true, false, true, time.Millisecond, false, false},
+		{"the rest of a backlog", true, true, true, time.Millisecond, true, true},
+		{"rows that come one by one", false, true, false, time.Millisecond, false, false},
+		{"much at once", false, false, true, 2 * time.Second, true, true},
+	} {
+		sink := new(recordedDeltas)
+		p := New(Settings{FlushInterval: time.Second}, nothingKnown{}, sink)
+		k := &p.core.commits
+		a := &account{stream: &stream{name: 1, feed: &Feed{source: "s", format: &format{name: "notes"}}}, record: checkpoint.Stream{Source: "s", Key: "k", Pos: 10}}
+		k.touch(a)
+		k.addMessage(&msg.Message{})
+		if k.more = c.more; c.filled {
+			k.batch.read = k.settings.BatchBytes / 2
+		}
+		k.read = func() bool { return c.read }
+		k.ledgers.written = k.batch.began
+		k.closed = k.batch.began
+		if err := k.closeDue(t.Context(), k.batch.began.Add(c.age)); err != nil || len(*sink) == 1 != c.closes {
+			t.Errorf("%s: %v, closed %d times", c.name, err, len(*sink))
+		}
+		if c.closes && k.more == c.ends {
+			t.Errorf("%s: another batch follows: %t", c.name, k.more)
+		}
+		if written := len(k.ledgers.pending) == 0 && a.record.Ledgered == 10; written != (c.closes && (!c.ends || c.read)) {
+			t.Errorf("%s: its account is written: %t", c.name, written)
+		}
+	}
+}
+
 // TestSilenceWaitsForAReader: a verdict on an agent that is silent is sent at once where there is a reader, and without a
 // reader it waits for ten minutes, unless something arrives or a source is in trouble.
 func TestSilenceWaitsForAReader(t *testing.T) {

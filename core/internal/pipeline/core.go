@@ -164,6 +164,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 	rules.HistoryRead = func() bool { return c.inbox.pending.Load() == 0 && len(c.replays) == 0 && c.accounts.historyRead() }
 	c.assembler = assemble.New(rules, p.check, c)
 	c.commits.init(&c.settings, c.assembler, p.check, sink, p.inFlight, &p.progress)
+	c.commits.read = func() bool { return c.inbox.pending.Load() == 0 && len(c.replays) == 0 && c.accounts.files.all() }
 	c.accounting.init(&c.settings, c.assembler, &c.commits, &p.progress)
 	return c
 }
