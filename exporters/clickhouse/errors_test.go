@@ -105,7 +105,7 @@ func TestUnansweredQueries(t *testing.T) {
 	if got := conn.refused(post(&chgo.Exception{Code: codeUnknownDatabase, Message: "Database earshot does not exist"})); got.Error() != "clickhouse: "+ErrNoTables.Error() || !SchemaDiffers(got) {
 		t.Errorf("a first start: %v", got)
 	}
-	if got, want := conn.refused(post(io.EOF)), `clickhouse: query: sendQuery: Post "unix:store.sock/earshot": EOF`; got.Error() != want {
+	if got, want := conn.refused(post(io.EOF)), "clickhouse: query: the store at unix:store.sock/earshot ended, or was ended, before its answer was whole (unexpected EOF): try again in a moment"; got.Error() != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }

@@ -298,7 +298,7 @@ func TestDeadLettersAndLedgerAreStored(t *testing.T) {
 		Detail: "unexpected }", Origin: "/var/x.jsonl", Offset: 12, Payload: []byte("a\xff\x00b"), Bytes: 99, Seen: seen, Ver: 3, Resolved: true,
 	}
 	ledger := msg.Ledger{
-		Tenant: "default", Source: "legion", Format: "legion", Stream: "st", Origin: "/var/x.jsonl", Read: 100, Decoded: 50, Quarantined: 30, Dropped: 19,
+		Tenant: "default", Source: "legion", Format: "legion", Stream: "st", Origin: "/var/x.jsonl", Read: 100, Decoded: 50, Quarantined: 30, Dropped: 19, DroppedAt: seen,
 		Reason: "too_long", Frames: 4, Messages: 3, Unknown: 2, Problems: 1, Seen: seen, Since: seen, Ver: 5,
 	}
 	export1(t, x, &export.Batch{DeadLetters: []msg.DeadLetter{letter}, Ledger: []msg.Ledger{ledger}})
@@ -314,7 +314,7 @@ func TestDeadLettersAndLedgerAreStored(t *testing.T) {
 	got = rows(t, c, "SELECT *, unaccounted_bytes FROM source_ledger")
 	want = map[string]any{
 		"tenant": "default", "source": "legion", "stream": "st", "format": "legion", "origin": "/var/x.jsonl",
-		"read_bytes": json.Number("100"), "decoded_bytes": json.Number("50"), "quarantined_bytes": json.Number("30"), "dropped_bytes": json.Number("19"),
+		"read_bytes": json.Number("100"), "decoded_bytes": json.Number("50"), "dropped_at": "2026-03-01 00:00:00.005", "quarantined_bytes": json.Number("30"), "dropped_bytes": json.Number("19"),
 		"unaccounted_bytes": json.Number("1"), "reason": "too_long", "frames": json.Number("4"), "messages": json.Number("3"),
 		"unknown": json.Number("2"), "problems": json.Number("1"), "seen_at": "2026-03-01 00:00:00.005", "since": "2026-03-01 00:00:00.005", "ver": json.Number("5"),
 	}
