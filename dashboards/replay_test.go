@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -63,8 +64,8 @@ func (r result) text() string {
 	var b strings.Builder
 	for _, row := range r.rows {
 		for _, v := range row {
-			if p, ok := v.(*float64); ok && p != nil {
-				v = *p
+			if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && !p.IsNil() {
+				v = p.Elem().Interface()
 			}
 			if f, ok := v.(float64); ok { // parts that are added up in another order differ in the last digits
 				v = fmt.Sprintf("%.9g", f)
