@@ -109,7 +109,7 @@ func TestForkedSessionCountsOnce(t *testing.T) {
 			h.must(p.Process.Signal(os.Interrupt))
 			h.waitExit(p)
 			h.drain()
-			if out, code := h.runIn(h.dir, "show", live, "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "a fork of ") {
+			if out, code := h.runIn(h.dir, "show", live, "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "shares turns with ") {
 				t.Errorf("exit code %d:\n%s", code, out)
 			}
 			for _, q := range []string{counts, spans} {

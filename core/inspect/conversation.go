@@ -225,7 +225,7 @@ func Each(ctx context.Context, q Querier, id string, texts int, session func(*Se
 	if len(list) == 0 {
 		list = []Session{{ID: id}}
 	}
-	if list[0].ForkOf, err = forkOf(ctx, q, id); err != nil {
+	if list[0].Shares, err = countedIn(ctx, q, id); err != nil {
 		return err
 	}
 	if err := session(&list[0]); err != nil {
@@ -240,10 +240,10 @@ func Each(ctx context.Context, q Querier, id string, texts int, session func(*Se
 	return nil
 }
 
-// forkOf returns the session that a session was copied from, in which the copied part counts; empty: it was copied from none.
-func forkOf(ctx context.Context, q Querier, id string) (from string, err error) {
+// countedIn returns the session in which turns count that a session has, too: one of the two is a fork; empty: it has all its own.
+func countedIn(ctx context.Context, q Querier, id string) (from string, err error) {
 	err = q.Each(ctx, `SELECT anyLast(origin) FROM (
-			SELECT coalesce(nullIf(attributes['forked_from'], ''), nullIf(attributes['forked_from_id'], ''), attributes['forked_from_session_id']) AS origin
+			SELECT coalesce(nullIf(attributes['forked_from'], ''), nullIf(attributes['shares_turns_with'], ''), nullIf(attributes['forked_from_id'], ''), attributes['forked_from_session_id']) AS origin
 			FROM messages FINAL WHERE session_id = {id:String})
 		WHERE origin NOT IN ('', {id:String})`, map[string]string{"id": id}, func(v []any) error {
 		r := reader{values: v}

@@ -40,7 +40,7 @@ type Session struct {
 	Version     string    `json:"agent_version"`
 	Host        string    `json:"host"`
 	User        string    `json:"user"`
-	ForkOf      string    `json:"fork_of,omitempty"` // the session that it was copied from; of one that is read whole
+	Shares      string    `json:"shares_turns_with,omitempty"` // the session in which turns count that both have; of one that is read whole
 }
 
 // Filter picks sessions. The zero value picks the latest of all.

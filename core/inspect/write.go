@@ -45,8 +45,8 @@ func WriteSession(ctx context.Context, w io.Writer, q Querier, id string, st Sty
 	err := Each(ctx, q, id, texts, func(s *Session) error {
 		p.format = s.Format
 		p.line("", p.bold("session "+printable(s.ID)), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(int(s.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
-		if s.ForkOf != "" {
-			p.line("  ", "a fork of ", printable(s.ForkOf), ", where the turns that it has copied count")
+		if s.Shares != "" {
+			p.line("  ", "shares turns with ", printable(s.Shares), ", where they count")
 		}
 		return p.err
 	}, func(t *Turn) error {

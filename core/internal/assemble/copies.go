@@ -105,8 +105,8 @@ func (x *copies) load(of RunRef) (*turn, error) {
 }
 
 // see enters a record of a turn. It returns the session that it was copied from. begun is when the session's file was written
-// last before it was read first; 0: that is not known. read is set if all that was written before has been seen.
-func (x *copies) see(m *msg.Message, stream uint64, begun func() int64, read bool) (is original, from string, err error) {
+// last before it was read first; 0: that is not known. read reports whether all that was written before has been seen; it looks at every stream.
+func (x *copies) see(m *msg.Message, stream uint64, begun func() int64, read func() bool) (is original, from string, err error) {
 	t, err := x.load(RunRef{Tenant: m.Host.Tenant, Format: m.Host.Format, Run: m.Run})
 	if err != nil {
 		return sole, "", err
@@ -138,7 +138,7 @@ func (x *copies) see(m *msg.Message, stream uint64, begun func() int64, read boo
 	}
 	switch {
 	case !mine.Copies:
-	case read || seenWhole(t.Claims[:at]):
+	case seenWhole(t.Claims[:at]), read != nil && read():
 		is = extended
 	default: // the earlier session may have it, too
 		t.dirty = t.dirty || !mine.Behind
@@ -265,7 +265,7 @@ func (a forks) claim(g *group, m *msg.Message, stream uint64) (original, error) 
 	if a.settings.Begun != nil {
 		begun = func() int64 { return a.settings.Begun(stream) }
 	}
-	is, from, err := a.copies.see(m, stream, begun, a.settings.HistoryRead != nil && a.settings.HistoryRead())
+	is, from, err := a.copies.see(m, stream, begun, a.settings.HistoryRead)
 	if err != nil {
 		return sole, err
 	}
@@ -277,8 +277,8 @@ func (a forks) claim(g *group, m *msg.Message, stream uint64) (original, error) 
 	case is == extended:
 		m.Run = own
 	}
-	if is < copied && g.Origin != "" && m.Signal == msg.RunStart && m.Attr("forked_from") == "" {
-		m.SetAttr("forked_from", g.Origin)
+	if is < copied && g.Origin != "" && m.Signal == msg.RunStart && m.Attr("forked_from") == "" { // which of the two is the fork is not known
+		m.SetAttr("shares_turns_with", g.Origin)
 	}
 	return is, nil
 }

@@ -7,7 +7,8 @@
 // message, and depend on each other in this order only:
 //
 //	assemble.go, exchange.go, idle.go   entry points: Apply, Commit, SetResponse, Idle
-//	copies.go, correlate.go, hop.go     linking across sessions
+//	chain.go, copies.go, correlate.go,  linking across sessions
+//	hop.go
 //	handle.go, chat.go, calls.go,       handlers: they change state and mark the changes
 //	linker.go, names.go, ending.go,
 //	anomalies.go, provisional.go
