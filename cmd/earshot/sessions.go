@@ -83,9 +83,13 @@ func writeSessions(c *cobra.Command, list []inspect.Session) error {
 	at := now(c)
 	rows := make([][]string, 0, len(list))
 	for _, s := range list {
+		tokens := "" // a conversation without tokens is one whose format has none
+		if s.Tokens > 0 {
+			tokens = fmt.Sprint(s.Tokens)
+		}
 		rows = append(rows, []string{
 			inspect.Clip(s.ID, 256), s.Format, s.Started.In(at.Location()).Format("2006-01-02 15:04"), inspect.Span(s.Last.Sub(s.Started)),
-			fmt.Sprint(s.Turns), fmt.Sprint(s.Messages), fmt.Sprint(s.ToolCalls), fmt.Sprint(s.Delegations), fmt.Sprint(s.Errors), fmt.Sprint(s.Tokens),
+			fmt.Sprint(s.Turns), fmt.Sprint(s.Messages), fmt.Sprint(s.ToolCalls), fmt.Sprint(s.Delegations), fmt.Sprint(s.Errors), tokens,
 			inspect.Clip(strings.Join(s.Agents, ","), 24),
 			inspect.Clip(inspect.Base(s.Project), 24), inspect.Clip(s.Branch, 20), inspect.Clip(s.Version, 12), inspect.Clip(s.Title, 48),
 		})
