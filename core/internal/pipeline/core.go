@@ -34,6 +34,8 @@ type core struct {
 	replays    []replay
 	verdicts   verdictCounts
 	awaited    awaited
+	unasked    bool            // their sources were not asked for all that are awaited
+	asked      time.Time       // when they were
 	reported   map[string]bool // inputs that could not be read, with the reason
 	opened     uint64          // streams so far
 	fatal      error           // of a call; it ends the core
@@ -63,32 +65,41 @@ type accounts struct {
 // fileSources knows when the sources that read files have delivered all that is there. Reloads add to them and
 // must not wait for the core, which may be waiting for an exporter.
 type fileSources struct {
-	mu      sync.Mutex
-	drained map[*Feed]func() bool
+	mu sync.Mutex
+	of map[*Feed]Files
 }
 
-func (s *fileSources) set(f *Feed, drained func() bool) {
+func (s *fileSources) set(f *Feed, files Files) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drained[f] = drained
+	s.of[f] = files
 }
 
 func (s *fileSources) remove(f *Feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.drained, f)
+	delete(s.of, f)
 }
 
 // all reports whether each of them is drained; false: there is none.
 func (s *fileSources) all() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, drained := range s.drained {
-		if !drained() {
+	for _, files := range s.of {
+		if !files.Drained() {
 			return false
 		}
 	}
-	return len(s.drained) > 0
+	return len(s.of) > 0
+}
+
+// again has each of them deliver those streams again that it has closed. They may wait for the core.
+func (s *fileSources) again(streams map[uint64]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f, files := range s.of {
+		go files.Again(func(key string) bool { _, ok := streams[nameOf(f.source, key)]; return ok })
+	}
 }
 
 func (x *accounts) wake(a *account) { x.awake[a] = struct{}{} }
@@ -205,6 +216,7 @@ func (c *core) run(ctx context.Context) error {
 			err = c.commits.closeDue(ctx, now)
 		case now := <-slow.C:
 			again = c.accounts.rest(now, &c.settings)
+			c.ask(now)
 			if err = c.idle(now); err == nil {
 				c.collect()
 				err = c.commits.closeDue(ctx, now)
@@ -441,7 +453,7 @@ func (x *accounts) flushAll(waiting *sync.WaitGroup) (done bool) {
 // drained reports whether every delivered frame is committed.
 func (c *core) drained() bool {
 	c.collect()
-	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.assembler.Ended() {
+	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.unasked || c.assembler.Ended() {
 		return false
 	}
 	return c.accounts.decoded()

@@ -121,7 +121,8 @@ func (c *core) Flush(stream uint64) {
 const maxAwaited = 10_000
 
 // awaited has runs whose stream is not open, because at a start its source has yet to find
-// it, or because it is gone. They are decoded again when it is opened.
+// it, because it was closed, as that of a document is, or because it is gone. They are decoded
+// again when it is opened.
 type awaited map[uint64][]assemble.RunRef
 
 // add reports whether there was room.
@@ -154,7 +155,9 @@ func (c *core) replay() error {
 	for _, r := range c.replays {
 		a := c.accounts.named[r.stream]
 		if a == nil {
-			if !c.awaited.add(r) {
+			if c.awaited.add(r) {
+				c.unasked = true
+			} else {
 				c.log.Warn("a link was found too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
 			}
 			continue
@@ -175,5 +178,19 @@ func (c *core) replay() error {
 		c.rewind(a)
 	}
 	c.replays = c.replays[:0]
+	c.ask(time.Now())
 	return nil
+}
+
+// ask has the sources of files open awaited streams again, at most once in a while: each looks at all of its files.
+func (c *core) ask(now time.Time) {
+	if !c.unasked || now.Sub(c.asked) < slowEvery {
+		return
+	}
+	c.unasked, c.asked = false, now
+	streams := make(map[uint64]struct{}, len(c.awaited))
+	for name := range c.awaited {
+		streams[name] = struct{}{}
+	}
+	c.accounts.files.again(streams)
 }

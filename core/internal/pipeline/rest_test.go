@@ -371,6 +371,12 @@ func TestAccountOfAnErasedSession(t *testing.T) {
 	}
 }
 
+// filesDrained is drained when it says so.
+type filesDrained struct{ drained *bool }
+
+func (f filesDrained) Drained() bool             { return *f.drained }
+func (filesDrained) Again(func(key string) bool) {}
+
 // TestHistoryRests: what the last frames of a file left open is emitted as soon as the files are at their end, if the file was
 // written long before; before that, and of a file that is being written, it waits. With it all history is read.
 func TestHistoryRests(t *testing.T) {
@@ -380,7 +386,7 @@ func TestHistoryRests(t *testing.T) {
 		t.Error("all is read of a pipeline without files")
 	}
 	drained := false
-	feed.SetFiles(func() bool { return drained })
+	feed.SetFiles(filesDrained{&drained})
 	long := opened(t, p, feed, "long ago", 0)
 	for key, a := range map[string]*account{"long ago": long, "written": opened(t, p, feed, "written", 0)} {
 		a.stream.cursor.next = 10
