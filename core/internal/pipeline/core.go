@@ -34,8 +34,6 @@ type core struct {
 	replays    []replay
 	verdicts   verdictCounts
 	awaited    awaited
-	unasked    bool            // their sources were not asked for all that are awaited
-	asked      time.Time       // when they were
 	reported   map[string]bool // inputs that could not be read, with the reason
 	opened     uint64          // streams so far
 	fatal      error           // of a call; it ends the core
@@ -166,7 +164,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters, alerts: &p.alerts,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account), make(map[*account]struct{}), p.files},
-		awaited:  make(awaited),
+		awaited:  awaited{runs: make(map[uint64][]assemble.RunRef)},
 		reported: make(map[string]bool), verdicts: verdictCounts{p.metrics, make(map[verdictKey]bool)},
 	}
 	rules := p.settings.Assemble
@@ -216,7 +214,7 @@ func (c *core) run(ctx context.Context) error {
 			err = c.commits.closeDue(ctx, now)
 		case now := <-slow.C:
 			again = c.accounts.rest(now, &c.settings)
-			c.ask(now)
+			c.awaited.ask(c.accounts.files, now)
 			if err = c.idle(now); err == nil {
 				c.collect()
 				err = c.commits.closeDue(ctx, now)
@@ -453,7 +451,7 @@ func (x *accounts) flushAll(waiting *sync.WaitGroup) (done bool) {
 // drained reports whether every delivered frame is committed.
 func (c *core) drained() bool {
 	c.collect()
-	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.unasked || c.assembler.Ended() {
+	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.awaited.unasked || c.assembler.Ended() {
 		return false
 	}
 	return c.accounts.decoded()

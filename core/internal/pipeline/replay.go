@@ -123,26 +123,49 @@ const maxAwaited = 10_000
 // awaited has runs whose stream is not open, because at a start its source has yet to find
 // it, because it was closed, as that of a document is, or because it is gone. They are decoded
 // again when it is opened.
-type awaited map[uint64][]assemble.RunRef
+type awaited struct {
+	runs    map[uint64][]assemble.RunRef // by their streams
+	unasked bool                         // the sources were not asked for all of them
+	asked   time.Time                    // when they were
+}
 
 // add reports whether there was room.
-func (w awaited) add(r replay) bool {
-	runs, ok := w[r.stream]
-	if !ok && len(w) >= maxAwaited {
+func (w *awaited) add(r replay) bool {
+	runs, ok := w.runs[r.stream]
+	if !ok && len(w.runs) >= maxAwaited {
 		return false
 	}
 	if !slices.Contains(runs, r.run) {
-		w[r.stream] = append(runs, r.run)
+		w.runs[r.stream] = append(runs, r.run)
 	}
+	w.unasked = true
 	return true
+}
+
+// take returns the runs of a stream, which is open now.
+func (w *awaited) take(stream uint64) []assemble.RunRef {
+	runs := w.runs[stream]
+	delete(w.runs, stream)
+	return runs
+}
+
+// ask has the sources of files open awaited streams again, at most once in a while: each looks at all of its files.
+func (w *awaited) ask(files *fileSources, now time.Time) {
+	if !w.unasked || now.Sub(w.asked) < slowEvery {
+		return
+	}
+	w.unasked, w.asked = false, now
+	streams := make(map[uint64]struct{}, len(w.runs))
+	for name := range w.runs {
+		streams[name] = struct{}{}
+	}
+	files.again(streams)
 }
 
 // rejoin moves the runs of a stream that is open now into the traces of their parents, which
 // were found before it was.
 func (c *core) rejoin(stream uint64) error {
-	runs := c.awaited[stream]
-	delete(c.awaited, stream)
-	for _, r := range runs {
+	for _, r := range c.awaited.take(stream) {
 		if err := c.assembler.Rejoin(r, time.Now()); err != nil {
 			return err
 		}
@@ -155,9 +178,7 @@ func (c *core) replay() error {
 	for _, r := range c.replays {
 		a := c.accounts.named[r.stream]
 		if a == nil {
-			if c.awaited.add(r) {
-				c.unasked = true
-			} else {
+			if !c.awaited.add(r) {
 				c.log.Warn("a link was found too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
 			}
 			continue
@@ -178,19 +199,6 @@ func (c *core) replay() error {
 		c.rewind(a)
 	}
 	c.replays = c.replays[:0]
-	c.ask(time.Now())
+	c.awaited.ask(c.accounts.files, time.Now())
 	return nil
-}
-
-// ask has the sources of files open awaited streams again, at most once in a while: each looks at all of its files.
-func (c *core) ask(now time.Time) {
-	if !c.unasked || now.Sub(c.asked) < slowEvery {
-		return
-	}
-	c.unasked, c.asked = false, now
-	streams := make(map[uint64]struct{}, len(c.awaited))
-	for name := range c.awaited {
-		streams[name] = struct{}{}
-	}
-	c.accounts.files.again(streams)
 }

@@ -202,17 +202,17 @@ func TestLateLinks(t *testing.T) {
 	for range 2 {
 		c.ReplayChildren(77, ref("r"))
 	}
-	if err := c.replay(); err != nil || len(c.awaited[77]) != 1 {
-		t.Errorf("%v, %d are awaited", err, len(c.awaited[77]))
+	if err := c.replay(); err != nil || len(c.awaited.runs[77]) != 1 {
+		t.Errorf("%v, %d are awaited", err, len(c.awaited.runs[77]))
 	}
-	if err := c.open(&stream{name: 77, feed: feed}, checkpoint.Stream{Source: "source", Key: "late"}); err != nil || len(c.awaited) != 0 {
-		t.Errorf("%v, %d are awaited", err, len(c.awaited))
+	if err := c.open(&stream{name: 77, feed: feed}, checkpoint.Stream{Source: "source", Key: "late"}); err != nil || len(c.awaited.runs) != 0 {
+		t.Errorf("%v, %d are awaited", err, len(c.awaited.runs))
 	}
-	full := make(awaited)
+	full := awaited{runs: make(map[uint64][]assemble.RunRef)}
 	for i := range uint64(maxAwaited) {
 		full.add(replay{i, ref("r")})
 	}
-	if full.add(replay{maxAwaited, ref("r")}) || !full.add(replay{1, ref("r2")}) || len(full[1]) != 2 {
+	if full.add(replay{maxAwaited, ref("r")}) || !full.add(replay{1, ref("r2")}) || len(full.runs[1]) != 2 {
 		t.Error("there is room for more than is bounded")
 	}
 }
