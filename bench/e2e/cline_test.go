@@ -40,10 +40,44 @@ func TestClineSession(t *testing.T) {
 	if got := h.query("SELECT p.kind FROM v_spans AS s JOIN v_spans AS p ON p.span_id = s.parent_span_id WHERE s.kind = 'run' AND s.agent_name = 'agent_crane7'"); len(got) != 1 || got[0] != "delegation" {
 		t.Errorf("the sub-agent is below %q", got)
 	}
+	h.oneCrane()
 	if got := h.query("SELECT waits_for FROM v_tool_calls WHERE tool_name = 'ask_question'"); len(got) != 1 || got[0] != "person" {
 		t.Errorf("the question waits for %q", got)
 	}
 	if got := h.query("SELECT any(title) FROM v_sessions"); len(got) != 1 || got[0] != "The cranes of the wharf" {
 		t.Errorf("title %q", got)
 	}
+}
+
+// oneCrane checks that all steps of the sub-agent are in the trace of its call.
+func (h *home) oneCrane() {
+	h.Helper()
+	if got := h.query("SELECT concat(toString(count()), ' in ', toString(uniqExact(trace_id))) FROM v_spans WHERE agent_name = 'agent_crane7' OR tool_name = 'spawn_agent'"); len(got) != 1 || got[0] != "5 in 1" {
+		h.Errorf("the steps of the sub-agent and its call: %q", got)
+	}
+}
+
+// TestDocumentIsReadAgain: a sub-agent's document is read, and its stream closed, long before that of its caller, as that of a
+// sub-agent is that ends before its siblings. When its call is read, all of its steps move below it.
+func TestDocumentIsReadAgain(t *testing.T) {
+	h := newHome(t).configure("sources:", files("cline", "sessions/*/*.json"))
+	const session = "1788300000000_wharf"
+	document := func(name string) string {
+		text, err := os.ReadFile("../../plugins/cline/testdata/" + name + "/in.json")
+		h.must(err)
+		return string(text)
+	}
+	h.write("sessions/"+session+"/agent_crane7.messages.json", document("agent"))
+	p := h.startRunning()
+	h.until("the sub-agent is stored", func() bool {
+		return len(h.tryQuery("SELECT 1 FROM v_spans WHERE agent_name = 'agent_crane7' AND kind = 'run'")) > 0
+	})
+	h.write("sessions/"+session+"/"+session+".messages.json", document("lead"))
+	h.until("its steps are below its call", func() bool {
+		got := h.tryQuery("SELECT uniqExact(trace_id) = 1 AND count() = 5 FROM v_spans WHERE agent_name = 'agent_crane7' OR tool_name = 'spawn_agent'")
+		return len(got) == 1 && got[0] == "1"
+	})
+	h.must(p.Process.Signal(os.Interrupt))
+	h.waitExit(p)
+	h.oneCrane()
 }

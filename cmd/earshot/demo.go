@@ -204,7 +204,7 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 		one = list[at]
 	}
 	width, color := terminal(d.out)
-	if err := inspect.WriteSession(ctx, d.out, r, one.ID, inspect.Style{Color: color, Width: width}); err != nil {
+	if err := inspect.WriteSession(ctx, d.out, r, inspect.Ref{ID: one.ID}, inspect.Style{Color: color, Width: width}); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, `

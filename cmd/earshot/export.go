@@ -20,7 +20,7 @@ import (
 
 func newExport() *cobra.Command {
 	var file configFile
-	var format, output string
+	var format, output, tenant string
 	c := &cobra.Command{
 		Use:   "export SESSION --format atif|sft|openinference|otlp|jsonl",
 		Short: "Write one conversation in a format that other programs read",
@@ -43,7 +43,7 @@ id is enough.
 			}
 			return read(c, &file, func(ctx context.Context, r *reader) (err error) {
 				e := exported{reader: r}
-				if e.rows, err = inspect.Messages(ctx, r, args[0]); err != nil {
+				if e.rows, err = inspect.Messages(ctx, r, inspect.Ref{Tenant: tenant, ID: args[0]}); err != nil {
 					return err
 				}
 				if len(e.rows) == 0 {
@@ -61,6 +61,7 @@ id is enough.
 		},
 	}
 	file.add(c)
+	tenantFlag(c, &tenant)
 	c.Flags().StringVar(&format, "format", "", "atif, sft, openinference, otlp or jsonl (required)")
 	c.Flags().StringVar(&output, "output", "", "write to this `FILE` instead of standard output")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"atif", "sft", "openinference", "otlp", "jsonl"}, cobra.ShellCompDirectiveNoFileComp))
@@ -99,14 +100,14 @@ var exports = map[string]exporter{
 		return nil
 	},
 	"openinference": func(ctx context.Context, e *exported, w io.Writer) error {
-		spans, err := inspect.Spans(ctx, e, e.rows[0].SessionID)
+		spans, err := inspect.Spans(ctx, e, inspect.Ref{Tenant: e.rows[0].Tenant, ID: e.rows[0].SessionID})
 		if err != nil {
 			return err
 		}
 		return interchange.Write(w, interchange.OTLP(e.rows[0].Source, interchange.OpenInference(e.rows, spans)))
 	},
 	"otlp": func(ctx context.Context, e *exported, w io.Writer) error {
-		spans, err := inspect.Spans(ctx, e, e.rows[0].SessionID)
+		spans, err := inspect.Spans(ctx, e, inspect.Ref{Tenant: e.rows[0].Tenant, ID: e.rows[0].SessionID})
 		if err != nil {
 			return err
 		}

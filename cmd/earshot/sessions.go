@@ -60,8 +60,14 @@ func newSessions() *cobra.Command {
 	c.Flags().Var((*since)(&f.Since), "since", "with a message within this `DURATION`: 90m, 24h, 7d, 2w")
 	c.Flags().StringVar(&f.Search, "search", "", "with this `TEXT` in id, agents, title, first prompt, project or branch")
 	c.Flags().StringVar(&f.Format, "format", "", "of this `FORMAT`")
+	tenantFlag(c, &f.Tenant)
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 50, "at most `N`")
 	return c
+}
+
+// tenantFlag adds --tenant, which picks one of the conversations that have an id.
+func tenantFlag(c *cobra.Command, tenant *string) {
+	c.Flags().StringVar(tenant, "tenant", "", "of this `TENANT`")
 }
 
 // noteFormat prints that no decoder has a name that may be mistyped. Rows of a decoder that is gone are found all the same.
@@ -82,26 +88,38 @@ func writeSessions(c *cobra.Command, list []inspect.Session) error {
 	}
 	at := now(c)
 	rows := make([][]string, 0, len(list))
+	several := slices.ContainsFunc(list, func(s inspect.Session) bool { return s.Tenant != list[0].Tenant })
 	for _, s := range list {
+		tokens := "" // a conversation without tokens is one whose format has none
+		if s.Tokens > 0 {
+			tokens = fmt.Sprint(s.Tokens)
+		}
 		rows = append(rows, []string{
 			inspect.Clip(s.ID, 256), s.Format, s.Started.In(at.Location()).Format("2006-01-02 15:04"), inspect.Span(s.Last.Sub(s.Started)),
-			fmt.Sprint(s.Turns), fmt.Sprint(s.Messages), fmt.Sprint(s.ToolCalls), fmt.Sprint(s.Delegations), fmt.Sprint(s.Errors), fmt.Sprint(s.Tokens),
+			fmt.Sprint(s.Turns), fmt.Sprint(s.Messages), fmt.Sprint(s.ToolCalls), fmt.Sprint(s.Delegations), fmt.Sprint(s.Errors), tokens,
 			inspect.Clip(strings.Join(s.Agents, ","), 24),
 			inspect.Clip(inspect.Base(s.Project), 24), inspect.Clip(s.Branch, 20), inspect.Clip(s.Version, 12), inspect.Clip(s.Title, 48),
 		})
 	}
-	return writeFitted(c.OutOrStdout(), []column{
+	columns := []column{
 		{name: "session", least: 8, id: true}, {name: "format", drop: 3}, {name: zoned("started", at)}, {name: "lasted", drop: 7}, {name: "turns", drop: 8}, {name: "messages", drop: 1},
 		{name: "tools", drop: 6}, {name: "delegations", drop: 5}, {name: "errors", drop: 9}, {name: "tokens", drop: 4}, {name: "agents", least: 8, drop: 2},
 		{name: "project", least: 8, drop: 10}, {name: "branch", least: 6, drop: 4}, {name: "version", least: 5, drop: 2}, {name: "title", least: 20},
-	}, rows)
+	}
+	if several {
+		columns = slices.Insert(columns, 1, column{name: "tenant"})
+		for i := range rows {
+			rows[i] = slices.Insert(rows[i], 1, inspect.Clip(list[i].Tenant, 24))
+		}
+	}
+	return writeFitted(c.OutOrStdout(), columns, rows)
 }
 
 func newShow() *cobra.Command {
 	var file configFile
 	var output string
 	var full bool
-	var trace string
+	var trace, tenant string
 	c := &cobra.Command{
 		Use:   "show SESSION | --trace TRACE",
 		Short: "Show one conversation turn by turn, or one turn as a waterfall",
@@ -135,9 +153,9 @@ turn, spans on the critical path solid and marked with *.`,
 					return writeDrawn(c, output, t.Waterfall(), style)
 				}
 				if output != "json" {
-					return inspect.WriteSession(ctx, c.OutOrStdout(), r, args[0], style)
+					return inspect.WriteSession(ctx, c.OutOrStdout(), r, inspect.Ref{Tenant: tenant, ID: args[0]}, style)
 				}
-				conv, err := inspect.Load(ctx, r, args[0], inspect.LongTexts)
+				conv, err := inspect.Load(ctx, r, inspect.Ref{Tenant: tenant, ID: args[0]}, inspect.LongTexts)
 				if err != nil {
 					return err
 				}
@@ -147,6 +165,7 @@ turn, spans on the critical path solid and marked with *.`,
 	}
 	file.add(c)
 	outputFlag(c, &output)
+	tenantFlag(c, &tenant)
 	c.Flags().StringVar(&trace, "trace", "", "draw this `TRACE` as a waterfall; the beginning of its id is enough")
 	c.Flags().BoolVar(&full, "full", false, "whole texts instead of their beginnings")
 	return c

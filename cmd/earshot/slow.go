@@ -51,7 +51,7 @@ enough.`,
 				return usageError{fmt.Errorf("--limit %d: must be positive", f.Limit)}
 			case f.Since < time.Second:
 				return usageError{fmt.Errorf("--since %s: must be a second or more", f.Since)}
-			case f.Session != "" && !c.Flags().Changed("since"):
+			case f.Session.ID != "" && !c.Flags().Changed("since"):
 				f.Since = 0
 			}
 			return read(c, &file, func(ctx context.Context, r *reader) error {
@@ -79,7 +79,8 @@ enough.`,
 	outputFlag(c, &output)
 	f.Since = time.Hour
 	c.Flags().Var((*since)(&f.Since), "since", "that ran within this `DURATION`, as 90m, 24h, 7d, 2w; all of the session with --session")
-	c.Flags().StringVar(&f.Session, "session", "", "of this `SESSION`; the beginning of its id is enough")
+	c.Flags().StringVar(&f.Session.ID, "session", "", "of this `SESSION`; the beginning of its id is enough")
+	tenantFlag(c, &f.Session.Tenant)
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 20, "at most `N`")
 	return c
 }
@@ -92,8 +93,8 @@ func sayNothingSlow(ctx context.Context, w io.Writer, r *reader, f inspect.SlowF
 		return err
 	case last.IsZero():
 		fmt.Fprintln(w, "no delegations: no agent has handed work to another one yet")
-	case f.Session != "":
-		fmt.Fprintf(w, "no delegations of session %s\n", f.Session)
+	case f.Session.ID != "":
+		fmt.Fprintf(w, "no delegations of session %s\n", f.Session.ID)
 	default:
 		fmt.Fprintf(w, "no delegations in the last %s; the latest ended at %s: try --since %s\n", inspect.Span(f.Since), inspect.Stamp(last, f.Now.Location()), reach(f.Now.Sub(last)))
 	}

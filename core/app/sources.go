@@ -67,7 +67,7 @@ func (r *runner) addRereadable(ctx context.Context, c *config.Source, section so
 	if err := redactMessages(c, r.redactor, r.Config.Redact.HashSalt.Reveal(), r.metrics, sink); err != nil {
 		return err
 	}
-	sink.SetFiles(src.Drained)
+	sink.SetFiles(src)
 	sink.Resume(ctx)
 	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.liveTail.Sink(c.Name, c.Format, sink)), pipeline: sink})
 	return nil

@@ -196,9 +196,24 @@ const (
 // ErrNoSession is wrapped by Load's error for a session that is not there.
 var ErrNoSession = errors.New("there is none")
 
-// Load reads a session, of each text at most that many characters. id may be the
-// beginning of one if no other begins so.
-func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, error) {
+// Ref names a session. Its id may be the beginning of one if no other begins so.
+type Ref struct {
+	Tenant string // empty: the one that has it
+	ID     string
+}
+
+// AmbiguousError is the error for a session that several tenants have.
+type AmbiguousError struct {
+	ID      string
+	Tenants []string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("session %s: several tenants have it: %s; `earshot show --tenant` picks one", e.ID, strings.Join(e.Tenants, " "))
+}
+
+// Load reads a session, of each text at most that many characters.
+func Load(ctx context.Context, q Querier, id Ref, texts int) (*Conversation, error) {
 	c := new(Conversation)
 	err := Each(ctx, q, id, texts, func(s *Session) error { c.Session = *s; return nil }, func(t *Turn) error {
 		c.Turns = append(c.Turns, *t)
@@ -213,17 +228,17 @@ func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, 
 
 // Each is Load for sessions of any length: it calls session once and then turn for each
 // turn, in the order in which they began; messages that belong to no turn follow last.
-func Each(ctx context.Context, q Querier, id string, texts int, session func(*Session) error, turn func(*Turn) error) error {
-	id, err := resolve(ctx, q, id)
+func Each(ctx context.Context, q Querier, id Ref, texts int, session func(*Session) error, turn func(*Turn) error) error {
+	id, err := id.resolve(ctx, q)
 	if err != nil {
 		return err
 	}
-	list, err := Sessions(ctx, q, Filter{ID: id, Limit: 1})
+	list, err := Sessions(ctx, q, Filter{ID: id.ID, Tenant: id.Tenant, Limit: 1})
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
-		list = []Session{{ID: id}}
+		list = []Session{{ID: id.ID, Tenant: id.Tenant}}
 	}
 	if list[0].Shares, err = countedIn(ctx, q, id); err != nil {
 		return err
@@ -235,45 +250,67 @@ func Each(ctx context.Context, q Querier, id string, texts int, session func(*Se
 	defer cancel()
 	b := builder{texts: texts, turn: turn, messages: readMessages(ctx, q, id, texts)}
 	if err := b.spans(ctx, q, id); err != nil {
-		return fmt.Errorf("session %s: %w", id, err)
+		return fmt.Errorf("session %s: %w", id.ID, err)
 	}
 	return nil
 }
 
 // countedIn returns the session in which turns count that a session has, too: one of the two is a fork; empty: it has all its own.
-func countedIn(ctx context.Context, q Querier, id string) (from string, err error) {
+func countedIn(ctx context.Context, q Querier, id Ref) (from string, err error) {
 	err = q.Each(ctx, `SELECT anyLast(origin) FROM (
 			SELECT coalesce(nullIf(attributes['forked_from'], ''), nullIf(attributes['shares_turns_with'], ''), nullIf(attributes['forked_from_id'], ''), attributes['forked_from_session_id']) AS origin
-			FROM messages FINAL WHERE session_id = {id:String})
-		WHERE origin NOT IN ('', {id:String})`, map[string]string{"id": id}, func(v []any) error {
+			FROM messages FINAL WHERE `+ofSession+`)
+		WHERE origin NOT IN ('', {id:String})`, id.params(), func(v []any) error {
 		r := reader{values: v}
 		from = r.str()
 		return r.err
 	})
 	if err != nil {
-		return "", fmt.Errorf("session %s: %w", id, err)
+		return "", fmt.Errorf("session %s: %w", id.ID, err)
 	}
 	return from, nil
 }
 
-// resolve completes the id of a session.
-func resolve(ctx context.Context, q Querier, id string) (string, error) {
-	var found []string
-	err := q.Each(ctx, `SELECT DISTINCT session_id FROM sessions WHERE startsWith(session_id, {id:String}) ORDER BY session_id != {id:String}, session_id LIMIT 6`,
-		map[string]string{"id": id}, func(v []any) error {
-			r := reader{values: v}
-			found = append(found, r.str())
-			return r.err
+// ofSession picks the rows of a session, and tracesOfSession its rows of otel_traces, which has no tenants: a trace is of one.
+const (
+	ofSession       = "session_id = {id:String} AND tenant = {tenant:String}"
+	tracesOfSession = "SessionId = {id:String} AND TraceId IN (SELECT lower(hex(trace_id)) FROM spans WHERE " + ofSession + ")"
+)
+
+func (r Ref) params() map[string]string { return map[string]string{"id": r.ID, "tenant": r.Tenant} }
+
+// resolve completes the name of a session.
+func (r Ref) resolve(ctx context.Context, q Querier) (Ref, error) {
+	var found []Ref
+	err := q.Each(ctx, `SELECT DISTINCT session_id, toString(tenant) AS of FROM sessions WHERE startsWith(session_id, {id:String}) AND ({tenant:String} = '' OR tenant = {tenant:String})
+		ORDER BY session_id != {id:String}, session_id, of LIMIT 6`,
+		r.params(), func(v []any) error {
+			row := reader{values: v}
+			found = append(found, Ref{ID: row.str(), Tenant: row.str()})
+			return row.err
 		})
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("session %s: %w", id, err)
-	case len(found) == 0:
-		return "", fmt.Errorf("session %s: %w; `earshot sessions` lists them", id, ErrNoSession)
-	case found[0] == id || len(found) == 1:
-		return found[0], nil
+	if err != nil {
+		return Ref{}, fmt.Errorf("session %s: %w", r.ID, err)
 	}
-	return "", fmt.Errorf("session %s: several begin so: %s", id, strings.Join(found, " "))
+	if len(found) == 0 {
+		return Ref{}, fmt.Errorf("session %s: %w; `earshot sessions` lists them", r.ID, ErrNoSession)
+	}
+	var ids, tenants []string
+	for _, f := range found {
+		if f.ID == found[0].ID {
+			tenants = append(tenants, f.Tenant)
+		}
+		if !slices.Contains(ids, f.ID) {
+			ids = append(ids, f.ID)
+		}
+	}
+	switch {
+	case found[0].ID != r.ID && len(ids) > 1:
+		return Ref{}, fmt.Errorf("session %s: several begin so: %s", r.ID, strings.Join(ids, " "))
+	case len(tenants) > 1:
+		return Ref{}, &AmbiguousError{found[0].ID, tenants}
+	}
+	return found[0], nil
 }
 
 // builder puts the spans and the messages of one trace after another together. Both
@@ -304,11 +341,11 @@ func (p traceOrder) compare(o traceOrder) int {
 }
 
 // firstSeqSQL is where the first message of each trace of the session is in its stream.
-const firstSeqSQL = `(SELECT trace_id AS of_trace, min(seq) AS first_seq FROM messages FINAL WHERE session_id = {id:String} AND is_deleted = 0 GROUP BY trace_id) AS o`
+const firstSeqSQL = `(SELECT trace_id AS of_trace, min(seq) AS first_seq FROM messages FINAL WHERE ` + ofSession + ` AND is_deleted = 0 GROUP BY trace_id) AS o`
 
 // spans reads the session's spans, those that still run among them: they last until
 // now.
-func (b *builder) spans(ctx context.Context, q Querier, id string) error {
+func (b *builder) spans(ctx context.Context, q Querier, id Ref) error {
 	others, err := readOthers(ctx, q, id)
 	if err != nil {
 		return err
@@ -319,24 +356,24 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 				toString(AgentName) AS agent, toString(ToolName) AS tool, Timestamp AS began, toInt64(Duration) AS took, if(Outcome = 'cancelled', 'Cancelled', toString(StatusCode)) AS status,
 				if(Outcome = 'cancelled', SpanAttributes['earshot.cancel.reason'], SpanAttributes['error.type']) AS error, StatusMessage AS message, SpanAttributes['earshot.link.method'] AS link,
 				if(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model']) AS model,
-				if(SpanId IN (SELECT toString(span_id) FROM delegations WHERE session_id = {id:String}), 'true', '') AS delegation, '' AS kind,
+				if(SpanId IN (SELECT toString(span_id) FROM delegations WHERE `+ofSession+`), 'true', '') AS delegation, '' AS kind,
 				SpanAttributes['earshot.span.state'] AS state, SpanAttributes['earshot.delegate.async'] AS async,
 				SpanAttributes['gen_ai.response.time_to_first_chunk'] AS first_chunk, Events.Timestamp AS happened,
 				CAST(Events.Name, 'Array(String)') AS events, CAST(Events.Attributes, 'Array(Map(String, String))') AS facts,
 				`+originsSQL("SpanAttributes")+`, SpanAttributes['earshot.seen_by.messages'] AS seen_messages
 			FROM otel_traces FINAL
-			WHERE SessionId = {id:String}
+			WHERE `+tracesOfSession+`
 			UNION ALL
 			SELECT trace_id, toString(span_id), parent_span_id, '', toString(delegate_to), toString(agent_name), toString(tool_name), ts, toInt64(age_ms) * 1000000,
 				'', '', '', '', '', '', toString(kind), 'open',
-				if(span_id IN (SELECT span_id FROM delegations FINAL WHERE session_id = {id:String} AND async), 'true', ''), '',
+				if(span_id IN (SELECT span_id FROM delegations FINAL WHERE `+ofSession+` AND async), 'true', ''), '',
 				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], '', '', '', '', ''
 			FROM open_spans FINAL
-			WHERE session_id = {id:String}) AS s
+			WHERE `+ofSession+`) AS s
 		LEFT JOIN `+firstSeqSQL+` ON s.trace = o.of_trace
-		LEFT JOIN (SELECT span_id AS of_span, min(seq) AS span_seq FROM messages FINAL WHERE session_id = {id:String} AND is_deleted = 0 GROUP BY span_id) AS p ON s.span = p.of_span
+		LEFT JOIN (SELECT span_id AS of_span, min(seq) AS span_seq FROM messages FINAL WHERE `+ofSession+` AND is_deleted = 0 GROUP BY span_id) AS p ON s.span = p.of_span
 		ORDER BY first, first_seq, trace, kind != '', began, span_seq, span
-		SETTINGS join_use_nulls = 0, max_block_size = 4096`, map[string]string{"id": id},
+		SETTINGS join_use_nulls = 0, max_block_size = 4096`, id.params(),
 		func(v []any) error {
 			r := reader{values: v}
 			at := traceOrder{began: r.signed(), seq: r.num()}

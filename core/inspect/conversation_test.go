@@ -45,7 +45,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 	}
 	switch {
 	case strings.Contains(sql, "SELECT DISTINCT session_id"):
-		return row([]any{"s"})
+		return row([]any{"s", "t"})
 	case strings.Contains(sql, "uniqExactIf(trace_id"):
 		return row([]any{"s", "t", "src", "f", []string{}, []string{}, began, began, uint64(t.turns), uint64(2 * t.turns), uint64(0), uint64(0), uint64(0), uint64(0), "go", "", "", "", "", ""})
 	case strings.Contains(sql, "'forked_from'"):
@@ -86,7 +86,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 // messages.
 func TestTurnsWithoutTimes(t *testing.T) {
 	n := 0
-	err := Each(t.Context(), table{turns: 20, timeless: true}, "s", 100, func(*Session) error { return nil }, func(x *Turn) error {
+	err := Each(t.Context(), table{turns: 20, timeless: true}, Ref{ID: "s"}, 100, func(*Session) error { return nil }, func(x *Turn) error {
 		if n < 20 && (x.Prompt != fmt.Sprint("question ", n) || x.Answer != fmt.Sprint("answer ", n)) {
 			t.Errorf("turn %d: %q, %q", n, x.Prompt, x.Answer)
 		}
@@ -102,7 +102,7 @@ func TestTurnsWithoutTimes(t *testing.T) {
 // messages of no turn behind them.
 func TestTurnsOneByOne(t *testing.T) {
 	n := 0
-	err := Each(t.Context(), table{turns: 2000}, "s", 100, func(s *Session) error { return nil }, func(x *Turn) error {
+	err := Each(t.Context(), table{turns: 2000}, Ref{ID: "s"}, 100, func(s *Session) error { return nil }, func(x *Turn) error {
 		if n < 2000 && (x.Prompt != fmt.Sprint("question ", n) || x.Answer != fmt.Sprint("answer ", n) || len(x.Steps) != 1 || x.Steps[0].Tokens.Input != 1) {
 			t.Fatalf("turn %d: %+v", n, x)
 		}
@@ -115,7 +115,7 @@ func TestTurnsOneByOne(t *testing.T) {
 	if err != nil || n != 2001 {
 		t.Errorf("%d turns, %v", n, err)
 	}
-	c, err := Load(t.Context(), table{turns: 3}, "s", 100)
+	c, err := Load(t.Context(), table{turns: 3}, Ref{ID: "s"}, 100)
 	if err != nil || len(c.Turns) != 4 || c.Session.ID != "s" {
 		t.Errorf("%+v %v", c, err)
 	}
@@ -152,7 +152,7 @@ func TestAnswerInProgress(t *testing.T) {
 func TestLongSessionTakesNoMemory(t *testing.T) {
 	held := func(turns int) (most uint64) {
 		n := 0
-		err := Each(t.Context(), table{turns: turns}, "s", 100, func(*Session) error { return nil }, func(*Turn) error {
+		err := Each(t.Context(), table{turns: turns}, Ref{ID: "s"}, 100, func(*Session) error { return nil }, func(*Turn) error {
 			if n++; n%(turns/4) == 0 {
 				var m runtime.MemStats
 				runtime.GC()
@@ -174,13 +174,13 @@ func TestLongSessionTakesNoMemory(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, fail := range []string{"SELECT DISTINCT", "'forked_from'", "uniqExactIf(trace_id", "FROM otel_traces FINAL\n\t\t\tWHERE", "FROM messages FINAL WHERE session_id = {id:String}) AS m"} {
-		if err := WriteSession(t.Context(), io.Discard, table{turns: 2000, fail: fail}, "s", Style{}); err == nil {
+	for _, fail := range []string{"SELECT DISTINCT", "'forked_from'", "uniqExactIf(trace_id", "FROM otel_traces FINAL\n\t\t\tWHERE", "FROM messages FINAL WHERE " + ofSession + ") AS m"} {
+		if err := WriteSession(t.Context(), io.Discard, table{turns: 2000, fail: fail}, Ref{ID: "s"}, Style{}); err == nil {
 			t.Errorf("%q failed, and nobody was told", fail)
 		}
 	}
 	stop := errors.New("stop")
-	err := Each(t.Context(), table{turns: 2000}, "s", 100, func(*Session) error { return nil }, func(*Turn) error { return stop })
+	err := Each(t.Context(), table{turns: 2000}, Ref{ID: "s"}, 100, func(*Session) error { return nil }, func(*Turn) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Error(err)
 	}

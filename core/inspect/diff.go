@@ -125,24 +125,24 @@ func (s *DiffSide) resolve(ctx context.Context, q Querier, id string) ([]string,
 		s.ID = trace
 		return []string{trace}, nil
 	}
-	session, other := resolve(ctx, q, id)
+	session, other := Ref{ID: id}.resolve(ctx, q)
 	if other != nil {
 		return nil, errors.Join(err, other)
 	}
-	s.ID = session
+	s.ID = session.ID
 	var traces []string
-	err = q.Each(ctx, `SELECT trace_id FROM v_turns WHERE session_id = {id:String} ORDER BY ts, trace_id LIMIT 1001`, map[string]string{"id": session}, func(v []any) error {
+	err = q.Each(ctx, `SELECT trace_id FROM v_turns WHERE `+ofSession+` ORDER BY ts, trace_id LIMIT 1001`, session.params(), func(v []any) error {
 		r := reader{values: v}
 		traces = append(traces, r.str())
 		return r.err
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("session %s: turns: %w", session, err)
+		return nil, fmt.Errorf("session %s: turns: %w", session.ID, err)
 	case len(traces) == 0:
-		return nil, fmt.Errorf("session %s has no turns", session)
+		return nil, fmt.Errorf("session %s has no turns", session.ID)
 	case len(traces) > maxTurns:
-		return nil, fmt.Errorf("session %s has more than %d turns: compare two of its traces", session, maxTurns)
+		return nil, fmt.Errorf("session %s has more than %d turns: compare two of its traces", session.ID, maxTurns)
 	}
 	return traces, nil
 }

@@ -22,7 +22,7 @@ type otherSessions struct {
 }
 
 // readOthers reads them. The trace is compared in hex because the index of traces is.
-func readOthers(ctx context.Context, q Querier, session string) (otherSessions, error) {
+func readOthers(ctx context.Context, q Querier, session Ref) (otherSessions, error) {
 	out := otherSessions{make(map[string]*Hop), make(map[string][]Elsewhere)}
 	err := q.Each(ctx, `
 		SELECT lower(hex(parent_span_id)), session_id, toString(agent_name), toString(link_method),
@@ -30,9 +30,9 @@ func readOthers(ctx context.Context, q Querier, session string) (otherSessions, 
 			attributes['earshot.hop.queue'], attributes['earshot.hop.transport'], attributes['earshot.hop.server'], attributes['earshot.hop.return'],
 			if(state = 'open', greatest(dateDiff('millisecond', ts, now64(9, 'UTC')), 0) * 1000000, toInt64(duration_ns)), toString(state), toString(outcome)
 		FROM spans FINAL
-		WHERE lower(hex(trace_id)) IN (SELECT lower(hex(trace_id)) FROM spans WHERE session_id = {id:String})
+		WHERE lower(hex(trace_id)) IN (SELECT lower(hex(trace_id)) FROM spans WHERE `+ofSession+`)
 			AND session_id != {id:String} AND (hop = 1 OR kind = 'run' AND NOT empty(parent_span_id))
-		ORDER BY ts`, map[string]string{"id": session}, func(v []any) error {
+		ORDER BY ts`, session.params(), func(v []any) error {
 		r := reader{values: v}
 		call, in, agent, link, isHop := r.str(), r.str(), r.str(), r.str(), r.small() != 0
 		h := &Hop{Session: in, Agent: agent, Link: link}

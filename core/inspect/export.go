@@ -11,10 +11,9 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Messages returns the messages of a session whole, in order. id may be the beginning of one if no other
-// begins so.
-func Messages(ctx context.Context, q Querier, id string) (out []msg.Row, err error) {
-	if id, err = resolve(ctx, q, id); err != nil {
+// Messages returns the messages of a session whole, in order.
+func Messages(ctx context.Context, q Querier, id Ref) (out []msg.Row, err error) {
+	if id, err = id.resolve(ctx, q); err != nil {
 		return nil, err
 	}
 	err = q.Each(ctx, `
@@ -25,8 +24,8 @@ func Messages(ctx context.Context, q Querier, id string) (out []msg.Row, err err
 			toUInt64(seq), toUInt64(ver), toUInt64(content_bytes), toUInt64(input_tokens), toUInt64(output_tokens), toUInt64(cache_read_tokens), toUInt64(cache_write_tokens), toUInt64(reasoning_tokens),
 			[CAST(attributes, 'Map(String, String)')]
 		FROM messages FINAL
-		WHERE session_id = `+text("id")+` AND is_deleted = 0
-		ORDER BY ts, seq, message_id`, map[string]string{"id": escaped(id)}, func(v []any) error {
+		WHERE session_id = `+text("id")+` AND tenant = `+text("tenant")+` AND is_deleted = 0
+		ORDER BY ts, seq, message_id`, id.escaped(), func(v []any) error {
 		r := reader{values: v}
 		m := msg.Row{Tenant: r.str(), Source: r.str(), Format: r.str(), TS: r.time().Format(msg.TimeFormat)}
 		for _, to := range []*string{
@@ -49,24 +48,24 @@ func Messages(ctx context.Context, q Querier, id string) (out []msg.Row, err err
 		return r.err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("session %s: messages: %w", id, err)
+		return nil, fmt.Errorf("session %s: messages: %w", id.ID, err)
 	}
 	return out, seen(ctx, q, id, out)
 }
 
 // seen adds to the messages that several formats have which they are, as the attribute seen_by: a list in JSON, the one whose
 // words the message has first.
-func seen(ctx context.Context, q Querier, id string, rows []msg.Row) error {
+func seen(ctx context.Context, q Querier, id Ref, rows []msg.Row) error {
 	by := make(map[string][]string)
 	err := q.Each(ctx, `
 		SELECT attributes['earshot.seen_by.messages'] FROM spans FINAL
-		WHERE session_id = `+text("id")+` AND mapContains(attributes, 'earshot.seen_by.messages')`, map[string]string{"id": escaped(id)}, func(v []any) error {
+		WHERE session_id = `+text("id")+` AND tenant = `+text("tenant")+` AND mapContains(attributes, 'earshot.seen_by.messages')`, id.escaped(), func(v []any) error {
 		r := reader{values: v}
 		maps.Copy(by, seenMessages(r.str()))
 		return r.err
 	})
 	if err != nil {
-		return fmt.Errorf("session %s: views of messages: %w", id, err)
+		return fmt.Errorf("session %s: views of messages: %w", id.ID, err)
 	}
 	for i := range rows {
 		formats := by[rows[i].MessageID]
@@ -75,7 +74,7 @@ func seen(ctx context.Context, q Querier, id string, rows []msg.Row) error {
 		}
 		list, err := json.Marshal(formats)
 		if err != nil {
-			return fmt.Errorf("session %s: views of messages: %w", id, err)
+			return fmt.Errorf("session %s: views of messages: %w", id.ID, err)
 		}
 		if rows[i].Attributes == nil {
 			rows[i].Attributes = make(map[string]string)
@@ -85,16 +84,15 @@ func seen(ctx context.Context, q Querier, id string, rows []msg.Row) error {
 	return nil
 }
 
-// Spans returns the spans of a session that have ended, in the order of their starts. id is the
-// whole id.
-func Spans(ctx context.Context, q Querier, id string) (out []interchange.Span, err error) {
+// Spans returns the spans of a session that have ended, in the order of their starts. id is whole, with its tenant.
+func Spans(ctx context.Context, q Querier, id Ref) (out []interchange.Span, err error) {
 	err = q.Each(ctx, `
 		SELECT TraceId, toString(SpanId), toString(ParentSpanId), toString(SpanName), toString(SpanKind), Timestamp, toInt64(Duration), toString(StatusCode), StatusMessage,
 			[CAST(SpanAttributes, 'Map(String, String)')], Events.Timestamp, CAST(Events.Name, 'Array(String)'), CAST(Events.Attributes, 'Array(Map(String, String))'),
 			CAST(Links.TraceId, 'Array(String)'), CAST(Links.SpanId, 'Array(String)'), CAST(Links.Attributes, 'Array(Map(String, String))')
 		FROM otel_traces FINAL
-		WHERE SessionId = `+text("id")+`
-		ORDER BY Timestamp, SpanId`, map[string]string{"id": escaped(id)}, func(v []any) error {
+		WHERE SessionId = `+text("id")+` AND TraceId IN (SELECT lower(hex(trace_id)) FROM spans WHERE session_id = `+text("id")+` AND tenant = `+text("tenant")+`)
+		ORDER BY Timestamp, SpanId`, id.escaped(), func(v []any) error {
 		r := reader{values: v}
 		s := interchange.Span{TraceID: r.str(), ID: r.str(), Parent: r.str(), Name: r.str(), Client: r.str() == "Client", Start: r.time().UnixNano()}
 		s.End, s.Error, s.Status = s.Start+r.signed(), r.str() == "Error", r.str()
@@ -116,7 +114,7 @@ func Spans(ctx context.Context, q Querier, id string) (out []interchange.Span, e
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("session %s: spans: %w", id, err)
+		return nil, fmt.Errorf("session %s: spans: %w", id.ID, err)
 	}
 	return slices.Clip(out), nil
 }

@@ -48,6 +48,7 @@ type Filter struct {
 	Since  time.Duration // with a message within; 0: ever
 	Search string        // in id, agents, title, project, branch; case does not matter
 	ID     string        // only this one
+	Tenant string        // of this one
 	Format string
 	Limit  int       // 50 when zero
 	Where  Condition // of the rows of Conversations
@@ -90,7 +91,7 @@ func Sessions(ctx context.Context, q Querier, f Filter) ([]Session, error) {
 }
 
 func sessions(ctx context.Context, q Querier, f Filter, among string) ([]Session, error) {
-	params := f.Where.with(map[string]string{"id": f.ID, "limit": strconv.Itoa(f.Limit), "search": f.Search, "format": f.Format, "since": strconv.FormatInt(int64(f.Since/time.Second), 10)})
+	params := f.Where.with(map[string]string{"id": f.ID, "tenant": f.Tenant, "limit": strconv.Itoa(f.Limit), "search": f.Search, "format": f.Format, "since": strconv.FormatInt(int64(f.Since/time.Second), 10)})
 	var out []Session
 	err := q.Each(ctx, `
 		SELECT s.* EXCEPT (title), if(f.title != '', f.title, s.title) AS title, f.project, f.branch, f.agent_version, f.host, f.user
@@ -103,7 +104,7 @@ func sessions(ctx context.Context, q Querier, f Filter, among string) ([]Session
 			sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS tokens,
 			argMinIf(substringUTF8(content, 1, 200), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS title
 		FROM messages AS m FINAL
-		WHERE ({format:String} = '' OR m.format = {format:String}) AND ({id:String} = '' OR session_id = {id:String}) AND `+among+`
+		WHERE ({format:String} = '' OR m.format = {format:String}) AND ({id:String} = '' OR session_id = {id:String}) AND ({tenant:String} = '' OR tenant = {tenant:String}) AND `+among+`
 		GROUP BY tenant, session_id
 		HAVING (messages > 0 OR tokens > 0)
 			AND ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))) AS s
@@ -164,5 +165,9 @@ const Failure = "is_error AND attributes['error_type'] NOT IN ('denied', 'interr
 // escaped and text pass a text as a parameter: a backslash means different things by HTTP and by
 // the native protocol.
 func escaped(s string) string { return url.PathEscape(s) }
+
+func (r Ref) escaped() map[string]string {
+	return map[string]string{"id": escaped(r.ID), "tenant": escaped(r.Tenant)}
+}
 
 func text(param string) string { return "decodeURLComponent({" + param + ":String})" }

@@ -36,7 +36,7 @@ type messageReader struct {
 
 const pageSize = 512
 
-func readMessages(ctx context.Context, q Querier, id string, texts int) *messageReader {
+func readMessages(ctx context.Context, q Querier, id Ref, texts int) *messageReader {
 	w := &messageReader{pages: make(chan []messageRow, 2)}
 	go func() {
 		defer close(w.pages)
@@ -55,16 +55,16 @@ func readMessages(ctx context.Context, q Querier, id string, texts int) *message
 				substringUTF8(delegate_task, 1, {limit:UInt32}), ts, toString(agent_name), hidden, (`+Failure+`),
 				input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, toUInt64OrZero(attributes['cache_write_1h_tokens']),
 				attributes['attachments'], toString(message_id)
-			FROM (SELECT * FROM messages FINAL WHERE session_id = {id:String}) AS m
+			FROM (SELECT * FROM messages FINAL WHERE `+ofSession+`) AS m
 			LEFT JOIN (
 				SELECT trace, min(began) AS first FROM (
-					SELECT TraceId AS trace, toUnixTimestamp64Nano(Timestamp) AS began FROM otel_traces FINAL WHERE SessionId = {id:String}
+					SELECT TraceId AS trace, toUnixTimestamp64Nano(Timestamp) AS began FROM otel_traces FINAL WHERE `+tracesOfSession+`
 					UNION ALL
-					SELECT trace_id, toUnixTimestamp64Nano(ts) FROM open_spans FINAL WHERE session_id = {id:String})
+					SELECT trace_id, toUnixTimestamp64Nano(ts) FROM open_spans FINAL WHERE `+ofSession+`)
 				GROUP BY trace) AS t ON m.trace_id = t.trace
 			LEFT JOIN `+firstSeqSQL+` ON m.trace_id = o.of_trace
 			ORDER BY first, first_seq, trace_id, ts, seq
-			SETTINGS join_use_nulls = 0, max_block_size = 4096`, map[string]string{"id": id, "limit": fmt.Sprint(texts)},
+			SETTINGS join_use_nulls = 0, max_block_size = 4096`, map[string]string{"id": id.ID, "tenant": id.Tenant, "limit": fmt.Sprint(texts)},
 			func(v []any) error {
 				r := reader{values: v}
 				x := messageRow{at: traceOrder{began: r.signed(), seq: r.num()}}

@@ -17,7 +17,7 @@ import (
 // SlowFilter picks delegations. The zero value picks the slowest of all.
 type SlowFilter struct {
 	Since   time.Duration // that ran within; 0: ever
-	Session string        // of the session with that id
+	Session Ref           // of that session; of any without an id
 	Limit   int           // 20 when zero
 	Where   Condition     // on the columns of Delegations
 	Prices  *price.Table  // for costs
@@ -44,7 +44,7 @@ func (c Condition) with(params map[string]string) map[string]string {
 // call or in the delegate's run).
 const Delegations = `(
 	SELECT tenant, ts, format, session_id, trace_id, toString(d.span_id) AS span_id, agent_name, delegate_to, tool_name, model, project, async, toString(d.status) AS status,
-		toUInt64(round(duration_ms * 1e6)) AS duration_ns, waits_for != '' OR child_run_id IN (SELECT run_id FROM spans WHERE waits_for != '' AND run_id != '') AS waited
+		toUInt64(round(duration_ms * 1e6)) AS duration_ns, waits_for != '' OR (tenant, child_run_id) IN (SELECT tenant, run_id FROM spans WHERE waits_for != '' AND run_id != '') AS waited
 	FROM v_delegations AS d)`
 
 // SlowDelegation is a delegation with the split of its time.
@@ -134,7 +134,7 @@ const slowSQL = `
 		toInt64(multiIf(status = 'running', greatest({now:Int64} - toUnixTimestamp64Nano(ts), 0), async, greatest(call_ns, duration_ns), call_ns > 0, call_ns, duration_ns)) AS longest_ns
 	FROM %[1]s AS d
 	LEFT ANY JOIN (SELECT tenant, span_id, duration_ms FROM v_span_facts WHERE kind = 'delegation' AND ts BETWEEN range.1 AND range.2) AS call USING (tenant, span_id)
-	WHERE ({since:Int64} = 0 OR ts >= oldest AND ended >= since) AND ({session:String} = '' OR session_id = {session:String}) AND (%[2]s)
+	WHERE ({since:Int64} = 0 OR ts >= oldest AND ended >= since) AND ({session:String} = '' OR session_id = {session:String}) AND ({tenant:String} = '' OR tenant = {tenant:String}) AND (%[2]s)
 	ORDER BY longest_ns DESC, trace_id, span
 	LIMIT {limit:UInt32}`
 
@@ -149,12 +149,12 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 	if f.Limit <= 0 {
 		f.Limit = 20
 	}
-	if f.Session != "" {
-		id, err := resolve(ctx, q, f.Session)
+	if f.Session.ID != "" {
+		whole, err := f.Session.resolve(ctx, q)
 		if err != nil {
 			return nil, err
 		}
-		f.Session = id
+		f.Session = whole
 	}
 	list, err := f.candidates(ctx, q)
 	if err != nil {
@@ -186,7 +186,7 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 func (f SlowFilter) candidates(ctx context.Context, q Querier) (out []candidate, err error) {
 	err = q.Each(ctx, fmt.Sprintf(slowSQL, Delegations, f.Where.sql()), f.Where.with(map[string]string{
 		"now": strconv.FormatInt(f.Now.UnixNano(), 10), "since": strconv.FormatInt(int64(f.Since/time.Second), 10),
-		"longest": strconv.FormatInt(int64(longest/time.Second), 10), "session": f.Session, "limit": strconv.Itoa(f.Limit * slowSpares),
+		"longest": strconv.FormatInt(int64(longest/time.Second), 10), "session": f.Session.ID, "tenant": f.Session.Tenant, "limit": strconv.Itoa(f.Limit * slowSpares),
 	}), func(v []any) error {
 		r := reader{values: v}
 		c := candidate{trace: r.str(), span: r.str()}

@@ -80,23 +80,23 @@ func LoadTurn(ctx context.Context, q Querier, id string, prices *price.Table, no
 	if !errors.Is(none, ErrNoTrace) {
 		return t, none
 	}
-	session, err := resolve(ctx, q, id)
+	session, err := Ref{ID: id}.resolve(ctx, q)
 	if errors.Is(err, ErrNoSession) {
 		return nil, none
 	} else if err != nil {
 		return nil, err
 	}
 	trace := ""
-	err = q.Each(ctx, `SELECT trace_id FROM v_turns WHERE session_id = {id:String} ORDER BY ts DESC, trace_id LIMIT 1`, map[string]string{"id": session}, func(v []any) error {
+	err = q.Each(ctx, `SELECT trace_id FROM v_turns WHERE `+ofSession+` ORDER BY ts DESC, trace_id LIMIT 1`, session.params(), func(v []any) error {
 		r := reader{values: v}
 		trace = r.str()
 		return r.err
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("session %s: turns: %w", session, err)
+		return nil, fmt.Errorf("session %s: turns: %w", session.ID, err)
 	case trace == "":
-		return nil, fmt.Errorf("session %s has no turns", session)
+		return nil, fmt.Errorf("session %s has no turns", session.ID)
 	}
 	return LoadTrace(ctx, q, trace, prices, now)
 }

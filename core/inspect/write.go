@@ -31,7 +31,7 @@ func (st Style) zone() *time.Location {
 
 // WriteSession draws a session as a tree, turn after turn as they are read: for each
 // the user's prompt, the steps behind the scenes, and the answer.
-func WriteSession(ctx context.Context, w io.Writer, q Querier, id string, st Style) error {
+func WriteSession(ctx context.Context, w io.Writer, q Querier, id Ref, st Style) error {
 	if st.Width <= 0 {
 		st.Width = 100
 	}

@@ -172,7 +172,7 @@ func (m *Server) slow(ctx context.Context, in slowArgs, a *answer) (string, erro
 	if in.Trace != "" {
 		return "show with the trace lists its steps.", explain(in.Trace)
 	}
-	f := inspect.SlowFilter{Since: hours(in.Hours, 24), Session: in.Session, Limit: bounded(in.Limit, 5, 50), Prices: m.Prices, Now: now}
+	f := inspect.SlowFilter{Since: hours(in.Hours, 24), Session: inspect.Ref{ID: in.Session}, Limit: bounded(in.Limit, 5, 50), Prices: m.Prices, Now: now}
 	if in.Session != "" && in.Hours == 0 {
 		f.Since = 0
 	}
@@ -357,7 +357,7 @@ func (m *Server) show(ctx context.Context, in showArgs, a *answer) (string, erro
 			return "", err
 		}
 		a.line("%s", m.session(in.ID))
-		err = inspect.WriteSession(ctx, a, m.Store, in.ID, inspect.Style{Width: 240, Full: in.Full, Zone: m.Zone})
+		err = inspect.WriteSession(ctx, a, m.Store, inspect.Ref{ID: in.ID}, inspect.Style{Width: 240, Full: in.Full, Zone: m.Zone})
 		return "full has whole texts. sql over v_turns has the traces of the turns.", err
 	}
 	if err != nil {

@@ -222,7 +222,7 @@ func findings(u *UI, r request) ([]section, error) {
 		Title: "Loops and storms", Head: []string{"runs", "most", "tool"}, Empty: "No run repeats itself, fails in a row or falls silent.",
 	}.load(u, r, `
 		SELECT transform(toString(kind), ['repeat', 'ping_pong', 'error_storm', 'fan_out', 'silence'], ['the same call again', 'to and fro between two calls', 'failures in a row', 'many delegations at once', 'silence'], toString(kind)),
-			argMax(session_id, count), toFloat64(uniqExact(run_id)) AS runs, toString(uniqExact(run_id)), toString(max(count)), toString(tool_name)
+			argMax(session_id, count), toFloat64(uniqExact(tenant, session_id, run_id)) AS runs, toString(toUInt64(runs)), toString(max(count)), toString(tool_name)
 		FROM v_findings
 		WHERE `+where+`
 		GROUP BY kind, tool_name

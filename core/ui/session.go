@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -31,17 +32,30 @@ type sessionPage struct {
 	Tail           bool // it is shown to its end, and may go on
 	Earlier, Later string
 	Hangs          []inspect.OpenWork
+	Tenants        []link // of which each has a conversation with this id, where none was picked
+
+	tenant string // that was picked
 }
 
 func (u *UI) session(r request) (string, any, error) {
-	c, err := inspect.Load(r.Context(), u.q, conversationOf(r.Request), inspect.LongTexts)
+	c, err := inspect.Load(r.Context(), u.q, inspect.Ref{Tenant: r.FormValue("tenant"), ID: conversationOf(r.Request)}, inspect.LongTexts)
+	var several *inspect.AmbiguousError
+	if errors.As(err, &several) {
+		p := sessionPage{Session: inspect.Session{ID: several.ID}}
+		for _, tenant := range several.Tenants {
+			p.Tenants = append(p.Tenants, link{tenant, p.to("tenant", tenant)})
+		}
+		return "", p, nil
+	}
 	if err != nil {
 		return "", nil, err
 	}
 	p := newSession(c, r.Request)
 	p.Tail = !p.One && p.Later == "" && r.Now.Sub(c.Session.Last) < tailed
 	if slices.ContainsFunc(c.Turns, goesOn) {
-		p.Hangs, err = hangs(r.Context(), u.q, inspect.Condition{SQL: "session_id = {of:String}", Params: map[string]string{"of": c.Session.ID}})
+		p.Hangs, err = hangs(r.Context(), u.q, inspect.Condition{
+			SQL: "session_id = {of:String} AND tenant = {owner:String}", Params: map[string]string{"of": c.Session.ID, "owner": c.Session.Tenant},
+		})
 	}
 	return "", p, err
 }
@@ -80,7 +94,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request) {
 // newSession shows a conversation behind the turns ?skip, or of its turn ?turn the
 // steps from ?step on, or ?only those that failed or are longest on the critical path.
 func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
-	p := sessionPage{Session: c.Session, All: len(c.Turns)}
+	p := sessionPage{Session: c.Session, All: len(c.Turns), tenant: r.FormValue("tenant")}
 	numbers := make([]int, len(c.Turns)) // of each part, as people count: the turns alone
 	for i := range c.Turns {
 		if !c.Turns[i].Outside() {
@@ -155,6 +169,9 @@ func (p *sessionPage) to(query ...any) string {
 	path, id := conversationPath(p.Session.ID)
 	if id != "" {
 		v.Set("id", id)
+	}
+	if p.tenant != "" {
+		v.Set("tenant", p.tenant)
 	}
 	return (&url.URL{Path: path, RawQuery: v.Encode()}).String()
 }

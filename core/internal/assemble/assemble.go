@@ -228,7 +228,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, is original, stream uint64, 
 	case is == copied:
 		r.Copied = true
 	case is == extended: // above the row that was emitted if the copy was read before its original
-		r.Moves = maxMoves
+		r.Moves = mostMoves
 	}
 	if final && m.Tool.CallID != "" && m.Signal != msg.RunStart {
 		if c := g.get(m.Tool.CallID); c != nil && (c.CorrelationID != "" || c.CorrelationPrompt != "") {
@@ -248,7 +248,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, is original, stream uint64, 
 	}
 	if is == copied { // above the row that was emitted if the copy was read before its original
 		takeBack(m, h.ID, m.Time)
-		m.Complete, linked, moves = msg.Complete, true, maxMoves
+		m.Complete, linked, moves = msg.Complete, true, mostMoves
 	}
 	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver)) | uint64(min(moves, maxMoves))<<movesShift
 	h.Ver = g.view.version(h.Ver)

@@ -11,23 +11,26 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// chainOf is the group that has the responses of a source whose ids have the hash of this one.
-func chainOf(a *Assembler, tenant, format, source, response string) (*group, error) {
+// Chains are the conversations of formats whose messages may name theirs by an earlier response (Settings.Chains).
+type Chains struct{ *Assembler }
+
+// of is the group that has the responses of a source whose ids have the hash of this one.
+func (c Chains) of(tenant, format, source, response string) (*group, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(response)) // it does not fail
 	shard := strconv.Itoa(int(h.Sum32() % link.ChainShards))
-	return a.group(link.Key{Tenant: tenant, Session: "chain\x00" + format + "\x00" + source + "\x00" + shard})
+	return c.group(link.Key{Tenant: tenant, Session: "chain\x00" + format + "\x00" + source + "\x00" + shard})
 }
 
 // chained reports whether messages of the format may name their conversation by a response.
-func chained(a *Assembler, format string) bool {
-	return a.settings.Chains != nil && a.settings.Chains(format)
+func (c Chains) chained(format string) bool {
+	return c.settings.Chains != nil && c.settings.Chains(format)
 }
 
 // Resolve replaces the response by which a message names its session, its run or both, by the session and the run that the
 // response was in. It is called before anything else is done with the message.
-func Resolve(a *Assembler, m *msg.Message, tenant, format, source string) error {
-	if !chained(a, format) {
+func (c Chains) Resolve(m *msg.Message, tenant, format, source string) error {
+	if !c.chained(format) {
 		return nil
 	}
 	id := m.Session
@@ -37,7 +40,7 @@ func Resolve(a *Assembler, m *msg.Message, tenant, format, source string) error 
 	if id == "" || computed(id) {
 		return nil
 	}
-	g, err := chainOf(a, tenant, format, source, id)
+	g, err := c.of(tenant, format, source, id)
 	if err != nil {
 		return err
 	}
@@ -58,12 +61,12 @@ func computed(name string) bool {
 }
 
 // Remember notes where the response of a message is.
-func Remember(a *Assembler, m *msg.Message, tenant, format, source string, now time.Time) error {
-	if m.ResponseID == "" || m.Run == "" || !chained(a, format) {
+func (c Chains) Remember(m *msg.Message, tenant, format, source string, now time.Time) error {
+	if m.ResponseID == "" || m.Run == "" || !c.chained(format) {
 		return nil
 	}
 	id := cmp.Or(m.Attr(link.ReusedID), m.ResponseID)
-	g, err := chainOf(a, tenant, format, source, id)
+	g, err := c.of(tenant, format, source, id)
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,13 @@ func place(t *testing.T, a *Assembler, source string, stream uint64, m msg.Messa
 	now := time.Unix(1, 0)
 	for _, n := range sent {
 		n.Time, n.Host = 1, msg.Host{Tenant: "default", Format: "f", Source: source}
-		if err := Resolve(a, n, "default", "f", source); err != nil {
+		if err := (Chains{a}).Resolve(n, "default", "f", source); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := a.Apply(n, stream, 1, now, 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := Remember(a, n, "default", "f", source, now); err != nil {
+		if err := (Chains{a}).Remember(n, "default", "f", source, now); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -126,13 +126,7 @@ func inOrders(t *testing.T, list []recording, want string) {
 				left = append(left[:k], left[k+1:]...)
 				continue
 			}
-			if random.IntN(4) == 0 {
-				r.commit()
-			}
-			if random.IntN(12) == 0 {
-				r.commit()
-				r.start()
-			}
+			r.jolt(random)
 		}
 		r.end()
 		for range len(list) { // a turn that ended is the last

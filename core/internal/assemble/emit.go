@@ -159,7 +159,7 @@ func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
 		s.ParentRun = r.Remote.Run
 	}
 	if moves += r.Moves; r.Copied { // above the row that was emitted if the copy was read before its original
-		s.State, s.Tombstone, moves = msg.SpanClosed, true, maxMoves
+		s.State, s.Tombstone, moves = msg.SpanClosed, true, mostMoves
 	}
 	s.Ver = g.view.version(spanVersion(g.Revision, &s, r.Copied || r.Linked && !r.Late, moves, r.Remote != nil))
 	s.Shown = s.Shown || g.restarted && s.State != msg.SpanOpen && !s.Amends

@@ -10,7 +10,9 @@ import (
 )
 
 // Bits of a version: the revision of the decoder, how complete the row is, whether its trace
-// is final, how often its run moved (up to three), and a position or time.
+// is final, how often its run moved (up to three), and a position or time. A span that moved
+// more often has the number in the place of the time, above every time until 2032: below a call
+// it is seen longer than apart, so its time would decide for the call it has left.
 const (
 	revisionShift = 56
 	completeShift = 54
@@ -18,6 +20,13 @@ const (
 	movesShift    = 51
 	maxMoves      = 3
 	positionMask  = 1<<movesShift - 1
+
+	movedOften   = 7 << 48
+	oftenShift   = 44
+	maxOften     = 15
+	mostMoves    = maxMoves + maxOften
+	millisShift  = 4 // above the links
+	millisLength = 40
 )
 
 // Version is the Ver of a message's row: the decoder's revision, how complete the message
@@ -34,7 +43,11 @@ func Version(revision uint32, c msg.Completeness, linked bool, pos int64) uint64
 // spanVersion is the Ver of a span's row. Of two versions of a delegation, and of a run below
 // a call of another session, the one with the stronger link is the higher.
 func spanVersion(revision uint32, s *msg.Span, linked bool, moves int, remote bool) uint64 {
-	v := uint64(revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(min(moves, maxMoves))<<movesShift | uint64(max(s.LastSeen, 0)/1000)&positionMask
+	at := uint64(max(s.LastSeen, 0)) / 1e3
+	if moves > maxMoves {
+		at = movedOften | uint64(min(moves-maxMoves, maxOften))<<oftenShift | at/1e3&(1<<millisLength-1)<<millisShift
+	}
+	v := uint64(revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(min(moves, maxMoves))<<movesShift | at&positionMask
 	if s.Kind == msg.SpanDelegation || remote {
 		v += uint64(s.Delegate.Link)
 	}

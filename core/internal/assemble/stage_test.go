@@ -410,15 +410,34 @@ func shorten(name string, v any) any {
 
 // ver has the parts of a version.
 func ver(v uint64) string {
-	pos := int64(v & positionMask)
-	if pos > t0/2000 {
+	pos, moves := int64(v&positionMask), v>>movesShift&3
+	if pos >= movedOften {
+		moves += uint64(pos) >> oftenShift & maxOften
+		pos = pos>>millisShift&(1<<millisLength-1) - t0/1e6&(1<<millisLength-1)
+	} else if pos > t0/2000 {
 		pos -= t0 / 1000
 	}
 	linked := ""
 	if v&linkedBit != 0 {
 		linked = " linked"
 	}
-	return fmt.Sprintf("%x.%d.%d%s %d", v>>revisionShift, v>>completeShift&3, v>>movesShift&3, linked, pos)
+	return fmt.Sprintf("%x.%d.%d%s %d", v>>revisionShift, v>>completeShift&3, moves, linked, pos)
+}
+
+// TestVersionsOfMoves: of two rows of a span the one after more moves is valid, whenever each was seen last, and of as many the one
+// that was seen longer.
+func TestVersionsOfMoves(t *testing.T) {
+	now := time.Date(2031, 12, 31, 0, 0, 0, 0, time.UTC).UnixNano()
+	last := uint64(0)
+	for moves := range mostMoves + 1 {
+		for _, ago := range []time.Duration{time.Hour, 0} {
+			v := spanVersion(1, &msg.Span{State: msg.SpanClosed, LastSeen: now - int64(ago) - int64(moves)*int64(48*time.Hour)}, true, moves, false)
+			if v <= last {
+				t.Errorf("after %d moves, seen %s ago: %x, before %x", moves, ago, v, last)
+			}
+			last = v
+		}
+	}
 }
 
 func line(row map[string]any) string {

@@ -389,7 +389,7 @@ func orders(t *testing.T, list []recording, f func(name string, r *reader)) {
 		r.end()
 		f(strings.Join(order, " > "), r)
 	})
-	for seed := range uint64(6) {
+	for seed := range uint64(10) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		r, done := newReader(t, list), make(map[int]bool)
 		for left := len(list); left > 0; {
@@ -404,16 +404,21 @@ func orders(t *testing.T, list []recording, f func(name string, r *reader)) {
 				done[i] = true
 				left--
 			}
-			if random.IntN(4) == 0 {
-				r.commit()
-			}
-			if random.IntN(12) == 0 {
-				r.commit()
-				r.start()
-			}
+			r.jolt(random)
 		}
 		r.end()
 		f(fmt.Sprint("interleaved ", seed), r)
+	}
+}
+
+// jolt commits now and then, and starts again more rarely.
+func (r *reader) jolt(random *rand.Rand) {
+	restarts := random.IntN(12) == 0
+	if restarts || random.IntN(4) == 0 {
+		r.commit()
+	}
+	if restarts {
+		r.start()
 	}
 }
 

@@ -259,7 +259,7 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 		return false, nil
 	}
 	format := feed.format.name
-	if err := assemble.Resolve(x.assembler, m, feed.tenant, format, feed.source); err != nil {
+	if err := (assemble.Chains{Assembler: x.assembler}).Resolve(m, feed.tenant, format, feed.source); err != nil {
 		return false, err
 	}
 	if x.settings.erases(feed.tenant, m.Session) {
@@ -288,7 +288,7 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 		return false, err
 	}
 	if in.chains {
-		if err := assemble.Remember(x.assembler, m, feed.tenant, format, feed.source, now); err != nil {
+		if err := (assemble.Chains{Assembler: x.assembler}).Remember(m, feed.tenant, format, feed.source, now); err != nil {
 			return false, err
 		}
 	}

@@ -63,32 +63,41 @@ type accounts struct {
 // fileSources knows when the sources that read files have delivered all that is there. Reloads add to them and
 // must not wait for the core, which may be waiting for an exporter.
 type fileSources struct {
-	mu      sync.Mutex
-	drained map[*Feed]func() bool
+	mu sync.Mutex
+	of map[*Feed]Files
 }
 
-func (s *fileSources) set(f *Feed, drained func() bool) {
+func (s *fileSources) set(f *Feed, files Files) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drained[f] = drained
+	s.of[f] = files
 }
 
 func (s *fileSources) remove(f *Feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.drained, f)
+	delete(s.of, f)
 }
 
 // all reports whether each of them is drained; false: there is none.
 func (s *fileSources) all() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, drained := range s.drained {
-		if !drained() {
+	for _, files := range s.of {
+		if !files.Drained() {
 			return false
 		}
 	}
-	return len(s.drained) > 0
+	return len(s.of) > 0
+}
+
+// again has each of them deliver those streams again that it has closed. They may wait for the core.
+func (s *fileSources) again(streams map[uint64]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f, files := range s.of {
+		go files.Again(func(key string) bool { _, ok := streams[nameOf(f.source, key)]; return ok })
+	}
 }
 
 func (x *accounts) wake(a *account) { x.awake[a] = struct{}{} }
@@ -155,7 +164,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters, alerts: &p.alerts,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account), make(map[*account]struct{}), p.files},
-		awaited:  make(awaited),
+		awaited:  awaited{runs: make(map[uint64][]assemble.RunRef)},
 		reported: make(map[string]bool), verdicts: verdictCounts{p.metrics, make(map[verdictKey]bool)},
 	}
 	rules := p.settings.Assemble
@@ -205,6 +214,7 @@ func (c *core) run(ctx context.Context) error {
 			err = c.commits.closeDue(ctx, now)
 		case now := <-slow.C:
 			again = c.accounts.rest(now, &c.settings)
+			c.awaited.ask(c.accounts.files, now)
 			if err = c.idle(now); err == nil {
 				c.collect()
 				err = c.commits.closeDue(ctx, now)
@@ -441,7 +451,7 @@ func (x *accounts) flushAll(waiting *sync.WaitGroup) (done bool) {
 // drained reports whether every delivered frame is committed.
 func (c *core) drained() bool {
 	c.collect()
-	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.assembler.Ended() {
+	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.awaited.unasked || c.assembler.Ended() {
 		return false
 	}
 	return c.accounts.decoded()

@@ -85,11 +85,16 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 // SetServer names the server that the source observes, host:port, before it is read.
 func (f *Feed) SetServer(server string) { f.server = server }
 
-// SetFiles has the pipeline know when all that was in the source's files has been delivered. It is called before the source
-// is read.
-func (f *Feed) SetFiles(drained func() bool) {
-	f.files.set(f, drained)
+// Files is a source that reads files.
+type Files interface {
+	// Drained reports whether all that was in them has been delivered.
+	Drained() bool
+	// Again has those streams delivered again from their beginning that were closed because all of them was delivered.
+	Again(wanted func(key string) bool)
 }
+
+// SetFiles has the pipeline know that the source reads files. It is called before the source is read.
+func (f *Feed) SetFiles(files Files) { f.files.set(f, files) }
 
 // SetRedactor has decoded messages redacted before anything else sees them. It is called before
 // the source is read.

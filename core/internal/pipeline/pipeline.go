@@ -158,7 +158,7 @@ func New(s Settings, check Checkpoint, sink Sink) *Pipeline {
 		inFlight: newBudget(s.MaxInFlight),
 		results:  make(resultPool, 2*laneDepth),
 		inbox:    newInbox(),
-		files:    &fileSources{drained: make(map[*Feed]func() bool)},
+		files:    &fileSources{of: make(map[*Feed]Files)},
 	}
 	p.core = newCore(p, sink)
 	return p

@@ -121,27 +121,51 @@ func (c *core) Flush(stream uint64) {
 const maxAwaited = 10_000
 
 // awaited has runs whose stream is not open, because at a start its source has yet to find
-// it, or because it is gone. They are decoded again when it is opened.
-type awaited map[uint64][]assemble.RunRef
+// it, because it was closed, as that of a document is, or because it is gone. They are decoded
+// again when it is opened.
+type awaited struct {
+	runs    map[uint64][]assemble.RunRef // by their streams
+	unasked bool                         // the sources were not asked for all of them
+	asked   time.Time                    // when they were
+}
 
 // add reports whether there was room.
-func (w awaited) add(r replay) bool {
-	runs, ok := w[r.stream]
-	if !ok && len(w) >= maxAwaited {
+func (w *awaited) add(r replay) bool {
+	runs, ok := w.runs[r.stream]
+	if !ok && len(w.runs) >= maxAwaited {
 		return false
 	}
 	if !slices.Contains(runs, r.run) {
-		w[r.stream] = append(runs, r.run)
+		w.runs[r.stream] = append(runs, r.run)
 	}
+	w.unasked = true
 	return true
+}
+
+// take returns the runs of a stream, which is open now.
+func (w *awaited) take(stream uint64) []assemble.RunRef {
+	runs := w.runs[stream]
+	delete(w.runs, stream)
+	return runs
+}
+
+// ask has the sources of files open awaited streams again, at most once in a while: each looks at all of its files.
+func (w *awaited) ask(files *fileSources, now time.Time) {
+	if !w.unasked || now.Sub(w.asked) < slowEvery {
+		return
+	}
+	w.unasked, w.asked = false, now
+	streams := make(map[uint64]struct{}, len(w.runs))
+	for name := range w.runs {
+		streams[name] = struct{}{}
+	}
+	files.again(streams)
 }
 
 // rejoin moves the runs of a stream that is open now into the traces of their parents, which
 // were found before it was.
 func (c *core) rejoin(stream uint64) error {
-	runs := c.awaited[stream]
-	delete(c.awaited, stream)
-	for _, r := range runs {
+	for _, r := range c.awaited.take(stream) {
 		if err := c.assembler.Rejoin(r, time.Now()); err != nil {
 			return err
 		}
@@ -175,5 +199,6 @@ func (c *core) replay() error {
 		c.rewind(a)
 	}
 	c.replays = c.replays[:0]
+	c.awaited.ask(c.accounts.files, time.Now())
 	return nil
 }

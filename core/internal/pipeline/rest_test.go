@@ -202,17 +202,17 @@ func TestLateLinks(t *testing.T) {
 	for range 2 {
 		c.ReplayChildren(77, ref("r"))
 	}
-	if err := c.replay(); err != nil || len(c.awaited[77]) != 1 {
-		t.Errorf("%v, %d are awaited", err, len(c.awaited[77]))
+	if err := c.replay(); err != nil || len(c.awaited.runs[77]) != 1 {
+		t.Errorf("%v, %d are awaited", err, len(c.awaited.runs[77]))
 	}
-	if err := c.open(&stream{name: 77, feed: feed}, checkpoint.Stream{Source: "source", Key: "late"}); err != nil || len(c.awaited) != 0 {
-		t.Errorf("%v, %d are awaited", err, len(c.awaited))
+	if err := c.open(&stream{name: 77, feed: feed}, checkpoint.Stream{Source: "source", Key: "late"}); err != nil || len(c.awaited.runs) != 0 {
+		t.Errorf("%v, %d are awaited", err, len(c.awaited.runs))
 	}
-	full := make(awaited)
+	full := awaited{runs: make(map[uint64][]assemble.RunRef)}
 	for i := range uint64(maxAwaited) {
 		full.add(replay{i, ref("r")})
 	}
-	if full.add(replay{maxAwaited, ref("r")}) || !full.add(replay{1, ref("r2")}) || len(full[1]) != 2 {
+	if full.add(replay{maxAwaited, ref("r")}) || !full.add(replay{1, ref("r2")}) || len(full.runs[1]) != 2 {
 		t.Error("there is room for more than is bounded")
 	}
 }
@@ -371,6 +371,12 @@ func TestAccountOfAnErasedSession(t *testing.T) {
 	}
 }
 
+// filesDrained is drained when it says so.
+type filesDrained struct{ drained *bool }
+
+func (f filesDrained) Drained() bool             { return *f.drained }
+func (filesDrained) Again(func(key string) bool) {}
+
 // TestHistoryRests: what the last frames of a file left open is emitted as soon as the files are at their end, if the file was
 // written long before; before that, and of a file that is being written, it waits. With it all history is read.
 func TestHistoryRests(t *testing.T) {
@@ -380,7 +386,7 @@ func TestHistoryRests(t *testing.T) {
 		t.Error("all is read of a pipeline without files")
 	}
 	drained := false
-	feed.SetFiles(func() bool { return drained })
+	feed.SetFiles(filesDrained{&drained})
 	long := opened(t, p, feed, "long ago", 0)
 	for key, a := range map[string]*account{"long ago": long, "written": opened(t, p, feed, "written", 0)} {
 		a.stream.cursor.next = 10

@@ -47,7 +47,7 @@ type Live interface {
 // again from any position.
 type Rereadable interface {
 	spec.Section
-	NewSource(Env) (Source, error)
+	NewSource(Env) (Files, error)
 	// FromBeginning is the configuration that reads everything there is.
 	FromBeginning() Rereadable
 }

@@ -21,6 +21,14 @@ type Source interface {
 	Drained() bool
 }
 
+// Files is a source that is its own journal: what was delivered is there to be delivered again.
+type Files interface {
+	Source
+	// Again delivers those streams again from their beginning that were closed because all of them was delivered.
+	// It is called from another goroutine.
+	Again(wanted func(key string) bool)
+}
+
 // Sink is the pipeline as one source sees it. It is safe for concurrent use.
 type Sink interface {
 	// Known returns the streams of this source that the checkpoint remembers.

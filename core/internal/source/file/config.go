@@ -66,7 +66,7 @@ func (c *Config) Validate(check *spec.Check) {
 }
 
 // NewSource implements source.Rereadable.
-func (c *Config) NewSource(env source.Env) (source.Source, error) {
+func (c *Config) NewSource(env source.Env) (source.Files, error) {
 	return New(Settings{
 		Name: env.Name, Paths: c.Paths, Exclude: c.Exclude, FollowSymlinks: c.FollowSymlinks, Owners: c.Owners,
 		StartAt: StartAt(c.StartAt), MaxLine: int(c.MaxLine),

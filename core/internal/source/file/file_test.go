@@ -301,6 +301,34 @@ func TestFiles(t *testing.T) {
 			e.until("the metadata stream to be closed", func() bool { return e.sink.stream(1).closes == 1 })
 			e.wantTrouble()
 		}},
+		{"documents are asked for again", []string{"*"}, func(e *env) {
+			e.settings.Documents = []string{"*.json"}
+			e.write("x.json", "[1]")
+			e.write("y.json", "[2]")
+			e.start().want("[1]", "[2]")
+			closed := func(n int) {
+				e.Helper()
+				e.until("closed streams", func() bool { return e.sink.stream(0).closes+e.sink.stream(1).closes == n })
+			}
+			again := func() {
+				e.sink.mu.Lock()
+				e.sink.rewinds = 1 // what was decoded is decoded again when the stream is open
+				key := e.sink.order[0]
+				e.sink.mu.Unlock()
+				e.src.Again(func(k string) bool { return k == key })
+			}
+			closed(2)
+			first := string(e.sink.stream(0).frames[0].Data)
+			again()
+			e.want("[1]", "[2]", first)
+			closed(3)
+			e.stop()
+			e.start().idle() // and when it was delivered by an earlier run
+			again()
+			e.want("[1]", "[2]", first, first)
+			closed(4)
+			e.wantTrouble()
+		}},
 		{"start at the end", []string{"**/*.jsonl"}, func(e *env) {
 			e.settings.StartAt = End
 			e.write("x.jsonl", text(a[:3]...), "par")

@@ -319,6 +319,18 @@ func (s *fileset) rewind(st *stream, pos int64) {
 	}
 }
 
+// again rewinds the wanted streams of files that are a frame each.
+func (s *fileset) again(wanted func(key string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.byInode {
+		if st := f.stream; st != nil && f.kind == metadata && wanted(st.key) {
+			st.rewind.request(0)
+			s.schedule.push(f)
+		}
+	}
+}
+
 // advance moves the cursor of the stream of f behind lines that were delivered, unless
 // it is to be rewound.
 func (s *fileset) advance(f *file, read lines, m fingerprint, at stamp) result {

@@ -25,7 +25,7 @@ type Source struct {
 	completeAfter time.Duration // a file without changes for so long is complete
 }
 
-var _ source.Source = (*Source)(nil)
+var _ source.Files = (*Source)(nil)
 
 // New returns a source, or an error that names the bad setting.
 func New(settings Settings) (*Source, error) {
@@ -104,6 +104,10 @@ func (s *Source) newTailer(sink source.Sink, problems *problems) *tailer {
 func (s *Source) newIdentifier() *identifier {
 	return &identifier{Settings: s.settings, files: s.files, open: s.open}
 }
+
+// Again has those documents, and other files that are a frame each, delivered again whose streams are wanted: once
+// delivered such a stream is closed.
+func (s *Source) Again(wanted func(key string) bool) { s.files.again(wanted) }
 
 // Drained reports whether every file is at its end and delivered. A last line
 // without a newline does not count; see Finish.

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/export/exporttest"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestTenantsOfOneID: two tenants have a conversation of the same id. Each is a row of the list, and no command and no page shows
+// one within the other.
+func TestTenantsOfOneID(t *testing.T) {
+	h := newHome(t)
+	for _, tenant := range [...]string{"canal", "quay"} {
+		at := time.Now().Add(-time.Hour)
+		x := newTurn("thread-1", at)
+		x.run("root", "", tenant+"-pilot", 0, 9)
+		x.delegation("d", "root", tenant+"-pilot", tenant+"-diver", 1, 8)
+		x.tool("t", "root", tenant+"Sonar", 1, 2)
+		m := bodyMessage("thread-1", "m", at, "The tide of the "+tenant+" turns.", "")
+		m.Host.Tenant, m.Host.ID = tenant, msg.NewID(tenant, "legion", "thread-1", "m")
+		m.Host.TraceID = msg.NewTraceID(tenant, "legion", "thread-1", "turn")
+		for i := range x.spans {
+			s := &x.spans[i]
+			name := s.ID
+			s.Tenant, s.TraceID, s.ID = tenant, m.Host.TraceID, msg.NewSpanID(tenant, "legion", "thread-1", msg.SpanTool, string(name[:]))
+			if !s.Parent.IsZero() {
+				parent := s.Parent
+				s.Parent = msg.NewSpanID(tenant, "legion", "thread-1", msg.SpanTool, string(parent[:]))
+			}
+		}
+		h.export(export.Batch{Messages: exporttest.Records(m), Spans: exporttest.Records(x.spans...)})
+	}
+	own := func(what, text string, others bool) {
+		t.Helper()
+		if !strings.Contains(text, "canal") || strings.Contains(text, "quay") != others {
+			t.Errorf("%s:\n%s", what, text)
+		}
+	}
+	list, _ := h.run("sessions")
+	own("the list", list, true)
+	if !strings.Contains(list, "TENANT") {
+		t.Errorf("the list does not name tenants:\n%s", list)
+	}
+	if one, _ := h.run("sessions", "--tenant", "canal"); strings.Count(one, "thread-1") != 1 || strings.Contains(one, "TENANT") {
+		t.Errorf("the list of a tenant:\n%s", one)
+	}
+	for _, args := range [][]string{{"show", "thread-1"}, {"show", "thr"}, {"export", "thread-1", "--format", "jsonl"}, {"slow", "--session", "thread-1"}} {
+		if out, _, err := h.try(args...); err == nil || !strings.Contains(err.Error(), "several tenants have it: canal quay") {
+			t.Errorf("earshot %v: %v\n%s", args, err, out)
+		}
+	}
+	for _, args := range [][]string{
+		{"show", "thread-1"}, {"show", "thr", "-o", "json"}, {"export", "thread-1", "--format", "jsonl"}, {"export", "thread-1", "--format", "otlp"},
+		{"slow", "--session", "thread-1"}, {"slow", "--since", "1d"},
+	} {
+		out, _ := h.run(append(args, "--tenant", "canal")...)
+		own(strings.Join(args, " "), out, false)
+	}
+	s := h.site()
+	own("the choice", s.has("/session/thread-1", "Several tenants", `href="/session/thread-1?tenant=canal"`, `href="/session/thread-1?tenant=quay"`), true)
+	own("the page", s.has("/session/thread-1?tenant=canal", "canal-pilot", "canalSonar", "The tide of the canal"), false)
+}
