@@ -36,7 +36,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "acp", Revision: 4,
+			Name: "acp", Revision: 5,
 			Summary:    "Agent Client Protocol between an editor and a coding agent.",
 			Transports: []frame.Kind{frame.Line, frame.Text},
 		},

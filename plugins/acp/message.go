@@ -90,11 +90,13 @@ func (d *connection) request(method string, p jsonv.Value) {
 // prompt decodes the request that begins a turn, at once or after those before it, and returns its run.
 func (d *connection) prompt(blocks jsonv.Value) string {
 	run := conversation.Run{ID: "turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10))}
+	atWork := d.s.Run.Active() && d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
+	if !atWork {
+		d.complete()
+	}
 	m := d.Add(msg.User, "prompt:"+run.ID)
 	run.Mark(m)
-	atWork := d.s.Run.Active() && d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
 	if d.s.Waiting = bounded.Push(d.s.Waiting, run, maxWaiting); !atWork {
-		d.complete()
 		d.s.next()
 	}
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
