@@ -10,7 +10,8 @@
 //     it twice for one call, the first time without input, and the name in _meta.
 //   - An update of a call has the fields that changed; its content replaces the content before.
 //   - used of usage_update is how full the context is. The tokens that were spent are usage of the response.
-//   - session/load answers with the whole history as updates, which happened before.
+//   - session/load answers with the whole history as updates, which happened before. Gemini CLI
+//     sends most of them after its response.
 //   - Ids of requests are independent in each direction.
 package acp
 
@@ -84,6 +85,7 @@ type session struct {
 	Author    string                    `json:",omitempty"` // its run, if it is of a sub-agent
 	At        conversation.Time         `json:",omitzero"`  // of its last chunk
 	History   bool                      `json:",omitempty"` // it happened before
+	Loaded    bool                      `json:",omitempty"` // session/load was answered, and no prompt has come since
 	Model     string                    `json:",omitempty"`
 	Dir       string                    `json:",omitempty"`
 	Calls     conversation.Calls[*call] `json:",omitzero"`

@@ -90,6 +90,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 // prompt decodes the request that begins a turn, at once or after those before it, and returns its run.
 func (d *connection) prompt(blocks jsonv.Value) string {
 	run := conversation.Run{ID: "turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10))}
+	d.s.Loaded = false
 	atWork := d.s.Run.Active() && d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
 	if !atWork {
 		d.complete()
@@ -145,6 +146,7 @@ func (d *connection) response() {
 	if jsonrpc.Failed(m, fault) {
 		return
 	}
+	d.s.Loaded = d.s.Loaded || q.Method == "session/load"
 	if q.Note != "" { // the model that was set
 		d.s.Model = q.Note
 	}

@@ -14,7 +14,7 @@ import (
 
 // update decodes session/update by its kind.
 func (d *connection) update(u jsonv.Value) {
-	history := d.Requests.Open(d.s.ID, "session/load", "session/resume")
+	history := d.s.Loaded && !d.s.Run.Active() || d.Requests.Open(d.s.ID, "session/load", "session/resume")
 	switch kind := ident.Of(u.Get("sessionUpdate")); kind {
 	case "user_message_chunk", "user_message":
 		if d.s.Prompted && d.s.Run.Active() && !history {
@@ -48,6 +48,7 @@ func (d *connection) update(u jsonv.Value) {
 			d.stop(jsonrpc.Request{}, cmp.Or(ident.Of(u.Get("stopReason")), "end_turn"))
 			return
 		}
+		d.s.Loaded = d.s.Loaded && !u.Get("state").Equal("running")
 		d.status("state:"+d.key(kind), kind).SetAttr("state", ident.Of(u.Get("state")))
 	case "current_mode_update", "current_model_update", "config_option_update", "session_info_update", "available_commands_update",
 		"notice", "plan_removed", "terminal_update", "terminal_output_chunk", "compaction_update", "compaction_summary_chunk":
