@@ -71,6 +71,9 @@ func (d *connection) request(method string, p jsonv.Value) {
 		if method == "session/set_model" || method == "session/set_config_option" && p.Get("configId").Equal("model") {
 			q.Note = cmp.Or(ident.Peek(p.Get("modelId")), ident.Peek(p.Get("value")))
 		}
+		if method == "terminal/output" {
+			q.Call = ident.Peek(p.Get("terminalId"))
+		}
 		m := d.status("request:"+d.key(method), method)
 		q.Dir = ident.Of(p.Get("cwd"))
 		m.Client.Project = q.Dir
@@ -147,6 +150,9 @@ func (d *connection) response() {
 		return
 	}
 	d.s.Loaded = d.s.Loaded || q.Method == "session/load"
+	if q.Method == "terminal/output" {
+		d.s.screen(q.Call).show(result.Get("output").PeekStr())
+	}
 	if q.Note != "" { // the model that was set
 		d.s.Model = q.Note
 	}
