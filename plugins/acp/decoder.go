@@ -40,7 +40,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "acp", Revision: 5,
+			Name: "acp", Revision: 6,
 			Summary:    "Agent Client Protocol between an editor and a coding agent.",
 			Transports: []frame.Kind{frame.Line, frame.Text},
 		},
@@ -114,6 +114,7 @@ type call struct {
 	Response string            `json:",omitempty"` // of the tool, as the adapter of Claude Code has it
 	At       conversation.Time `json:",omitzero"`
 	Denied   bool              `json:",omitempty"`
+	Left     bool              `json:",omitempty"` // the turn was cancelled before a person answered whether it may be made
 	History  bool              `json:",omitempty"`
 }
 

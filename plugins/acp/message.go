@@ -208,16 +208,24 @@ func (d *connection) over(q jsonrpc.Request, kind msg.Kind, prefix, reason strin
 	return m
 }
 
-// deny ends the calls of the turn that a person rejected, of which some agents send nothing more.
+// deny ends the calls of the turn that were not permitted, of which some agents send nothing more.
 func (d *connection) deny() {
 	for _, c := range slices.Clone(d.s.Calls.Open) {
-		if c.Denied {
+		if c.Denied || c.Left {
 			d.emit(c, msg.Complete)
 			m := d.result(c)
-			m.IsError, m.Tool.ErrorType = true, "denied"
+			m.IsError, m.Tool.ErrorType = true, c.refusal()
 			d.end(c, true)
 		}
 	}
+}
+
+// refusal is why a call was not made: a person rejected it, or the turn was cancelled before the answer.
+func (c *call) refusal() string {
+	if c.Denied {
+		return "denied"
+	}
+	return "cancelled"
 }
 
 // usage decodes the tokens of a turn: usage, or in _meta those that Gemini CLI has for each model.
@@ -326,6 +334,6 @@ func (d *connection) answered(q jsonrpc.Request, outcome jsonv.Value) {
 	for _, rejection := range strings.Split(q.Note, "\n") {
 		c.Denied = c.Denied || option != "" && option == rejection
 	}
-	c.Denied = c.Denied || outcome.Get("outcome").Equal("cancelled")
+	c.Left = outcome.Get("outcome").Equal("cancelled")
 	d.wait("waited:", &q, c, msg.WaitEnd).SetAttr("option", option)
 }

@@ -272,8 +272,8 @@ func (d *connection) call(u jsonv.Value, history bool) {
 	switch {
 	case status.Equal("cancelled"):
 		m.IsError, m.Tool.ErrorType = true, "cancelled"
-	case status.Equal("failed") && c.Denied:
-		m.IsError, m.Tool.ErrorType = true, "denied"
+	case status.Equal("failed") && (c.Denied || c.Left):
+		m.IsError, m.Tool.ErrorType = true, c.refusal()
 	default:
 		conversation.Failed(m, status.Equal("failed"))
 	}
