@@ -297,6 +297,7 @@ func (d *connection) end(c *call, failed bool) {
 		m := d.status("ended:"+c.Child, "agent")
 		m.Run, m.Agent.Name, m.Signal, m.IsError = c.Child, c.To, msg.RunEnd, failed
 	}
+	bounded.Take(&d.s.Screens, func(p *screen) bool { return p.Terminal == c.Terminal })
 	c.Input, c.Output, c.Response, c.Shown, c.Title, c.Files = "", "", "", "", "", nil
 	d.s.Calls.End(c)
 }
