@@ -173,6 +173,7 @@ func lost() map[string]string {
 	)
 	return map[string]string{
 		"acp/load":                outside,
+		"acp/loaded_late":         outside,
 		"acp/replayed":            outside,
 		"ag-ui/interrupted":       apart,
 		"ag-ui/odd":               outside,

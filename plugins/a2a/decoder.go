@@ -42,7 +42,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "a2a", Revision: 3,
+			Name: "a2a", Revision: 4,
 			Summary:    "Agent2Agent protocol: messages, tasks and their streams between agents.",
 			Transports: []frame.Kind{frame.Request, frame.Body, frame.Event, frame.Line, frame.Text},
 		},
@@ -159,7 +159,7 @@ func (d *connection) Begin() (record bool) {
 			if d.delegate(h); h.Accepted {
 				t := d.task(h.Task, h.Context)
 				d.answered(h, t, t.answer(), "")
-				d.ended(h, false)
+				d.ended(h, "")
 			}
 		}
 	}

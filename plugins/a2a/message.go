@@ -203,14 +203,18 @@ func (d *connection) answered(h *hop, t *task, text, class string) *msg.Message 
 	return m
 }
 
-// ended ends a hop.
-func (d *connection) ended(h *hop, failed bool) {
+// ended ends a hop. class is that of a failure.
+func (d *connection) ended(h *hop, class string) {
 	d.Hops.End(h)
 	m := d.of(h, msg.Stop, "stop:"+h.ID)
 	m.Tool, m.Delegation = msg.Tool{}, msg.Delegate{}
-	m.Hidden, m.FinishReason, m.IsError = true, "stop", failed
-	if failed {
-		m.FinishReason = "error"
+	m.Hidden, m.FinishReason = true, "stop"
+	switch class {
+	case "":
+	case cancelled:
+		m.FinishReason = cancelled
+	default:
+		m.FinishReason, m.IsError = "error", true
 	}
 	h.Run.End(m)
 	h.Text, h.Files, h.Attrs = "", nil, nil
@@ -224,7 +228,7 @@ func (d *connection) failed(h *hop, fault jsonv.Value) {
 		m := d.answered(h, nil, text.String(), class)
 		conversation.Attrs(m, fault, "status", "type", "title")
 		m.SetAttr("data", conversation.ShortJSON(fault.First("data", "details")))
-		d.ended(h, m.IsError)
+		d.ended(h, class)
 		return
 	}
 	q, _ := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
@@ -340,7 +344,7 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 	case h == nil:
 	case over:
 		d.answered(h, t, t.answer(), class)
-		d.ended(h, class != "")
+		d.ended(h, class)
 	default:
 		h.Accepted = h.Accepted || !h.Stream
 	}
@@ -379,8 +383,8 @@ func (d *connection) transition(t *task, v jsonv.Value) (class string) {
 	if state != "" {
 		t.State = state
 	}
-	if state == "failed" || state == "canceled" || state == "rejected" {
-		class = state
+	if ends(state) && state != "completed" {
+		class = reasonOf(state)
 	}
 	switch {
 	case ends(state):
@@ -411,8 +415,19 @@ func (d *connection) end(t *task, state string) {
 	if !t.Run.Active() {
 		return
 	}
-	m := d.add(t, msg.Stop, "stop:"+t.ID)
-	t.Run.Finish(m, state, state != "completed")
+	m, reason := d.add(t, msg.Stop, "stop:"+t.ID), reasonOf(state)
+	t.Run.Finish(m, reason, reason != "completed" && reason != cancelled)
+}
+
+// cancelled is the reason of an end that a person asked for, which is no failure.
+const cancelled = "cancelled"
+
+// reasonOf is the reason of the end of a task.
+func reasonOf(state string) string {
+	if state == "canceled" {
+		return cancelled
+	}
+	return state
 }
 
 // text decodes a message of a state, of the history, or the answer itself.

@@ -9,8 +9,12 @@
 //   - tool_call has a title for people and no name of the tool. The adapter of Claude Code sends
 //     it twice for one call, the first time without input, and the name in _meta.
 //   - An update of a call has the fields that changed; its content replaces the content before.
+//   - Content of the type terminal names a terminal. Its output is in the client's answers to
+//     terminal/output; the adapters of Claude Code and Codex run it themselves and have it in
+//     _meta.terminal_output, a piece in each update.
 //   - used of usage_update is how full the context is. The tokens that were spent are usage of the response.
-//   - session/load answers with the whole history as updates, which happened before.
+//   - session/load answers with the whole history as updates, which happened before. Gemini CLI
+//     sends most of them after its response.
 //   - Ids of requests are independent in each direction.
 package acp
 
@@ -36,7 +40,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "acp", Revision: 4,
+			Name: "acp", Revision: 6,
 			Summary:    "Agent Client Protocol between an editor and a coding agent.",
 			Transports: []frame.Kind{frame.Line, frame.Text},
 		},
@@ -49,7 +53,8 @@ func New() decoder.Factory {
 const (
 	maxSessions = 32
 	maxWaiting  = 64
-	maxText     = 1 << 20 // bytes of a message that is not complete
+	maxText     = 1 << 20 // bytes of a message that is not complete, or of a terminal
+	maxScreens  = 16      // terminals of a session
 )
 
 // connection decodes the messages of one connection.
@@ -84,10 +89,15 @@ type session struct {
 	Author    string                    `json:",omitempty"` // its run, if it is of a sub-agent
 	At        conversation.Time         `json:",omitzero"`  // of its last chunk
 	History   bool                      `json:",omitempty"` // it happened before
+	Loaded    bool                      `json:",omitempty"` // session/load was answered, and no prompt has come since
 	Model     string                    `json:",omitempty"`
 	Dir       string                    `json:",omitempty"`
 	Calls     conversation.Calls[*call] `json:",omitzero"`
+	Screens   []*screen                 `json:",omitempty"` // the last used one at the end
 }
+
+// screen is the output of a terminal.
+type screen struct{ Terminal, Text string }
 
 // call is a tool call of which the result has not come.
 type call struct {
@@ -99,10 +109,12 @@ type call struct {
 	Input    string            `json:",omitempty"` // JSON
 	Shown    string            `json:",omitempty"` // of the input, for people, where it is not known
 	Output   string            `json:",omitempty"`
+	Terminal string            `json:",omitempty"` // in which it runs
 	Files    []msg.Attachment  `json:",omitempty"` // of the output
 	Response string            `json:",omitempty"` // of the tool, as the adapter of Claude Code has it
 	At       conversation.Time `json:",omitzero"`
 	Denied   bool              `json:",omitempty"`
+	Left     bool              `json:",omitempty"` // the turn was cancelled before a person answered whether it may be made
 	History  bool              `json:",omitempty"`
 }
 

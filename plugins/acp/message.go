@@ -71,6 +71,9 @@ func (d *connection) request(method string, p jsonv.Value) {
 		if method == "session/set_model" || method == "session/set_config_option" && p.Get("configId").Equal("model") {
 			q.Note = cmp.Or(ident.Peek(p.Get("modelId")), ident.Peek(p.Get("value")))
 		}
+		if method == "terminal/output" {
+			q.Call = ident.Peek(p.Get("terminalId"))
+		}
 		m := d.status("request:"+d.key(method), method)
 		q.Dir = ident.Of(p.Get("cwd"))
 		m.Client.Project = q.Dir
@@ -90,11 +93,14 @@ func (d *connection) request(method string, p jsonv.Value) {
 // prompt decodes the request that begins a turn, at once or after those before it, and returns its run.
 func (d *connection) prompt(blocks jsonv.Value) string {
 	run := conversation.Run{ID: "turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10))}
+	d.s.Loaded = false
+	atWork := d.s.Run.Active() && d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
+	if !atWork {
+		d.complete()
+	}
 	m := d.Add(msg.User, "prompt:"+run.ID)
 	run.Mark(m)
-	atWork := d.s.Run.Active() && d.s.Parts+len(d.s.Calls.Open) > 0 && d.Requests.Open(d.s.ID, "session/prompt")
 	if d.s.Waiting = bounded.Push(d.s.Waiting, run, maxWaiting); !atWork {
-		d.complete()
 		d.s.next()
 	}
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
@@ -142,6 +148,10 @@ func (d *connection) response() {
 	m.SetAttr("action", ident.Of(result.Get("action")))
 	if jsonrpc.Failed(m, fault) {
 		return
+	}
+	d.s.Loaded = d.s.Loaded || q.Method == "session/load"
+	if q.Method == "terminal/output" {
+		d.s.screen(q.Call).show(result.Get("output").PeekStr())
 	}
 	if q.Note != "" { // the model that was set
 		d.s.Model = q.Note
@@ -198,16 +208,24 @@ func (d *connection) over(q jsonrpc.Request, kind msg.Kind, prefix, reason strin
 	return m
 }
 
-// deny ends the calls of the turn that a person rejected, of which some agents send nothing more.
+// deny ends the calls of the turn that were not permitted, of which some agents send nothing more.
 func (d *connection) deny() {
 	for _, c := range slices.Clone(d.s.Calls.Open) {
-		if c.Denied {
+		if c.Denied || c.Left {
 			d.emit(c, msg.Complete)
 			m := d.result(c)
-			m.IsError, m.Tool.ErrorType = true, "denied"
+			m.IsError, m.Tool.ErrorType = true, c.refusal()
 			d.end(c, true)
 		}
 	}
+}
+
+// refusal is why a call was not made: a person rejected it, or the turn was cancelled before the answer.
+func (c *call) refusal() string {
+	if c.Denied {
+		return "denied"
+	}
+	return "cancelled"
 }
 
 // usage decodes the tokens of a turn: usage, or in _meta those that Gemini CLI has for each model.
@@ -316,6 +334,6 @@ func (d *connection) answered(q jsonrpc.Request, outcome jsonv.Value) {
 	for _, rejection := range strings.Split(q.Note, "\n") {
 		c.Denied = c.Denied || option != "" && option == rejection
 	}
-	c.Denied = c.Denied || outcome.Get("outcome").Equal("cancelled")
+	c.Left = outcome.Get("outcome").Equal("cancelled")
 	d.wait("waited:", &q, c, msg.WaitEnd).SetAttr("option", option)
 }

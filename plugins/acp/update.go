@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
@@ -14,7 +15,7 @@ import (
 
 // update decodes session/update by its kind.
 func (d *connection) update(u jsonv.Value) {
-	history := d.Requests.Open(d.s.ID, "session/load", "session/resume")
+	history := d.s.Loaded && !d.s.Run.Active() || d.Requests.Open(d.s.ID, "session/load", "session/resume")
 	switch kind := ident.Of(u.Get("sessionUpdate")); kind {
 	case "user_message_chunk", "user_message":
 		if d.s.Prompted && d.s.Run.Active() && !history {
@@ -32,7 +33,7 @@ func (d *connection) update(u jsonv.Value) {
 		d.call(u, history)
 	case "tool_call_content_chunk":
 		if c := d.tool(u); c != nil && len(c.Output)+len(u.Get("content").Peek()) <= maxText {
-			c.Output += output(u.Get("content"), c.Output != "", &c.Files)
+			c.output(u.Get("content"))
 			u.MarkRead() // the result has it
 		}
 	case "plan", "plan_update":
@@ -48,6 +49,7 @@ func (d *connection) update(u jsonv.Value) {
 			d.stop(jsonrpc.Request{}, cmp.Or(ident.Of(u.Get("stopReason")), "end_turn"))
 			return
 		}
+		d.s.Loaded = d.s.Loaded && !u.Get("state").Equal("running")
 		d.status("state:"+d.key(kind), kind).SetAttr("state", ident.Of(u.Get("state")))
 	case "current_mode_update", "current_model_update", "config_option_update", "session_info_update", "available_commands_update",
 		"notice", "plan_removed", "terminal_update", "terminal_output_chunk", "compaction_update", "compaction_summary_chunk":
@@ -199,6 +201,7 @@ func (d *connection) tool(u jsonv.Value) *call {
 			c.To = to
 		}
 	}
+	d.s.terminal(c, u)
 	return c
 }
 
@@ -221,7 +224,10 @@ func (d *connection) call(u jsonv.Value, history bool) {
 	switch output := u.Get("content"); {
 	case ends, u.Get("sessionUpdate").PeekStr() == "tool_call_update" && !u.Get("rawInput").Exists():
 		if output.Len() > 0 && len(output.Peek()) <= maxText {
-			c.Output, c.Files = outputs(output)
+			c.Output, c.Files = "", nil
+			for v := range output.Elems() {
+				c.output(v)
+			}
 		}
 	default:
 		d.shown(c, output)
@@ -244,12 +250,14 @@ func (d *connection) call(u jsonv.Value, history bool) {
 	d.emit(c, msg.Complete).SetAttr("locations", conversation.ShortJSON(u.Get("locations")))
 	m := d.result(c)
 	m.Attachments = c.Files
+	m.SetAttr("terminalId", c.Terminal)
+	text := d.s.output(c)
 	switch raw := u.Get("rawOutput"); {
 	case len(c.Files) > 0: // it has them, too
-		m.Content = msg.Plain(c.Output)
+		m.Content = msg.Plain(text)
 		raw.MarkRead()
-	case c.Output != "":
-		m.Content = msg.Plain(c.Output)
+	case text != "":
+		m.Content = msg.Plain(text)
 		m.SetAttr("raw_output", conversation.ShortJSON(raw))
 	case raw.Exists():
 		if raw.Is(jsonv.Array) { // blocks, as the adapter of Claude Code has them
@@ -264,8 +272,8 @@ func (d *connection) call(u jsonv.Value, history bool) {
 	switch {
 	case status.Equal("cancelled"):
 		m.IsError, m.Tool.ErrorType = true, "cancelled"
-	case status.Equal("failed") && c.Denied:
-		m.IsError, m.Tool.ErrorType = true, "denied"
+	case status.Equal("failed") && (c.Denied || c.Left):
+		m.IsError, m.Tool.ErrorType = true, c.refusal()
 	default:
 		conversation.Failed(m, status.Equal("failed"))
 	}
@@ -289,6 +297,7 @@ func (d *connection) end(c *call, failed bool) {
 		m := d.status("ended:"+c.Child, "agent")
 		m.Run, m.Agent.Name, m.Signal, m.IsError = c.Child, c.To, msg.RunEnd, failed
 	}
+	bounded.Take(&d.s.Screens, func(p *screen) bool { return p.Terminal == c.Terminal })
 	c.Input, c.Output, c.Response, c.Shown, c.Title, c.Files = "", "", "", "", "", nil
 	d.s.Calls.End(c)
 }
@@ -344,27 +353,60 @@ func (d *connection) shown(c *call, content jsonv.Value) {
 	}
 }
 
-// outputs are the texts of content: {type: content, content}, {type: diff, path, newText} or {type: terminal}.
-func outputs(list jsonv.Value) (text string, files []msg.Attachment) {
-	for v := range list.Elems() {
-		text += output(v, text != "", &files)
-	}
-	return text, files
-}
-
-func output(v jsonv.Value, below bool, files *[]msg.Attachment) (text string) {
-	if v.Get("type").Equal("content") {
-		c := mcp.Content(v.Get("content"))
-		*files = append(*files, c.Files...)
-		t := c.Joined()
+// output adds a part of the output: {type: content, content}, {type: diff, path, newText} or {type: terminal, terminalId}.
+func (c *call) output(v jsonv.Value) {
+	var text string
+	switch typ := v.Get("type"); {
+	case typ.Equal("content"):
+		part := mcp.Content(v.Get("content"))
+		c.Files = append(c.Files, part.Files...)
+		t := part.Joined()
 		text = t.String()
-	} else {
+	case typ.Equal("terminal"):
+		c.Terminal = ident.Of(v.Get("terminalId"))
+	default:
 		text = v.JSON().String()
 	}
-	if below && text != "" {
-		return "\n" + text
+	if c.Output != "" && text != "" {
+		c.Output += "\n"
 	}
-	return text
+	c.Output += text
+}
+
+// terminal notes the terminal of a call, and the output that an update of the call has of it.
+func (s *session) terminal(c *call, u jsonv.Value) {
+	for v := range u.Get("content").Elems() {
+		if v.Get("type").Equal("terminal") {
+			c.Terminal = ident.Of(v.Get("terminalId"))
+		}
+	}
+	if piece := u.Path("_meta", "terminal_output"); piece.Is(jsonv.Object) {
+		c.Terminal = ident.Of(piece.Get("terminal_id"))
+		p := s.screen(c.Terminal)
+		p.show(p.Text + piece.Get("data").Text().String())
+	}
+}
+
+// screen returns the output of a terminal.
+func (s *session) screen(id string) *screen {
+	return bounded.Use(&s.Screens, maxScreens, func(p *screen) bool { return p.Terminal == id }, func() *screen { return &screen{Terminal: id} }, nil)
+}
+
+// show sets the output so far, of which the end is kept.
+func (p *screen) show(text string) {
+	p.Text = strings.ToValidUTF8(text[max(0, len(text)-maxText):], "")
+}
+
+// output is what a call returned: its content, and what its terminal shows.
+func (s *session) output(c *call) string {
+	p := bounded.Find(s.Screens, func(p *screen) bool { return p.Terminal == c.Terminal })
+	switch {
+	case p == nil || p.Text == "":
+		return c.Output
+	case c.Output == "":
+		return p.Text
+	}
+	return c.Output + "\n" + p.Text
 }
 
 // emit adds the call as it is known.

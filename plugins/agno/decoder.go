@@ -48,7 +48,7 @@ func format() record.Format[state] {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "agno",
-			Revision:   9,
+			Revision:   10,
 			Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
 			Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
 			Reload:     true,

@@ -16,7 +16,8 @@ import (
 //	 "run_id":"…","parent_run_id":"…","session_id":"…","content":"…","content_type":"str"}
 //
 // An agent's event has agent_id instead of team_id and no Team in its name; a workflow's has
-// workflow_id. Null fields are omitted. A stored run has the same fields.
+// workflow_id. Null fields are omitted. A stored run has the same fields. Before 2.0 (from 1.6) the names of content
+// have Response in them, and the reasoning of a model is thinking.
 //
 // A part of a stored run that has the meaning of an event is one too, and has the fields of the run.
 type event struct {
@@ -41,7 +42,7 @@ type event struct {
 	workflowName, workflowRun       jsonv.Value // workflowRun: the workflow that an agent's event belongs to
 }
 
-var eventNames = jsonv.NamesOf("event", "run_id", "parent_run_id", "session_id", "created_at", "event_index", "content", "content_type", "reasoning_content",
+var eventNames = jsonv.NamesOf("event", "run_id", "parent_run_id", "session_id", "created_at", "event_index", "content", "content_type", "thinking", "reasoning_content",
 	"messages", "agent_id", "team_id", "workflow_id", "agent_name", "team_name", "workflow_name", "workflow_run_id")
 
 // tool returns the object that has the call of the event.
@@ -54,7 +55,7 @@ func (e *event) tool() jsonv.Value {
 
 // read reads the envelope of an event, or of a stored run.
 func (e *event) read(v jsonv.Value) {
-	eventNames.Read(v, &e.typ, &e.run, &e.parent, &e.session, &e.created, &e.index, &e.content, &e.contentType, &e.reasoning,
+	eventNames.Read(v, &e.typ, &e.run, &e.parent, &e.session, &e.created, &e.index, &e.content, &e.contentType, &e.reasoning, &e.reasoning,
 		&e.messages, &e.agent, &e.team, &e.workflow, &e.label, &e.label, &e.workflowName, &e.workflowRun)
 	e.name = bytes.TrimPrefix(e.typ.Chars(), []byte("Team"))
 }
@@ -148,20 +149,20 @@ const (
 // the same role have the same one. An event without a rule is unknown.
 func rules() map[string]*rule {
 	rules := conversation.Rules(map[string]*rule{
-		"RunStarted WorkflowStarted":       {do: (*run).start, phase: starts},
-		"RunContinued":                     {do: (*run).resume, phase: continues},
-		"RunContent ReasoningContentDelta": {do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within},
-		"RunIntermediateContent":           {do: func(r *run, e *event) { r.Text.add(r, msg.Text{}, msg.Text{}, asText(e.content)) }, phase: within},
-		"RunPaused WorkflowPaused":         {do: (*run).pause, phase: pauses},
-		"RunCompleted WorkflowCompleted":   {do: (*run).complete, phase: ends},
-		"RunError WorkflowError":           {do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails},
-		"RunCancelled WorkflowCancelled":   {do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends},
-		"ToolCallStarted":                  {do: func(r *run, e *event) { r.Calls.start(r, r.s.use(e.tool()), e.at) }, phase: callStarts},
-		"ToolCallCompleted ToolCallError":  {do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds},
-		"ToolCallArgsDelta":                {do: func(*run, *event) {}, phase: within}, // ToolCallStarted has all arguments
-		"ModelRequestStarted":              {do: func(r *run, e *event) { r.Usage.request(r, e) }, phase: within},
-		"ModelRequestCompleted":            {do: func(r *run, e *event) { r.Usage.respond(r, e) }, phase: within},
-		"ReasoningStep":                    {do: func(r *run, e *event) { r.Text.reasoningStep(r, e) }, phase: within},
+		"RunStarted WorkflowStarted": {do: (*run).start, phase: starts},
+		"RunContinued":               {do: (*run).resume, phase: continues},
+		"RunContent RunResponseContent ReasoningContentDelta":   {do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within},
+		"RunIntermediateContent RunIntermediateResponseContent": {do: func(r *run, e *event) { r.Text.add(r, msg.Text{}, msg.Text{}, asText(e.content)) }, phase: within},
+		"RunPaused WorkflowPaused":                              {do: (*run).pause, phase: pauses},
+		"RunCompleted WorkflowCompleted":                        {do: (*run).complete, phase: ends},
+		"RunError WorkflowError":                                {do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails},
+		"RunCancelled WorkflowCancelled":                        {do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends},
+		"ToolCallStarted":                                       {do: func(r *run, e *event) { r.Calls.start(r, r.s.use(e.tool()), e.at) }, phase: callStarts},
+		"ToolCallCompleted ToolCallError":                       {do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds},
+		"ToolCallArgsDelta":                                     {do: func(*run, *event) {}, phase: within}, // ToolCallStarted has all arguments
+		"ModelRequestStarted":                                   {do: func(r *run, e *event) { r.Usage.request(r, e) }, phase: within},
+		"ModelRequestCompleted":                                 {do: func(r *run, e *event) { r.Usage.respond(r, e) }, phase: within},
+		"ReasoningStep":                                         {do: func(r *run, e *event) { r.Text.reasoningStep(r, e) }, phase: within},
 
 		"RunContentCompleted ReasoningStarted ReasoningCompleted MemoryUpdateStarted SessionSummaryStarted FollowupsStarted CompressionStarted": {},
 		"ParserModelResponseStarted ParserModelResponseCompleted OutputModelResponseStarted OutputModelResponseCompleted":                       {},

@@ -134,7 +134,9 @@ func (b *body) messagesOf(v jsonv.Value) (out []*event) {
 func ending(v jsonv.Value) string {
 	switch string(v.Get("status").Chars()) {
 	case "PENDING", "RUNNING":
-		return ""
+		if !v.Path("metrics", "input_tokens").Is(jsonv.Array) { // before 2.0 it was never set to another one
+			return ""
+		}
 	case "PAUSED":
 		return "RunPaused"
 	case "CANCELLED":

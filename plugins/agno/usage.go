@@ -139,8 +139,8 @@ func (u *usage) others(r *run, e *event, details jsonv.Value, rest conversation.
 // provider's counts, and most providers count cached tokens as input and reasoning as output.
 func tokens(v jsonv.Value, provider, model string) msg.Tokens {
 	t := msg.Tokens{
-		Input: v.Get("input_tokens").Uint(), Output: v.Get("output_tokens").Uint(), Reasoning: v.Get("reasoning_tokens").Uint(),
-		CacheRead: v.Get("cache_read_tokens").Uint(), CacheWrite: v.Get("cache_write_tokens").Uint(),
+		Input: sumOfCounts(v.Get("input_tokens")), Output: sumOfCounts(v.Get("output_tokens")), Reasoning: sumOfCounts(v.Get("reasoning_tokens")),
+		CacheRead: sumOfCounts(v.First("cache_read_tokens", "cached_tokens")), CacheWrite: sumOfCounts(v.Get("cache_write_tokens")),
 	}
 	if t.IsZero() {
 		return t
@@ -149,7 +149,7 @@ func tokens(v jsonv.Value, provider, model string) msg.Tokens {
 	if cached := t.CacheRead + t.CacheWrite; cached <= t.Input && !cacheBesideInput(provider, model) {
 		t.Input -= cached
 	}
-	if total := v.Get("total_tokens").Uint(); t.Reasoning <= t.Output && (total == 0 || total < t.Total()) {
+	if total := sumOfCounts(v.Get("total_tokens")); t.Reasoning <= t.Output && (total == 0 || total < t.Total()) {
 		t.Output -= t.Reasoning
 	}
 	return t
@@ -164,4 +164,12 @@ func cacheBesideInput(provider, model string) bool {
 		return false
 	}
 	return strings.HasPrefix(model, "claude")
+}
+
+// sumOfCounts reads a count. Before 2.0 the metrics of a run have a list of them, one for each response.
+func sumOfCounts(v jsonv.Value) (sum uint64) {
+	for one := range jsonv.Each(v) {
+		sum += one.Uint()
+	}
+	return sum
 }

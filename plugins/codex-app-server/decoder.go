@@ -44,7 +44,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex-app-server", Revision: 5, Version: 1, LeavesOut: leavesOut,
+		Name: "codex-app-server", Revision: 6, Version: 1, LeavesOut: leavesOut,
 		Summary:    "Messages of codex app-server: threads, turns, items and approvals.",
 		Transports: []frame.Kind{frame.Line, frame.Text},
 		Thread:     func(origin string) string { return ident.OfFile(origin, ".jsonl") },

@@ -32,7 +32,7 @@ func (d *connection) item(method string, v jsonv.Value) {
 		m := it.Whole(d.Status("compaction:"+it.ID, it.Type))
 		m.Hidden, m.Signal = false, msg.Compaction
 	case it.Type == "entered_review_mode", it.Type == "exited_review_mode", it.Type == "hook_prompt":
-		m := d.Status(method+":"+it.ID, it.Type)
+		m := d.Status(method+":"+it.Type+":"+it.ID, it.Type) // one id, that of the turn, has both ends of a review
 		m.Content = v.First("review", "fragments").Text()
 	default:
 		d.unknown(method + "/" + v.Get("type").Str())

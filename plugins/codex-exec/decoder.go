@@ -10,8 +10,11 @@
 //   - The usage of turn.completed is the sum over the thread, the turns before a
 //     `codex exec resume` included. The usage of a turn is the difference to the turn
 //     before, if that is in the same stream.
+//   - A usage of zeros is none: the process was told of no tokens before the turn ended.
 //   - Input counts include the cached tokens. Reasoning is counted, if at all, as a part
 //     of the output.
+//   - At the end of a turn the items that are at work come as item.completed with the status in_progress:
+//     the process ends, and they with it.
 //   - Reasoning, answers and most changes of files come as item.completed alone.
 //   - Warnings are items of the type error, and may come before the turn.
 package codexexec
@@ -23,6 +26,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
@@ -34,7 +38,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex-exec", Revision: 3, Version: version, LeavesOut: leavesOut,
+		Name: "codex-exec", Revision: 5, Version: version, LeavesOut: leavesOut,
 		Summary:    "Events of codex exec --json: threads, turns and items.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text},
 		Thread:     func(origin string) string { return ident.OfFile(origin, ".json") },
@@ -121,8 +125,8 @@ func (d *stream) stop(reason string, err jsonv.Value) {
 // completed decodes turn.completed: {usage: {input_tokens, cached_input_tokens, output_tokens}}.
 func (d *stream) completed(usage jsonv.Value) {
 	d.wake("completed", usage)
-	if usage.Is(jsonv.Object) {
-		d.Usage(d.Run, d.Run, d.Grow(openai.Usage(usage)), msg.Provider)
+	if total := openai.Usage(usage); total != (conversation.Counts{}) {
+		d.Usage(d.Run, d.Run, d.Grow(total), msg.Provider)
 	}
 	d.stop(codex.Stopped, jsonv.Value{})
 }
@@ -143,7 +147,10 @@ func (d *stream) fault(v jsonv.Value) {
 // item decodes item.started, item.updated and item.completed: {item: {id, type, …}}.
 func (d *stream) item(typ string, root jsonv.Value) {
 	v := root.Get("item")
-	it := codex.Item{Value: v, ID: ident.Of(v.Get("id")), Type: v.Get("type").Str(), Done: typ == "item.completed"}
+	it := codex.Item{
+		Value: v, ID: ident.Of(v.Get("id")), Type: v.Get("type").Str(),
+		Done: typ == "item.completed" && !v.Get("status").Equal("in_progress"),
+	}
 	switch {
 	case it.Known():
 		d.wake("", v)

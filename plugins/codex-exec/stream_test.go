@@ -60,6 +60,19 @@ func TestTurnsOfAThread(t *testing.T) {
 	}
 }
 
+// TestUnusedTurn: a turn of a process that was told of no tokens has none, and the turn after it those that the thread grew by.
+func TestUnusedTurn(t *testing.T) {
+	var got []uint64
+	for _, m := range play(t, "unused") {
+		if m.Kind == msg.Usage {
+			got = append(got, m.Usage.Input+m.Usage.CacheRead)
+		}
+	}
+	if d := cmp.Diff([]uint64{1000, 500}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 // TestAnswersOfAgents: an agent that was spawned answers through another call, and
 // its answer is the result of the call that began it.
 func TestAnswersOfAgents(t *testing.T) {

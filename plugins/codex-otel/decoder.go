@@ -9,6 +9,7 @@
 //   - A request that only warms the cache has a record without output tokens: it is no response.
 //   - The same tokens are in log records, in the spans of responses and in the sum of the turn's span, and no id is
 //     shared: of a session that kind counts that arrives first.
+//   - Each log event has the model of the session, those of calls too.
 //   - Logs have neither the id of a turn nor the parent of a sub-agent's thread, which is a session of its own.
 package codexotel
 
@@ -26,7 +27,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "codex-otel", Revision: 2, Provider: "openai",
+		Name: "codex-otel", Revision: 3, Provider: "openai",
 		Summary: "OpenTelemetry of Codex: log events and spans.",
 		Names:   names, Direct: true, OneSource: true,
 		Rules: rules, Event: event, LeavesOut: leavesOut,
@@ -93,16 +94,24 @@ func event(s *otlp.Span, name string, body otlp.Value) bool {
 		}
 		s.Kind = otlp.Chat
 	case "codex.tool_result":
-		s.Kind = otlp.Tool
+		called(s)
 		s.Succeeded("success")
 	case "codex.tool_decision":
 		decision := s.Has("decision")
 		if s.Call == "" || !strings.HasPrefix(decision, "denied") && decision != "abort" && decision != "reject" {
 			return false
 		}
-		s.Kind, s.Failed, s.ErrorType = otlp.Tool, true, "denied"
+		called(s)
+		s.Failed, s.ErrorType = true, "denied"
 	default:
 		return false
 	}
 	return true
+}
+
+// called makes the event that of a call. Its model is that of the session and names no response, which a call with a model would be
+// a part of.
+func called(s *otlp.Span) {
+	s.Attr("model", s.Model)
+	s.Kind, s.Model = otlp.Tool, ""
 }

@@ -50,7 +50,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex", Revision: 12, Version: 3, LeavesOut: leavesOut,
+		Name: "codex", Revision: 13, Version: 3, LeavesOut: leavesOut,
 		Summary:    "Transcripts (rollout files) of Codex CLI threads and their sub-agents.",
 		Transports: []frame.Kind{frame.Line},
 		Thread:     threadOf,

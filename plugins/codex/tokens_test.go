@@ -61,3 +61,20 @@ func TestTotalsAlone(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestReview: a review counts its own tokens in the records of the thread; the total of the thread, which comes again after it, counts once.
+func TestReview(t *testing.T) {
+	var all [][]byte
+	for i, tokens := range [][2]string{{"9000", "9000"}, {"700", "700"}, {"1600", "900"}, {"9000", "9000"}, {"18500", "9500"}} {
+		all = append(all, []byte(`{"timestamp":"2026-03-04T09:10:1`+strconv.Itoa(i)+`.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":`+tokens[0]+`},"last_token_usage":{"input_tokens":`+tokens[1]+`}}}}`))
+	}
+	var got []uint64
+	for _, m := range play(t, "", all...) {
+		if m.Kind == msg.Usage {
+			got = append(got, m.Usage.Input)
+		}
+	}
+	if d := cmp.Diff([]uint64{9000, 700, 900, 9500}, got); d != "" {
+		t.Error(d)
+	}
+}

@@ -6,6 +6,7 @@
 //
 //   - One message is in several modes: as chunks (messages), as the whole so far (messages/partial),
 //     in an update, and in each values after it. values has the whole thread, also of earlier runs.
+//   - A node may call models at a time; the chunks of their replies are mixed, under one namespace.
 //   - A namespace is a path of tasks, node:uuid. Events of messages and tools have that of the task, so
 //     that the graph is the path without its last element; values, updates and checkpoints have that of
 //     the graph. A graph with a path is the sub-graph, or the agent in a tool, of the task that its
@@ -41,7 +42,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "langgraph", Revision: 5,
+			Name: "langgraph", Revision: 6,
 			Summary:    "LangGraph: runs of its platform, stream modes and protocol events, with sub-graphs.",
 			Transports: []frame.Kind{frame.Request, frame.Event, frame.Body, frame.Line, frame.Text},
 		},

@@ -84,7 +84,7 @@ func (d *replies) resultOf(g *graph, call, name string, text msg.Text, failed bo
 	return m
 }
 
-// open opens a reply. Another of the same task is complete then.
+// open opens a reply. Those of the same task that the model has stopped are complete then.
 func (d *replies) open(id, graph, task string) *langchain.Reply {
 	d.complete(d.Before(task)...)
 	return d.Open(id, graph, task)

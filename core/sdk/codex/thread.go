@@ -43,6 +43,7 @@ type State struct {
 	Started string `json:",omitempty"` // the last run whose start was emitted
 
 	Total conversation.Counts       `json:",omitzero"` // tokens of the thread so far, as Codex counts them
+	Outer conversation.Counts       `json:",omitzero"` // Total before it began again from zero
 	Calls conversation.Calls[*Call] `json:",omitzero"` // without a result
 }
 
@@ -179,11 +180,20 @@ func (t *Thread) Unknown(hash, typ string, root jsonv.Value) {
 }
 
 // Grow sets the total of the thread and returns the difference to the one before. A total
-// that is lower in a class than the one before has begun again from zero.
+// that is lower in a class than the one before has begun again from zero. That of a review
+// does so, which is a thread of its own in the records of the one that asked for it; the
+// total of that one, as it was before the review, follows with the next compaction or limits
+// of the account.
 func (t *Thread) Grow(total conversation.Counts) conversation.Counts {
 	grown, ok := total.Sub(t.Total)
 	if !ok {
 		grown = total
+	}
+	switch _, higher := t.Total.Sub(t.Outer); {
+	case total == t.Outer:
+		grown = conversation.Counts{}
+	case !ok && higher:
+		t.Outer = t.Total
 	}
 	t.Total = total
 	return grown

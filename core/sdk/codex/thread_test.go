@@ -73,13 +73,14 @@ func TestAnswerOnce(t *testing.T) {
 	}
 }
 
+// TestGrow: a total that begins again counts whole, and the one from before, which follows a review or two, not once more.
 func TestGrow(t *testing.T) {
 	d := Thread{State: &State{}, Current: new(record.Current)}
 	var got []uint64
-	for _, n := range []uint64{100, 100, 250, 30, 40} {
+	for _, n := range []uint64{100, 100, 250, 30, 40, 20, 250, 260, 10, 260, 300} {
 		got = append(got, d.Grow(conversation.Counts{Input: n, Output: n}).Output)
 	}
-	if d := cmp.Diff([]uint64{100, 0, 150, 30, 10}, got); d != "" {
+	if d := cmp.Diff([]uint64{100, 0, 150, 30, 10, 20, 0, 10, 10, 0, 40}, got); d != "" {
 		t.Error(d)
 	}
 }

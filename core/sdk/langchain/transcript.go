@@ -16,8 +16,8 @@ const (
 // the thread all have it:
 //
 //   - What was complete before is not new (Once, Repeats). Skip passes over the messages of earlier runs.
-//   - A task makes one reply at a time: those before another one of it are complete (Before). So is the reply
-//     of a call whose result has come (Of).
+//   - Replies of a task at a time mix their pieces. One that the model has stopped is complete when the task
+//     makes another one (Before), and one of a call whose result has come (Of).
 //   - A reply that was complete does not open again (Going).
 //
 // Its JSON is state of a decoder.
@@ -56,7 +56,8 @@ func (t *Transcript) Of(task, call string) (list []*Reply) {
 
 // Before returns the replies that are complete when the task makes another one.
 func (t *Transcript) Before(task string) []*Reply {
-	if list := t.Of(task, ""); len(list) > 0 || len(t.Replies) < maxReplies {
+	list := bounded.All(t.Of(task, ""), func(r *Reply) bool { return r.Stop != "" })
+	if len(list) > 0 || len(t.Replies) < maxReplies {
 		return list
 	}
 	return t.Replies[:1:1]
