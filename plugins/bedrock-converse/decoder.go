@@ -43,7 +43,7 @@ var unread = unknown.NewKeeper(leavesOut)
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "bedrock-converse", Revision: 6, Provider: "aws.bedrock",
+		Name: "bedrock-converse", Revision: 7, Provider: "aws.bedrock",
 		Summary: "Amazon Bedrock: Converse and InvokeModel, their binary streams and whole responses.",
 		Request: request, Event: event, Rest: unread, Lines: true,
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {

@@ -22,7 +22,7 @@ type API struct {
 	Name     string // of the format
 	Revision uint32
 	Summary  string
-	Provider string // gen_ai.provider.name
+	Provider string // gen_ai.provider.name, unless the address is of another; see ProviderAt
 	// Request decodes a request body, which is an object.
 	Request func(x *Exchange, v jsonv.Value, out *decoder.Output)
 	// Event decodes an event of a response.
@@ -70,7 +70,7 @@ func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: options: %w", f.api.Name, err)
 	}
-	d := &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider, Source: s.Source}}
+	d := &stream{api: f.api, x: Exchange{Agent: agent, Provider: ProviderAt(s.Origin, f.api.Provider), Source: s.Source}}
 	if f.api.Retrieved != nil {
 		d.x.Retrieved = f.api.Retrieved(s.Origin)
 	}
