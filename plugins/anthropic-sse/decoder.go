@@ -36,7 +36,7 @@ func New() decoder.Factory {
 	return exchange.API{
 		Name: "anthropic-sse", Revision: 12, Provider: "anthropic",
 		Summary: "Anthropic Messages API: requests, event streams and whole responses.",
-		Request: messages.Request, Event: messages.Event, Lines: true, Rest: unknown.NewKeeper(leavesOut),
+		Request: messages.Request, Event: messages.Event, Lines: true, Many: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { return exchange.Resource(origin, "batches") },
 	}.Factory()
 }

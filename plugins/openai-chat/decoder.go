@@ -40,9 +40,9 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 10, Provider: "openai",
+		Name: "openai-chat", Revision: 11, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
-		Request: chat.Request, Event: chat.Event, Done: (*exchange.Exchange).End, Lines: true, Rest: unknown.NewKeeper(leavesOut),
+		Request: chat.Request, Event: chat.Event, Done: (*exchange.Exchange).End, Lines: true, Many: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { // a stored response, and the output of a batch
 			return cmp.Or(exchange.Resource(origin, "chat/completions"), exchange.Resource(origin, "files"))
 		},

@@ -55,7 +55,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if request, body, fault, ok := openai.Batched(v); ok {
 		exchange.Batched(x, request)
 		if fault.Is(jsonv.Object) {
-			class, text := openai.Fault(fault)
+			class, text := exchange.Fault(fault)
 			exchange.Rejected(x, out, class, text)
 			return
 		}
@@ -254,6 +254,6 @@ func fail(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !fault.Is(jsonv.Object) {
 		fault = v
 	}
-	class, text := openai.Fault(fault)
+	class, text := exchange.Fault(fault)
 	x.Fail(out, class, text)
 }

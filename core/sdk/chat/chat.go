@@ -19,7 +19,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if request, body, fault, ok := openai.Batched(v); ok {
 		exchange.Batched(x, request)
 		if fault.Is(jsonv.Object) {
-			class, text := openai.Fault(fault)
+			class, text := exchange.Fault(fault)
 			exchange.Rejected(x, out, class, text)
 			return
 		}
@@ -28,7 +28,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	if fault := v.Get("error"); fault.Exists() {
-		class, text := openai.Fault(fault)
+		class, text := exchange.Fault(fault)
 		if text.IsZero() {
 			text = fault.Text()
 		}
@@ -38,7 +38,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 	}
 	if v.Get("object").Equal("error") { // Mistral
-		class, text := openai.Fault(v)
+		class, text := exchange.Fault(v)
 		x.Fail(out, class, text)
 		return
 	}
@@ -90,7 +90,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			message(x, n, c.Get("message"), out)
 		}
 		if fault := c.Get("error"); fault.Is(jsonv.Object) { // OpenRouter
-			class, text := openai.Fault(fault)
+			class, text := exchange.Fault(fault)
 			x.Fail(out, class, text)
 		}
 		if stop := c.First("finish_reason", "stop_reason"); stop.Is(jsonv.String) { // the latter of Mistral on Bedrock

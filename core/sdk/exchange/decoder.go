@@ -33,8 +33,8 @@ type API struct {
 	Done func(x *Exchange, out *decoder.Output)
 	// Retrieved returns the id of the response that an address is of; nil: no response is asked for again.
 	Retrieved func(origin string) string
-	// Many is set if a body may be a list of events, and an event may have one on each line, as
-	// where a proxy or a recorder has lost the empty lines of a stream.
+	// Many is set if a body may be a list of events, as Google's servers write a stream and an error in its place, and an event may
+	// have one on each line, as where a proxy or a recorder has lost the empty lines of a stream.
 	Many bool
 	// Lines is set if a response may be lines of JSON.
 	Lines bool

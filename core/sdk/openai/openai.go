@@ -93,14 +93,6 @@ func Tokens(c conversation.Counts, p msg.Provenance) msg.Tokens {
 	return c.Tokens(p)
 }
 
-// Fault reads an error: {code, type, message}.
-func Fault(v jsonv.Value) (class string, text msg.Text) {
-	if class = ident.Of(v.Get("code")); class == "" {
-		class = ident.Of(v.Get("type")) // which is read only then: the other one is kept as unknown
-	}
-	return class, v.Get("message").Text()
-}
-
 // Batched returns the body of a line of a batch's output: {custom_id, response: {status_code, body}, error}. ok is false for any other object.
 func Batched(v jsonv.Value) (request string, body, fault jsonv.Value, ok bool) {
 	custom, response := v.Get("custom_id"), v.Get("response")

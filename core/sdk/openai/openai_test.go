@@ -103,13 +103,6 @@ func TestContent(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	class, text := Fault(parse(t, `{"code":"rate_limit","type":"requests","message":"slow"}`))
-	if class != "rate_limit" || text.String() != "slow" {
-		t.Errorf("%s %s", class, text)
-	}
-	if class, _ = Fault(parse(t, `{"code":null,"type":"requests"}`)); class != "requests" {
-		t.Error(class)
-	}
 	if id := Session(parse(t, `{"thread_id":"t","conversation_id":"c"}`)); id != "c" {
 		t.Error(id)
 	}
