@@ -2,7 +2,9 @@ package exchange
 
 import (
 	"cmp"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -71,6 +73,18 @@ func Turn(items []Item, from jsonv.Value, results []Item, text msg.Text, files [
 		}
 	}
 	return append(items, own)
+}
+
+// ModelIn is the model that the path of a request names below a word, in place of its body: an Azure deployment,
+// or a model of Vertex AI, whose method follows it.
+//
+//	/openai/deployments/MODEL/chat/completions  /v1/projects/…/publishers/anthropic/models/MODEL:streamRawPredict
+func ModelIn(path, word string) string {
+	model, _, _ := strings.Cut(ident.Below(path, "/"+word+"/"), ":")
+	if plain, err := url.PathUnescape(model); err == nil {
+		model = strings.ToValidUTF8(plain, "\uFFFD")
+	}
+	return ident.Bounded(model)
 }
 
 // PassOver handles a request that is not for the model: to count tokens, to list models.

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,8 @@ func Request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.PassOver(v)
 		return
 	}
-	x.Request(out, Ask(v, ident.Of(v.Get("model")), v.Get("stream").Bool()))
+	model := cmp.Or(ident.Of(v.Get("model")), exchange.ModelIn(x.Path, "models"))
+	x.Request(out, Ask(v, model, v.Get("stream").Bool()))
 }
 
 // Ask reads a request whose model, and whether it streams, may be in its path.
