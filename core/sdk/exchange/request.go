@@ -167,7 +167,7 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 		case Model:
 			fresh = i + 1
 		case Instructions:
-			if system.IsZero() {
+			if system.IsZero() && prompts == 0 { // later ones are new in the midst of the conversation
 				system = it.Text
 			}
 		case Prompt:
@@ -200,13 +200,15 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 	if prompted && e.Caller.Agent != "" {
 		e.agent(out, last.String())
 	}
+	began := false // the conversation, behind its first instructions, which each run has
 	for i, it := range items {
-		switch {
-		case it.Who == Instructions && !prompted, i < fresh:
+		began = began || it.Who != Instructions
+		told := it.Who == Instructions && (began && i >= fresh || !began && prompted)
+		if it.Who == Instructions && !told || i < fresh {
 			it.From.MarkRead()
 		}
 		switch {
-		case it.Who == Instructions && prompted && !it.Text.IsZero():
+		case told && !it.Text.IsZero():
 			m := e.Message(out, msg.System, "system:"+msg.HashKey(e.Run, it.Text.String()))
 			m.Role, m.Content, m.Hidden = msg.RoleSystem, it.Text, true
 		case i < fresh:
