@@ -146,9 +146,12 @@ func Location(part jsonv.Value) jsonv.Value {
 	return part.First("url", "image_url", "audio_url", "file_data", "file_url", "data")
 }
 
-// Content returns the text of a content, which is a string or a list of parts, and its
+// Content returns the text of a content, which is a string, a file or a list of parts, and its
 // files. A part that is neither a text nor a file is in the text as JSON.
 func Content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
+	if f, ok := File(v); ok { // the screenshot of a computer
+		return msg.Text{}, []msg.Attachment{f}
+	}
 	if !v.Is(jsonv.Array) {
 		return v.Text(), nil
 	}

@@ -90,6 +90,8 @@ func TestContent(t *testing.T) {
 			[]msg.Attachment{{URL: "https://a.example/x"}, {URL: "https://a.example/y"}}},
 		{`[{"type":"file","file":{"file_data":"data:text/plain;base64,YWJj","filename":"x.txt"}},{"type":"input_audio","input_audio":{"data":"YWJj","format":"wav"}}]`, "",
 			[]msg.Attachment{{Name: "x.txt", MediaType: "text/plain", Size: 3, SHA256: abc}, {MediaType: "audio/wav", Size: 3, SHA256: abc}}},
+		{`{"type":"computer_screenshot","image_url":"data:image/png;base64,YWJj"}`, "", []msg.Attachment{{MediaType: "image/png", Size: 3, SHA256: abc}}},
+		{`{"type":"computer_screenshot","file_id":"file-7"}`, `{"type":"computer_screenshot","file_id":"file-7"}`, nil},
 		{`[{"type":"input_file","file_id":"file-7"}]`, `{"type":"input_file","file_id":"file-7"}`, nil},
 	} {
 		text, files := Content(parse(t, c.in))
