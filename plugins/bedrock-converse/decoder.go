@@ -4,7 +4,8 @@
 //
 // Facts of the format that are easy to get wrong:
 //
-//   - The model is in the path of the request, escaped; it may be the ARN of a profile.
+//   - The model is in the path of the request, escaped; it may be the ARN of a profile, or of a router of prompts:
+//     which model has answered is then in the trace at the end.
 //   - A text block has no start. A block of a call has, with the id and the name of the tool.
 //   - metadata has the usage and follows messageStop.
 //   - inputTokens excludes the cached ones. Where the total is that of input and output alone, it
@@ -158,6 +159,7 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 	m := v.Path("output", "message")
 	switch fault := v.First("message", "Message"); {
 	case m.Is(jsonv.Object):
+		routed(x, v)
 		x.Begin("", x.Model)
 		m.Get("role").Equal("assistant")
 		for b := range m.Get("content").Elems() {
@@ -213,8 +215,15 @@ func ranTo(x *exchange.Exchange, id, typ string, list jsonv.Value, out *decoder.
 	return m
 }
 
-// counted decodes the end of a response: {usage, metrics}.
+// routed reads which model has answered behind a router of prompts.
+func routed(x *exchange.Exchange, v jsonv.Value) {
+	x.Model = cmp.Or(ident.Of(v.Path("trace", "promptRouter", "invokedModelId")), x.Model)
+}
+
+// counted decodes the end of a response: {usage, metrics, serviceTier, trace}.
 func counted(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	routed(x, v)
+	exchange.Billed(x, v.Path("serviceTier", "type"), jsonv.Value{})
 	if u := v.Get("usage"); u.Is(jsonv.Object) {
 		c := conversation.Counts{
 			Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(),
