@@ -13,7 +13,7 @@
 //     this response then, which the host finds, unless the client names it: by conversation, or, as Codex
 //     does, by a UUID in prompt_cache_key.
 //   - A response in the background is asked for again by its id, once or often, whole or as the events
-//     behind a number: a copy, which has no request.
+//     behind a number: a copy, which has no request. completed_at has the second in which it ended.
 //   - Over a WebSocket a request is {type: response.create, …}, and each after the first names the
 //     response before it and has new items only. One with generate: false is read and not answered.
 //   - Tools that the provider runs (web search, MCP, code) are items that hold call and
@@ -29,6 +29,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -42,7 +43,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 10, Provider: "openai",
+		Name: "openai-responses", Revision: 11, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses, and its WebSocket.",
 		Request: request, Event: event, Socket: true, Lines: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { // a response, and the output of a batch
@@ -220,6 +221,7 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 		r.Get("id").MarkRead()
 		return
 	}
+	before := len(out.Messages)
 	begin(x, r, false, out)
 	at := 0
 	for item := range r.Get("output").Elems() {
@@ -247,6 +249,21 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 		exchange.Billed(x, r.Get("service_tier"), u.Get("cost"))
 	}
 	x.End(out)
+	if x.Retrieved != "" {
+		date(out.Messages[before:], r)
+	}
+}
+
+// date gives the parts of a response that is asked for again the time at which the provider ended it, in place of the time of the
+// question. One that ended in the second in which it was made keeps that: its whole seconds may be before the request.
+func date(parts []msg.Message, r jsonv.Value) {
+	end := conversation.TimeOf(r.Get("completed_at"))
+	if end.Nanos <= conversation.TimeOf(r.Get("created_at")).Nanos {
+		return
+	}
+	for i := range parts {
+		parts[i].Time, parts[i].Precision = end.Nanos, end.Precision
+	}
 }
 
 func fail(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {

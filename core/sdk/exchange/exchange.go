@@ -15,7 +15,8 @@
 //     late, the beginning is missing.
 //
 // No message has a time: a provider writes none, or only the second in which a response
-// began. The sidecar has the time of arrival of each part.
+// began. The sidecar has the time of arrival of each part. A response that is asked for later, by
+// its id, has the second in which it ended, where the provider writes that.
 package exchange
 
 import (
