@@ -102,6 +102,9 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			finish(x, n, out)
 		}
 	}
+	if why := v.Path("x_groq", "error"); why.Is(jsonv.String) { // why Groq has broken the stream off
+		x.Fail(out, "", why.Text())
+	}
 	for _, other := range [...]jsonv.Value{v.Path("x_groq", "usage"), v.Get("usage")} {
 		if other.Is(jsonv.Object) {
 			u.MarkRead() // the same
