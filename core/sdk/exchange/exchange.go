@@ -316,7 +316,7 @@ func waits(e *Exchange) bool {
 // cutOff reports whether the provider ended a response, for that reason, before the model did.
 func cutOff(stop string) bool {
 	switch stop {
-	case "length", "max_output_tokens", "max_tokens", "MAX_TOKENS", "model_context_window_exceeded", "content_filter":
+	case "length", "max_output_tokens", "max_tokens", "MAX_TOKENS", "model_context_window_exceeded", "content_filter", "error":
 		return true
 	}
 	return false
