@@ -228,6 +228,9 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 		emit(x, "#"+strconv.Itoa(at), item, out)
 		at++
 	}
+	if r.Get("object").Equal("response.compaction") && strings.HasPrefix(x.Last, "result:") { // which the model has still to read
+		x.Waits = true
+	}
 	switch status := r.Get("status"); {
 	case status.In("queued", "in_progress"): // it is to be asked for again
 		if x.Retrieved == "" {
