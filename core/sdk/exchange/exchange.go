@@ -56,6 +56,7 @@ type Exchange struct {
 	Passes  []conversation.Pass `json:",omitempty"` // of other models than Model
 	Tier    string              `json:",omitempty"` // of the service: flex, priority, batch
 	Cost    string              `json:",omitempty"` // in US dollars, as the provider has it
+	Extra   []msg.Attr          `json:",omitempty"` // counts without a token class
 	Over    bool                `json:",omitempty"`
 
 	conversation.Deltas
@@ -100,7 +101,7 @@ func (e *Exchange) Begin(id, model string) {
 		*e = e.fresh()
 	}
 	e.ID, e.Given, e.Waits, e.Begun, e.Made, e.Short = id, nil, false, false, 0, nil
-	e.Tier, e.Cost = "", ""
+	e.Tier, e.Cost, e.Extra = "", "", nil
 	if model != "" {
 		e.Model = model
 	}
@@ -140,7 +141,7 @@ func (e *Exchange) CutOff(out *decoder.Output) {
 	for len(e.Parts) > 0 {
 		e.Drop(e.Parts[0])
 	}
-	e.Usage, e.Counted, e.Passes, e.Stop = msg.Tokens{}, false, nil, ""
+	e.Usage, e.Counted, e.Passes, e.Extra, e.Stop = msg.Tokens{}, false, nil, nil, ""
 }
 
 // Once reports whether a part arrives for the first time.
@@ -412,6 +413,7 @@ func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
 	m.SetAttr("request_id", e.Caller.Request)
 	m.SetAttr("service_tier", e.Tier)
 	m.SetAttr("cost_usd", e.Cost)
+	m.Attrs = append(m.Attrs, e.Extra...)
 	m.Usage.Provenance = msg.Provider
 	if c == msg.Partial {
 		m.Usage.Provenance = msg.TranscriptPartial

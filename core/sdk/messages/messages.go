@@ -283,6 +283,7 @@ func usage(x *exchange.Exchange, u jsonv.Value, end bool) {
 		b.Counts = b.Counts.Max(before)
 	}
 	x.Count(b.Counts)
+	x.Extra = b.Extra.Set(x.Extra)
 	exchange.Billed(x, u.Get("service_tier"), jsonv.Value{})
 }
 
