@@ -44,7 +44,7 @@ var unread = unknown.NewKeeper(leavesOut)
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "bedrock-converse", Revision: 7, Provider: "aws.bedrock",
+		Name: "bedrock-converse", Revision: 8, Provider: "aws.bedrock",
 		Summary: "Amazon Bedrock: Converse and InvokeModel, their binary streams and whole responses.",
 		Request: request, Event: event, Rest: unread, Lines: true,
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
@@ -168,7 +168,8 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		x.Stop = ident.Of(v.Get("stopReason"))
 		counted(x, v, out)
 	case fault.Is(jsonv.String) && !v.Get("role").Exists():
-		x.Fail(out, cmp.Or(ident.Of(v.Get("__type")), "error"), fault.Text())
+		class := ident.Of(v.Get("__type")) // com.amazon.coral.service#ThrottlingException
+		x.Fail(out, cmp.Or(class[strings.LastIndexByte(class, '#')+1:], "error"), fault.Text())
 	case v.Get("type").Is(jsonv.String) && !v.Get("completion").Exists():
 		messages.Event(x, v, out)
 	case v.First("embedding", "embeddings").Exists(): // it has no conversation
@@ -312,6 +313,8 @@ func native(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		measured(x, metrics, in, n)
 		known = true
 		x.End(out)
+		latency(out, metrics)
+	} else if x.Over && known { // of Nova, beside its own metadata
 		latency(out, metrics)
 	}
 	if !known && !metrics.Exists() {
