@@ -43,7 +43,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 11, Provider: "openai",
+		Name: "openai-responses", Revision: 12, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses, and its WebSocket.",
 		Request: request, Event: event, Socket: true, Lines: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { // a response, and the output of a batch

@@ -57,6 +57,7 @@ type Exchange struct {
 	Tier    string              `json:",omitempty"` // of the service: flex, priority, batch
 	Cost    string              `json:",omitempty"` // in US dollars, as the provider has it
 	Extra   []msg.Attr          `json:",omitempty"` // counts without a token class
+	Fault   string              `json:",omitempty"` // class of its last error
 	Over    bool                `json:",omitempty"`
 
 	conversation.Deltas
@@ -101,7 +102,7 @@ func (e *Exchange) Begin(id, model string) {
 		*e = e.fresh()
 	}
 	e.ID, e.Given, e.Waits, e.Begun, e.Made, e.Short = id, nil, false, false, 0, nil
-	e.Tier, e.Cost, e.Extra = "", "", nil
+	e.Tier, e.Cost, e.Extra, e.Fault = "", "", nil, ""
 	if model != "" {
 		e.Model = model
 	}
@@ -360,6 +361,9 @@ func (e *Exchange) End(out *decoder.Output) {
 	m := e.Status(out, "end:"+e.ID, "response_end")
 	m.Kind, m.Signal = msg.Stop, msg.ModelEnd
 	m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
+	if e.Fault != "" && (e.Stop == "error" || e.Stop == e.Fault) { // no reason of its own came behind the error
+		m.IsError, m.Tool.ErrorType = true, e.Fault
+	}
 	if !waits(e) {
 		m.Signal = msg.RunEnd
 	}
@@ -370,7 +374,7 @@ func (e *Exchange) Fail(out *decoder.Output, typ string, text msg.Text) {
 	m := e.Message(out, msg.Error, "error:"+msg.HashKey(e.ID, e.Run, typ, text.String()))
 	m.Role, m.IsError, m.Content, m.Tool.ErrorType = msg.RoleAssistant, true, text, typ
 	m.Model, m.Provider, m.ResponseID, m.Signal = e.Model, e.Provider, e.ID, msg.Retry
-	e.Stop = cmp.Or(e.Stop, "error")
+	e.Stop, e.Fault = cmp.Or(e.Stop, "error"), cmp.Or(typ, "error")
 }
 
 // Rejected emits that a request of a batch has no response, and ends its run.

@@ -178,3 +178,18 @@ func TestInstructionsInTheMidst(t *testing.T) {
 		t.Errorf("sessions %q, runs %q", sessions, runs)
 	}
 }
+
+// TestFailedEnd: a response whose last word is an error has failed, and one with a reason of its own behind it has not.
+func TestFailedEnd(t *testing.T) {
+	for stop, failed := range map[string]bool{"": true, "blocked": true, "stop": false} {
+		x, out := Exchange{ID: "r"}, new(decoder.Output)
+		x.Fail(out, "blocked", msg.Plain("no"))
+		if stop != "" {
+			x.Stop = stop
+		}
+		x.End(out)
+		if m := out.Messages[len(out.Messages)-1]; m.Signal != msg.RunEnd || m.IsError != failed || failed != (m.Tool.ErrorType == "blocked") {
+			t.Errorf("%q: %+v", stop, m)
+		}
+	}
+}
