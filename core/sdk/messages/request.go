@@ -15,8 +15,9 @@ import (
 
 // Request decodes a request to the model. One to count tokens is passed over.
 func Request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	// count_tokens has messages too, and no answer of the model.
-	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing {
+	// count_tokens has messages too, and no answer of the model. max_tokens is required, and who leaves it out is told so; other servers take
+	// a limit of their own.
+	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing && !strings.HasSuffix(x.Path, "/messages") {
 		x.PassOver(v)
 		return
 	}
