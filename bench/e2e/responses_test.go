@@ -18,14 +18,20 @@ import (
 // responsesServer is a server of the Responses API whose clients name the response before theirs and nothing else, and
 // ask for the response that runs in the background until it is there. To "wait" it never answers, at "break" it closes the connection.
 func responsesServer(t *testing.T) http.HandlerFunc {
-	var looked atomic.Int64
+	var looked, made atomic.Int64
 	response := func(w http.ResponseWriter, id, status, output string) {
 		w.Header().Set("Content-Type", "application/json")
-		usage := "null"
+		usage, times := "null", ""
 		if output != "" {
 			usage = `{"input_tokens":10,"output_tokens":3,"total_tokens":13}`
 		}
-		fmt.Fprintf(w, `{"id":%q,"object":"response","status":%q,"model":"gpt-5","output":[%s],"usage":%s}`, id, status, output, usage)
+		if id == "resp_bg" {
+			times = fmt.Sprintf(`"created_at":%d,`, made.Load())
+			if output != "" {
+				times += fmt.Sprintf(`"completed_at":%d,`, made.Load()+1)
+			}
+		}
+		fmt.Fprintf(w, `{"id":%q,"object":"response",%s"status":%q,"model":"gpt-5","output":[%s],"usage":%s}`, id, times, status, output, usage)
 	}
 	text := func(id, said string) string {
 		return fmt.Sprintf(`{"id":"msg_%s","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":%q}]}`, id, said)
@@ -51,6 +57,7 @@ func responsesServer(t *testing.T) http.HandlerFunc {
 		case r.Method == http.MethodGet:
 			response(w, "resp_bg", "completed", text("bg", "It is charted."))
 		case q.Background:
+			made.Store(time.Now().Unix())
 			response(w, "resp_bg", "queued", "")
 		case strings.Contains(prompt, "wait"):
 			<-r.Context().Done()
@@ -84,6 +91,7 @@ func TestResponsesByTheirIDs(t *testing.T) {
 		return func() bool { return cmp.Equal([]string{"1"}, h.tryQuery(sql)) }
 	}
 	h.until("the run waits for what is in the background", waiting(openRun+"'chart the bay')"))
+	time.Sleep(3 * time.Second) // it ends a second after it was made, and nobody asks for it
 	for range 3 {
 		res, err := http.Get(tap + "/v1/responses/resp_bg") //nolint:noctx // the test's own server
 		h.must(err)
@@ -129,6 +137,9 @@ func TestResponsesByTheirIDs(t *testing.T) {
 	var got []string
 	defer func() { t.Log(got) }()
 	h.until("how the runs ended", func() bool { got = h.tryQuery(runs); return cmp.Equal(want, got) })
+	h.until("the response in the background ended before it was asked for", func() bool {
+		return cmp.Equal([]string{"chat\t1", "run\t1"}, h.tryQuery("SELECT kind, duration_ns < 2e9 FROM spans FINAL WHERE run_id = (SELECT any(run_id) FROM messages WHERE content = 'chart the bay') ORDER BY 1"))
+	})
 	h.until("the call of the chain", func() bool {
 		return cmp.Equal([]string{"1\tok"}, h.tryQuery("SELECT count(), any(status) FROM v_tool_calls"))
 	})

@@ -4,7 +4,8 @@
 //
 // Facts of the format that are easy to get wrong:
 //
-//   - The model is in the path of the request, escaped; it may be the ARN of a profile.
+//   - The model is in the path of the request, escaped; it may be the ARN of a profile, or of a router of prompts:
+//     which model has answered is then in the trace at the end.
 //   - A text block has no start. A block of a call has, with the id and the name of the tool.
 //   - metadata has the usage and follows messageStop.
 //   - inputTokens excludes the cached ones. Where the total is that of input and output alone, it
@@ -43,7 +44,7 @@ var unread = unknown.NewKeeper(leavesOut)
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "bedrock-converse", Revision: 6, Provider: "aws.bedrock",
+		Name: "bedrock-converse", Revision: 8, Provider: "aws.bedrock",
 		Summary: "Amazon Bedrock: Converse and InvokeModel, their binary streams and whole responses.",
 		Request: request, Event: event, Rest: unread, Lines: true,
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
@@ -158,6 +159,7 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 	m := v.Path("output", "message")
 	switch fault := v.First("message", "Message"); {
 	case m.Is(jsonv.Object):
+		routed(x, v)
 		x.Begin("", x.Model)
 		m.Get("role").Equal("assistant")
 		for b := range m.Get("content").Elems() {
@@ -166,7 +168,8 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		x.Stop = ident.Of(v.Get("stopReason"))
 		counted(x, v, out)
 	case fault.Is(jsonv.String) && !v.Get("role").Exists():
-		x.Fail(out, cmp.Or(ident.Of(v.Get("__type")), "error"), fault.Text())
+		class := ident.Of(v.Get("__type")) // com.amazon.coral.service#ThrottlingException
+		x.Fail(out, cmp.Or(class[strings.LastIndexByte(class, '#')+1:], "error"), fault.Text())
 	case v.Get("type").Is(jsonv.String) && !v.Get("completion").Exists():
 		messages.Event(x, v, out)
 	case v.First("embedding", "embeddings").Exists(): // it has no conversation
@@ -213,8 +216,15 @@ func ranTo(x *exchange.Exchange, id, typ string, list jsonv.Value, out *decoder.
 	return m
 }
 
-// counted decodes the end of a response: {usage, metrics}.
+// routed reads which model has answered behind a router of prompts.
+func routed(x *exchange.Exchange, v jsonv.Value) {
+	x.Model = cmp.Or(ident.Of(v.Path("trace", "promptRouter", "invokedModelId")), x.Model)
+}
+
+// counted decodes the end of a response: {usage, metrics, serviceTier, trace}.
 func counted(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	routed(x, v)
+	exchange.Billed(x, v.Path("serviceTier", "type"), jsonv.Value{})
 	if u := v.Get("usage"); u.Is(jsonv.Object) {
 		c := conversation.Counts{
 			Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(),
@@ -303,6 +313,8 @@ func native(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) bool {
 		measured(x, metrics, in, n)
 		known = true
 		x.End(out)
+		latency(out, metrics)
+	} else if x.Over && known { // of Nova, beside its own metadata
 		latency(out, metrics)
 	}
 	if !known && !metrics.Exists() {

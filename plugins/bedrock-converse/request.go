@@ -29,6 +29,9 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.Request(out, chat.Ask(nil, v, model, stream))
 	case v.Get("messages").Is(jsonv.Array):
 		x.Request(out, ask(v, model, stream))
+		if strings.Contains(model, "prompt-router/") { // it is none that answers
+			x.Model = ""
+		}
 	case v.First("embeddingTypes", "input_type", "singleEmbeddingParams", "dimensions", "normalize").Exists(), v.Get("documents").Exists() && v.Get("query").Exists():
 		x.PassOver(v) // it has no conversation
 		v.Skip("texts", "query", "documents", "inputText", "singleEmbeddingParams", "input_type", "taskType")

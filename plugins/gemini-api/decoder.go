@@ -38,7 +38,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "gemini-api", Revision: 6, Provider: "gcp.gen_ai", Many: true, Lines: true,
+		Name: "gemini-api", Revision: 8, Provider: "gcp.gen_ai", Many: true, Lines: true,
 		Summary: "Gemini API: generateContent, its streams, and interactions.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { return exchange.Resource(origin, "interactions") },

@@ -42,7 +42,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "gemini-live", Revision: 2, Summary: "Gemini Live API: sessions over a WebSocket, by voice or text.",
+			Name: "gemini-live", Revision: 3, Summary: "Gemini Live API: sessions over a WebSocket, by voice or text.",
 			Transports: []frame.Kind{frame.Binary, frame.Text, frame.Line}, Options: json.RawMessage(exchange.Schema), LocalIDs: true,
 		},
 		LeavesOut: leavesOut,
@@ -82,7 +82,7 @@ type session struct {
 
 // Configure implements record.Configurer.
 func (d *session) Configure(options json.RawMessage) (err error) {
-	d.X.Provider, d.X.Source = "gcp.gen_ai", d.Source
+	d.X.Provider, d.X.Source = exchange.ProviderAt(d.Origin, "gcp.gen_ai"), d.Source
 	d.X.Agent, err = exchange.Options(options)
 	return err
 }

@@ -36,7 +36,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "ollama", Revision: 4, Provider: "ollama", Lines: true,
+		Name: "ollama", Revision: 5, Provider: "ollama", Lines: true,
 		Summary: "Ollama's own API: chat and generate, as lines or one body.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()

@@ -6,7 +6,8 @@
 // around:
 //
 //   - The pieces of calls are distinguished by their index; only the first has the id and the
-//     name. Some servers leave the index out, and send a call whole; some number all calls 0.
+//     name. Some servers leave the index out, and send a call whole; some number all calls 0,
+//     and some of these give them no ids.
 //   - Usage is there only if it was asked for (stream_options.include_usage), and then in
 //     a chunk of its own behind the last choice; some servers repeat it in every chunk,
 //     as it is so far. prompt_tokens includes the cached ones, completion_tokens the
@@ -40,9 +41,9 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 9, Provider: "openai",
+		Name: "openai-chat", Revision: 13, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
-		Request: chat.Request, Event: chat.Event, Done: (*exchange.Exchange).End, Lines: true, Rest: unknown.NewKeeper(leavesOut),
+		Request: chat.Request, Event: chat.Event, Done: (*exchange.Exchange).End, Lines: true, Many: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { // a stored response, and the output of a batch
 			return cmp.Or(exchange.Resource(origin, "chat/completions"), exchange.Resource(origin, "files"))
 		},

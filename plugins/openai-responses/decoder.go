@@ -13,7 +13,7 @@
 //     this response then, which the host finds, unless the client names it: by conversation, or, as Codex
 //     does, by a UUID in prompt_cache_key.
 //   - A response in the background is asked for again by its id, once or often, whole or as the events
-//     behind a number: a copy, which has no request.
+//     behind a number: a copy, which has no request. completed_at has the second in which it ended.
 //   - Over a WebSocket a request is {type: response.create, …}, and each after the first names the
 //     response before it and has new items only. One with generate: false is read and not answered.
 //   - Tools that the provider runs (web search, MCP, code) are items that hold call and
@@ -29,6 +29,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -42,7 +43,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 9, Provider: "openai",
+		Name: "openai-responses", Revision: 12, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses, and its WebSocket.",
 		Request: request, Event: event, Socket: true, Lines: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { // a response, and the output of a batch
@@ -55,7 +56,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if request, body, fault, ok := openai.Batched(v); ok {
 		exchange.Batched(x, request)
 		if fault.Is(jsonv.Object) {
-			class, text := openai.Fault(fault)
+			class, text := exchange.Fault(fault)
 			exchange.Rejected(x, out, class, text)
 			return
 		}
@@ -220,11 +221,15 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 		r.Get("id").MarkRead()
 		return
 	}
+	before := len(out.Messages)
 	begin(x, r, false, out)
 	at := 0
 	for item := range r.Get("output").Elems() {
 		emit(x, "#"+strconv.Itoa(at), item, out)
 		at++
+	}
+	if r.Get("object").Equal("response.compaction") && strings.HasPrefix(x.Last, "result:") { // which the model has still to read
+		x.Waits = true
 	}
 	switch status := r.Get("status"); {
 	case status.In("queued", "in_progress"): // it is to be asked for again
@@ -247,6 +252,21 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 		exchange.Billed(x, r.Get("service_tier"), u.Get("cost"))
 	}
 	x.End(out)
+	if x.Retrieved != "" {
+		date(out.Messages[before:], r)
+	}
+}
+
+// date gives the parts of a response that is asked for again the time at which the provider ended it, in place of the time of the
+// question. One that ended in the second in which it was made keeps that: its whole seconds may be before the request.
+func date(parts []msg.Message, r jsonv.Value) {
+	end := conversation.TimeOf(r.Get("completed_at"))
+	if end.Nanos <= conversation.TimeOf(r.Get("created_at")).Nanos {
+		return
+	}
+	for i := range parts {
+		parts[i].Time, parts[i].Precision = end.Nanos, end.Precision
+	}
 }
 
 func fail(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
@@ -254,6 +274,6 @@ func fail(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !fault.Is(jsonv.Object) {
 		fault = v
 	}
-	class, text := openai.Fault(fault)
+	class, text := exchange.Fault(fault)
 	x.Fail(out, class, text)
 }

@@ -47,7 +47,7 @@ func emit(x *exchange.Exchange, name string, item jsonv.Value, out *decoder.Outp
 		}
 	case typ == "local_shell_call", typ == "shell_call", typ == "apply_patch_call", typ == "computer_call":
 		x.Waits = x.Waits || !item.Path("environment", "type").Equal("container_reference") // where the provider runs it
-		call(x, name, item, strings.TrimSuffix(typ, "_call"), item.First("action", "operation"), out)
+		call(x, name, item, strings.TrimSuffix(typ, "_call"), item.First("action", "actions", "operation"), out)
 	case typ == "tool_search_call":
 		x.Waits = x.Waits || item.Get("execution").Equal("client")
 		call(x, name, item, "tool_search", item.Get("arguments"), out)
@@ -70,7 +70,9 @@ func emit(x *exchange.Exchange, name string, item jsonv.Value, out *decoder.Outp
 		x.Waits = x.Waits || typ == "mcp_approval_request"
 		m := x.Status(out, typ+":"+id, typ)
 		conversation.AttrsAs(m, item, ident.Of, "name", "server=server_label")
-		m.Content = item.First("tools", "arguments").Text()
+		if m.Content = item.First("tools", "arguments").Text(); item.Get("error").Exists() { // the server has not listed any
+			m.IsError, m.Tool.ErrorType, m.Content = true, "tool_error", item.Get("error").Text()
+		}
 	default:
 		x.Unknown(out, "item/"+typ, item.Raw())
 	}

@@ -94,6 +94,8 @@ func inputItem(v jsonv.Value) (it exchange.Item) {
 		if role.In("system", "developer") {
 			it.Who = exchange.Instructions
 		}
+	case typ == "program", typ == "program_output", typ == "mcp_list_tools", typ == "mcp_approval_request": // a client without a store sends back what the provider did
+		return exchange.Item{Who: exchange.Model}
 	case strings.HasSuffix(typ, "_output"):
 		v.Get("type").MarkRead()
 		it.Who, it.CallID = exchange.Result, ident.Of(v.Get("call_id"))

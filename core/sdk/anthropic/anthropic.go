@@ -201,6 +201,8 @@ func (c *Blocks) Add(b jsonv.Value) {
 		t = b.JSON()
 	case typ.Equal("tool_reference"):
 		t = b.Get("tool_name").Text()
+	case typ.Equal("mid_conv_system"):
+		t, _ = Content(b.Get("content"))
 	default:
 		t = b.Text()
 	}

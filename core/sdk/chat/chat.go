@@ -3,6 +3,8 @@
 package chat
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -19,7 +21,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if request, body, fault, ok := openai.Batched(v); ok {
 		exchange.Batched(x, request)
 		if fault.Is(jsonv.Object) {
-			class, text := openai.Fault(fault)
+			class, text := exchange.Fault(fault)
 			exchange.Rejected(x, out, class, text)
 			return
 		}
@@ -28,7 +30,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	if fault := v.Get("error"); fault.Exists() {
-		class, text := openai.Fault(fault)
+		class, text := exchange.Fault(fault)
 		if text.IsZero() {
 			text = fault.Text()
 		}
@@ -38,7 +40,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 	}
 	if v.Get("object").Equal("error") { // Mistral
-		class, text := openai.Fault(v)
+		class, text := exchange.Fault(v)
 		x.Fail(out, class, text)
 		return
 	}
@@ -90,7 +92,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			message(x, n, c.Get("message"), out)
 		}
 		if fault := c.Get("error"); fault.Is(jsonv.Object) { // OpenRouter
-			class, text := openai.Fault(fault)
+			class, text := exchange.Fault(fault)
 			x.Fail(out, class, text)
 		}
 		if stop := c.First("finish_reason", "stop_reason"); stop.Is(jsonv.String) { // the latter of Mistral on Bedrock
@@ -99,6 +101,9 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			}
 			finish(x, n, out)
 		}
+	}
+	if why := v.Path("x_groq", "error"); why.Is(jsonv.String) { // why Groq has broken the stream off
+		x.Fail(out, "", why.Text())
 	}
 	for _, other := range [...]jsonv.Value{v.Path("x_groq", "usage"), v.Get("usage")} {
 		if other.Is(jsonv.Object) {
@@ -226,7 +231,11 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 			return
 		}
 		if id == "" || !x.Once("call "+id) { // another answer of several may repeat it
-			id = x.ID + "/" + named(n, name)
+			own := x.ID + "/" + named(n, name)
+			id = own
+			for i := 1; !x.Once("call " + id); i++ {
+				id = own + "/" + strconv.Itoa(i)
+			}
 		}
 		if p = x.Open(named(n, name), msg.ToolCall, id); p == nil {
 			return
@@ -244,10 +253,17 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 
 // another reports whether a piece begins a call beside the one whose index it has, as where Google's servers, and gateways
 // before them, give each call the index 0. A name alone, or an id alone, is no other call: some servers repeat the one, some
-// make up the other for each piece.
+// make up the other for each piece. Without ids, a name and an object behind one that is whole are another call.
 func another(x *exchange.Exchange, p *exchange.Part, c, fn jsonv.Value) bool {
 	id := ident.Bounded(c.Get("id").PeekStr())
-	return id != "" && id != p.CallID && fn.Get("name").PeekStr() != "" && !slices.Contains(x.Given, "call "+id)
+	switch {
+	case fn.Get("name").PeekStr() == "":
+		return false
+	case id == "" && len(p.Text) > 0:
+		begins := bytes.HasPrefix(bytes.TrimSpace([]byte(fn.First("arguments", "input").PeekStr())), []byte("{"))
+		return begins && json.Valid(p.Text)
+	}
+	return id != "" && id != p.CallID && !slices.Contains(x.Given, "call "+id)
 }
 
 func named(n int64, name string) string { return strconv.FormatInt(n, 10) + " " + name }

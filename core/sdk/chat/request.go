@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,8 @@ func Request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		x.PassOver(v)
 		return
 	}
-	x.Request(out, Ask(items, v, ident.Of(v.Get("model")), v.Get("stream").Bool()))
+	model := cmp.Or(ident.Of(v.Get("model")), exchange.ModelIn(x.Path, "deployments"))
+	x.Request(out, Ask(items, v, model, v.Get("stream").Bool()))
 }
 
 // Ask reads a request to a model. It adds its messages to items.

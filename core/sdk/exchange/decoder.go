@@ -22,7 +22,7 @@ type API struct {
 	Name     string // of the format
 	Revision uint32
 	Summary  string
-	Provider string // gen_ai.provider.name
+	Provider string // gen_ai.provider.name, unless the address is of another; see ProviderAt
 	// Request decodes a request body, which is an object.
 	Request func(x *Exchange, v jsonv.Value, out *decoder.Output)
 	// Event decodes an event of a response.
@@ -33,8 +33,8 @@ type API struct {
 	Done func(x *Exchange, out *decoder.Output)
 	// Retrieved returns the id of the response that an address is of; nil: no response is asked for again.
 	Retrieved func(origin string) string
-	// Many is set if a body may be a list of events, and an event may have one on each line, as
-	// where a proxy or a recorder has lost the empty lines of a stream.
+	// Many is set if a body may be a list of events, as Google's servers write a stream and an error in its place, and an event may
+	// have one on each line, as where a proxy or a recorder has lost the empty lines of a stream.
 	Many bool
 	// Lines is set if a response may be lines of JSON.
 	Lines bool
@@ -70,7 +70,7 @@ func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: options: %w", f.api.Name, err)
 	}
-	d := &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider, Source: s.Source}}
+	d := &stream{api: f.api, x: Exchange{Agent: agent, Provider: ProviderAt(s.Origin, f.api.Provider), Source: s.Source}}
 	if f.api.Retrieved != nil {
 		d.x.Retrieved = f.api.Retrieved(s.Origin)
 	}

@@ -15,7 +15,8 @@
 //     late, the beginning is missing.
 //
 // No message has a time: a provider writes none, or only the second in which a response
-// began. The sidecar has the time of arrival of each part.
+// began. The sidecar has the time of arrival of each part. A response that is asked for later, by
+// its id, has the second in which it ended, where the provider writes that.
 package exchange
 
 import (
@@ -55,6 +56,8 @@ type Exchange struct {
 	Passes  []conversation.Pass `json:",omitempty"` // of other models than Model
 	Tier    string              `json:",omitempty"` // of the service: flex, priority, batch
 	Cost    string              `json:",omitempty"` // in US dollars, as the provider has it
+	Extra   []msg.Attr          `json:",omitempty"` // counts without a token class
+	Fault   string              `json:",omitempty"` // class of its last error
 	Over    bool                `json:",omitempty"`
 
 	conversation.Deltas
@@ -99,7 +102,7 @@ func (e *Exchange) Begin(id, model string) {
 		*e = e.fresh()
 	}
 	e.ID, e.Given, e.Waits, e.Begun, e.Made, e.Short = id, nil, false, false, 0, nil
-	e.Tier, e.Cost = "", ""
+	e.Tier, e.Cost, e.Extra, e.Fault = "", "", nil, ""
 	if model != "" {
 		e.Model = model
 	}
@@ -139,7 +142,7 @@ func (e *Exchange) CutOff(out *decoder.Output) {
 	for len(e.Parts) > 0 {
 		e.Drop(e.Parts[0])
 	}
-	e.Usage, e.Counted, e.Passes, e.Stop = msg.Tokens{}, false, nil, ""
+	e.Usage, e.Counted, e.Passes, e.Extra, e.Stop = msg.Tokens{}, false, nil, nil, ""
 }
 
 // Once reports whether a part arrives for the first time.
@@ -315,7 +318,7 @@ func waits(e *Exchange) bool {
 // cutOff reports whether the provider ended a response, for that reason, before the model did.
 func cutOff(stop string) bool {
 	switch stop {
-	case "length", "max_output_tokens", "max_tokens", "MAX_TOKENS", "model_context_window_exceeded", "content_filter":
+	case "length", "max_output_tokens", "max_tokens", "MAX_TOKENS", "model_context_window_exceeded", "content_filter", "error":
 		return true
 	}
 	return false
@@ -358,6 +361,9 @@ func (e *Exchange) End(out *decoder.Output) {
 	m := e.Status(out, "end:"+e.ID, "response_end")
 	m.Kind, m.Signal = msg.Stop, msg.ModelEnd
 	m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
+	if e.Fault != "" && (e.Stop == "error" || e.Stop == e.Fault) { // no reason of its own came behind the error
+		m.IsError, m.Tool.ErrorType = true, e.Fault
+	}
 	if !waits(e) {
 		m.Signal = msg.RunEnd
 	}
@@ -368,7 +374,7 @@ func (e *Exchange) Fail(out *decoder.Output, typ string, text msg.Text) {
 	m := e.Message(out, msg.Error, "error:"+msg.HashKey(e.ID, e.Run, typ, text.String()))
 	m.Role, m.IsError, m.Content, m.Tool.ErrorType = msg.RoleAssistant, true, text, typ
 	m.Model, m.Provider, m.ResponseID, m.Signal = e.Model, e.Provider, e.ID, msg.Retry
-	e.Stop = cmp.Or(e.Stop, "error")
+	e.Stop, e.Fault = cmp.Or(e.Stop, "error"), cmp.Or(typ, "error")
 }
 
 // Rejected emits that a request of a batch has no response, and ends its run.
@@ -411,6 +417,7 @@ func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
 	m.SetAttr("request_id", e.Caller.Request)
 	m.SetAttr("service_tier", e.Tier)
 	m.SetAttr("cost_usd", e.Cost)
+	m.Attrs = append(m.Attrs, e.Extra...)
 	m.Usage.Provenance = msg.Provider
 	if c == msg.Partial {
 		m.Usage.Provenance = msg.TranscriptPartial

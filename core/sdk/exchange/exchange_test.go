@@ -148,3 +148,48 @@ func TestPartsOfAName(t *testing.T) {
 		t.Errorf("%q, %d bytes; want %q", got, x.Bytes, want)
 	}
 }
+
+// TestInstructionsInTheMidst: they are new where they stand, no part of a conversation's name, and not repeated.
+func TestInstructionsInTheMidst(t *testing.T) {
+	later := Item{Who: Instructions, Text: msg.Plain("in metres")}
+	first, call, result, answer := prompt("how deep?"), Item{Who: Model}, Item{Who: Result, CallID: "c"}, Item{Who: Model}
+	var sessions, runs []string
+	for _, c := range []struct {
+		items []Item
+		told  int
+	}{
+		{[]Item{first}, 0}, {[]Item{first, call, result, later}, 1}, {[]Item{first, call, result, later, answer, prompt("how wide?")}, 0},
+	} {
+		var x Exchange
+		var out decoder.Output
+		x.Request(&out, Ask{Items: c.items})
+		told := 0
+		for i := range out.Messages {
+			if out.Messages[i].Kind == msg.System {
+				told++
+			}
+		}
+		if told != c.told {
+			t.Errorf("%d instructions of %d items, want %d", told, len(c.items), c.told)
+		}
+		sessions, runs = append(sessions, x.Session), append(runs, x.Run)
+	}
+	if sessions[0] != sessions[1] || sessions[1] != sessions[2] || runs[0] != runs[1] || runs[1] == runs[2] {
+		t.Errorf("sessions %q, runs %q", sessions, runs)
+	}
+}
+
+// TestFailedEnd: a response whose last word is an error has failed, and one with a reason of its own behind it has not.
+func TestFailedEnd(t *testing.T) {
+	for stop, failed := range map[string]bool{"": true, "blocked": true, "stop": false} {
+		x, out := Exchange{ID: "r"}, new(decoder.Output)
+		x.Fail(out, "blocked", msg.Plain("no"))
+		if stop != "" {
+			x.Stop = stop
+		}
+		x.End(out)
+		if m := out.Messages[len(out.Messages)-1]; m.Signal != msg.RunEnd || m.IsError != failed || failed != (m.Tool.ErrorType == "blocked") {
+			t.Errorf("%q: %+v", stop, m)
+		}
+	}
+}

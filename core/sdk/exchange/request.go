@@ -2,7 +2,9 @@ package exchange
 
 import (
 	"cmp"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -71,6 +73,18 @@ func Turn(items []Item, from jsonv.Value, results []Item, text msg.Text, files [
 		}
 	}
 	return append(items, own)
+}
+
+// ModelIn is the model that the path of a request names below a word, in place of its body: an Azure deployment,
+// or a model of Vertex AI, whose method follows it.
+//
+//	/openai/deployments/MODEL/chat/completions  /v1/projects/…/publishers/anthropic/models/MODEL:streamRawPredict
+func ModelIn(path, word string) string {
+	model, _, _ := strings.Cut(ident.Below(path, "/"+word+"/"), ":")
+	if plain, err := url.PathUnescape(model); err == nil {
+		model = strings.ToValidUTF8(plain, "\uFFFD")
+	}
+	return ident.Bounded(model)
 }
 
 // PassOver handles a request that is not for the model: to count tokens, to list models.
@@ -153,7 +167,7 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 		case Model:
 			fresh = i + 1
 		case Instructions:
-			if system.IsZero() {
+			if system.IsZero() && prompts == 0 { // later ones are new in the midst of the conversation
 				system = it.Text
 			}
 		case Prompt:
@@ -186,13 +200,15 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 	if prompted && e.Caller.Agent != "" {
 		e.agent(out, last.String())
 	}
+	began := false // the conversation, behind its first instructions, which each run has
 	for i, it := range items {
-		switch {
-		case it.Who == Instructions && !prompted, i < fresh:
+		began = began || it.Who != Instructions
+		told := it.Who == Instructions && (began && i >= fresh || !began && prompted)
+		if it.Who == Instructions && !told || i < fresh {
 			it.From.MarkRead()
 		}
 		switch {
-		case it.Who == Instructions && prompted && !it.Text.IsZero():
+		case told && !it.Text.IsZero():
 			m := e.Message(out, msg.System, "system:"+msg.HashKey(e.Run, it.Text.String()))
 			m.Role, m.Content, m.Hidden = msg.RoleSystem, it.Text, true
 		case i < fresh:

@@ -54,7 +54,16 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			batched(x, v, out)
 			return
 		}
-		if v.Get("input_tokens").Kind() != jsonv.Number { // the answer of count_tokens
+		switch fault := v.Get("error"); {
+		case v.Get("input_tokens").Kind() == jsonv.Number: // the answer of count_tokens
+		case fault.Is(jsonv.Object): // of a gateway, or of Vertex AI
+			class, text := exchange.Fault(fault)
+			x.Fail(out, class, text)
+		case fault.Is(jsonv.String):
+			x.Fail(out, "", fault.Text())
+		case v.Get("detail").Exists(): // of a server on FastAPI
+			x.Fail(out, "", v.Get("detail").Text())
+		default:
 			x.Unknown(out, typ, v.Raw())
 		}
 	case "error":
@@ -274,6 +283,7 @@ func usage(x *exchange.Exchange, u jsonv.Value, end bool) {
 		b.Counts = b.Counts.Max(before)
 	}
 	x.Count(b.Counts)
+	x.Extra = b.Extra.Set(x.Extra)
 	exchange.Billed(x, u.Get("service_tier"), jsonv.Value{})
 }
 

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -14,12 +15,14 @@ import (
 
 // Request decodes a request to the model. One to count tokens is passed over.
 func Request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	// count_tokens has messages too, and no answer of the model.
-	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing {
+	// count_tokens has messages too, and no answer of the model. max_tokens is required, and who leaves it out is told so; other servers take
+	// a limit of their own.
+	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing && !strings.HasSuffix(x.Path, "/messages") {
 		x.PassOver(v)
 		return
 	}
-	x.Request(out, Ask(v, ident.Of(v.Get("model")), v.Get("stream").Bool()))
+	model := cmp.Or(ident.Of(v.Get("model")), exchange.ModelIn(x.Path, "models"))
+	x.Request(out, Ask(v, model, v.Get("stream").Bool()))
 }
 
 // Ask reads a request whose model, and whether it streams, may be in its path.
@@ -72,30 +75,37 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	}
 }
 
-// userItems adds a user message: results, and the text beside them, or a prompt.
+// userItems adds a message that is not the model's: results, and the text beside them, or a prompt; instructions, if it
+// is the system's or in a block of it.
+//
+//	{role: system, content: text | [text | tool_addition | …]}  {type: mid_conv_system, content: [text | …]}
 func userItems(items []exchange.Item, from jsonv.Value) []exchange.Item {
 	v := from.Get("content")
+	if from.Get("role").Equal("system") {
+		text, files := anthropic.Content(v)
+		return append(items, exchange.Item{Who: exchange.Instructions, Text: text, Attachments: files, From: from})
+	}
 	var results []exchange.Item
+	var own, system anthropic.Blocks
 	for b := range v.Elems() {
-		if b.Get("type").Equal("tool_result") {
+		switch typ := b.Get("type"); {
+		case typ.Equal("tool_result"):
 			text, files := anthropic.Content(b.Get("content"))
 			results = append(results, exchange.Item{Text: text, Attachments: files, CallID: ident.Of(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool()})
+		case typ.PeekStr() == "mid_conv_system":
+			system.Add(b)
+		default:
+			own.Add(b)
 		}
 	}
-	text, files := input(v)
-	return exchange.Turn(items, from, results, text, files)
-}
-
-// input returns the text and the files of a user message beside its tool results.
-func input(v jsonv.Value) (msg.Text, []msg.Attachment) {
+	text := own.Text()
 	if !v.Is(jsonv.Array) {
-		return v.Text(), nil
+		text = v.Text()
 	}
-	var blocks anthropic.Blocks
-	for b := range v.Elems() {
-		if !b.Get("type").Equal("tool_result") {
-			blocks.Add(b)
+	if told := system.Text(); !told.IsZero() {
+		if items = append(items, exchange.Item{Who: exchange.Instructions, Text: told, From: from}); len(results) == 0 && text.IsZero() && len(own.Files) == 0 {
+			return items
 		}
 	}
-	return blocks.Text(), blocks.Files
+	return exchange.Turn(items, from, results, text, own.Files)
 }

@@ -93,14 +93,6 @@ func Tokens(c conversation.Counts, p msg.Provenance) msg.Tokens {
 	return c.Tokens(p)
 }
 
-// Fault reads an error: {code, type, message}.
-func Fault(v jsonv.Value) (class string, text msg.Text) {
-	if class = ident.Of(v.Get("code")); class == "" {
-		class = ident.Of(v.Get("type")) // which is read only then: the other one is kept as unknown
-	}
-	return class, v.Get("message").Text()
-}
-
 // Batched returns the body of a line of a batch's output: {custom_id, response: {status_code, body}, error}. ok is false for any other object.
 func Batched(v jsonv.Value) (request string, body, fault jsonv.Value, ok bool) {
 	custom, response := v.Get("custom_id"), v.Get("response")
@@ -154,9 +146,12 @@ func Location(part jsonv.Value) jsonv.Value {
 	return part.First("url", "image_url", "audio_url", "file_data", "file_url", "data")
 }
 
-// Content returns the text of a content, which is a string or a list of parts, and its
+// Content returns the text of a content, which is a string, a file or a list of parts, and its
 // files. A part that is neither a text nor a file is in the text as JSON.
 func Content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
+	if f, ok := File(v); ok { // the screenshot of a computer
+		return msg.Text{}, []msg.Attachment{f}
+	}
 	if !v.Is(jsonv.Array) {
 		return v.Text(), nil
 	}

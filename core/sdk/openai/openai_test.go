@@ -90,6 +90,8 @@ func TestContent(t *testing.T) {
 			[]msg.Attachment{{URL: "https://a.example/x"}, {URL: "https://a.example/y"}}},
 		{`[{"type":"file","file":{"file_data":"data:text/plain;base64,YWJj","filename":"x.txt"}},{"type":"input_audio","input_audio":{"data":"YWJj","format":"wav"}}]`, "",
 			[]msg.Attachment{{Name: "x.txt", MediaType: "text/plain", Size: 3, SHA256: abc}, {MediaType: "audio/wav", Size: 3, SHA256: abc}}},
+		{`{"type":"computer_screenshot","image_url":"data:image/png;base64,YWJj"}`, "", []msg.Attachment{{MediaType: "image/png", Size: 3, SHA256: abc}}},
+		{`{"type":"computer_screenshot","file_id":"file-7"}`, `{"type":"computer_screenshot","file_id":"file-7"}`, nil},
 		{`[{"type":"input_file","file_id":"file-7"}]`, `{"type":"input_file","file_id":"file-7"}`, nil},
 	} {
 		text, files := Content(parse(t, c.in))
@@ -103,13 +105,6 @@ func TestContent(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	class, text := Fault(parse(t, `{"code":"rate_limit","type":"requests","message":"slow"}`))
-	if class != "rate_limit" || text.String() != "slow" {
-		t.Errorf("%s %s", class, text)
-	}
-	if class, _ = Fault(parse(t, `{"code":null,"type":"requests"}`)); class != "requests" {
-		t.Error(class)
-	}
 	if id := Session(parse(t, `{"thread_id":"t","conversation_id":"c"}`)); id != "c" {
 		t.Error(id)
 	}
