@@ -169,8 +169,8 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 		}
 	case "summary", "ai-title", "custom-title", "agent-name", "mode", "permission-mode", "agent-setting", "agent-color", "last-prompt", "file-history-snapshot", "file-history-delta",
 		"bridge-session", "pr-link", "frame-link", "cost-state", "worktree-state", "atis-latch", "continued-in", "relocated",
-		"attribution-snapshot", "content-replacement", "tag", "task-summary", "speculation-accept", "started", "result", "failed",
-		"artifact-autoreact-ledger", "artifact-comment-monitor":
+		"attribution-snapshot", "content-replacement", "tag", "task-summary", "speculation-accept", "launched", "started", "result", "failed",
+		"artifact-autoreact-ledger", "artifact-comment-monitor", "fork-context-ref":
 	default:
 		return
 	}
@@ -194,7 +194,12 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 		m.SetAttr("continued_in", ident.Of(ln.Root.Get("continuedInSessionId")))
 	case "pr-link":
 		m.SetAttr("url", ln.Root.Get("prUrl").Str())
-	case "started", "result", "failed":
+	case "fork-context-ref":
+		d.Referred = true
+		m.SetAttr("agent_id", ident.Of(ln.Root.Get("agentId")))
+		m.SetAttr("forked_from", ident.Of(ln.Root.Get("parentSessionId")))
+		m.SetAttr("context_length", ln.Root.Get("contextLength").Digits())
+	case "launched", "started", "result", "failed":
 		m.SetAttr("agent_id", ln.Root.Get("agentId").Str())
 		m.SetAttr("workflow", d.file.workflow)
 	}
