@@ -86,7 +86,7 @@ func (d *transcript) progress(ln *claude.Line) {
 		"command", "query", "toolName", "serverName", "taskDescription")
 	agent := ident.Of(data.Get("agentId"))
 	c := d.Calls.Get(m.Tool.CallID)
-	if agent == "" || c == nil || !c.Delegation {
+	if agent == "" || c == nil || !c.Delegation && !data.Get("type").Equal("skill_progress") {
 		return
 	}
 	m.Tool.Name, m.Run, m.Agent = c.Name, c.Run, c.Agent

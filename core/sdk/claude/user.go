@@ -264,6 +264,9 @@ func (ln *Line) result(b, extra jsonv.Value) {
 	}
 	c := ln.Calls.Get(id)
 	child := ident.Of(extra.First("agentId", "agent_id"))
+	if c != nil && child != "" && forked(extra) {
+		c.Delegation, c.To = true, cmp.Or(c.To, ident.Of(extra.Get("commandName")))
+	}
 	if c != nil && c.Delegation || c == nil && child != "" {
 		if !b.Get("is_error").Bool() && inBackground(extra) {
 			ln.launched(id, b, extra, c)
@@ -292,6 +295,11 @@ func (ln *Line) result(b, extra jsonv.Value) {
 	m.SetAttr("background_task_id", task)
 	m.SetAttr("persisted_output_path", ident.Of(extra.Get("persistedOutputPath")))
 }
+
+// forked reports whether a skill has run as a sub-agent (context: fork), which only the result of its call states:
+//
+//	{"success":true,"commandName":"review","status":"forked","agentId":"a17…","result":"…"}
+func forked(extra jsonv.Value) bool { return extra.Get("status").Equal("forked") }
 
 // fetched ends the delegation whose answer the agent has fetched, with the tool TaskOutput: no
 // notice may follow.
