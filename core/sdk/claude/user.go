@@ -329,18 +329,26 @@ func outcome(m *msg.Message, b, extra jsonv.Value) {
 // MaxOpening is how many bytes of a result class its error.
 const MaxOpening = 240
 
-// ErrorType returns the class of a tool's error, by the beginning of its result.
+// ErrorType returns the class of a tool's error, by the beginning of its result. That a call was not made, or was stopped, is known
+// by the CLI's first words: a command may print the same ones.
 func ErrorType(s string) string {
-	s = strings.TrimPrefix(s, "<tool_use_error>")
-	for _, known := range [...]struct{ part, class string }{
+	s = strings.TrimPrefix(strings.TrimPrefix(s, "<tool_use_error>"), "Error: ")
+	for _, known := range [...]struct{ start, class string }{
 		{"The user doesn't want to", "denied"},
 		{"User denied permission", "denied"}, // in Claude Code WebUI
 		{"Permission prompt was aborted", "denied"},
 		{"Permission to use", "denied"},
+		{"Permission for this action has been denied", "denied"}, // by the classifier of the mode auto
 		{"Claude requested permissions", "denied"},
 		{interruptText, "interrupted"},
 		{"Sibling tool call errored", "cancelled"},
 		{"Cancelled:", "cancelled"},
+	} {
+		if strings.HasPrefix(s, known.start) {
+			return known.class
+		}
+	}
+	for _, known := range [...]struct{ part, class string }{
 		{"InputValidationError", "validation"},
 		{"No such tool available", "not_found"},
 		{"timed out", "timeout"},
