@@ -27,6 +27,8 @@ func (d *transcript) system(ln *claude.Line) {
 	case "api_error":
 		claude.Retried(ln, subtype)
 		return
+	case "scheduled_task_fire": // its text follows, as an injected one, when no turn goes on
+		ln.Lane.Fired = true
 	case "bridge_status": // an address that is as good as a key
 		content = jsonv.Value{}
 	}
@@ -150,6 +152,7 @@ func (d *transcript) queued(ln *claude.Line, a jsonv.Value) {
 	case claude.FromAgent(origin, text):
 		ln.Relayed(prompt, text, a.Get("origin"))
 	case a.Get("isMeta").Bool():
+		ln.Lane.Fired = false
 		ln.Injected(prompt)
 	default:
 		ln.EmitInput(prompt, msg.Agent{Kind: msg.KindHuman})

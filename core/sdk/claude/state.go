@@ -76,6 +76,7 @@ type Lane struct {
 	From   string `json:",omitempty"` // the session of which this one is a fork
 	Until  int64  `json:",omitempty"` // the time of the last record copied from it
 	Joined bool   `json:",omitempty"` // its first run has begun
+	Fired  bool   `json:",omitempty"` // a scheduled task is due, whose text is to come
 	Copies bool   `json:",omitempty"` // its records so far are copies of those of the main conversation
 	Tail   []Step `json:",omitempty"` // the last records, oldest first
 

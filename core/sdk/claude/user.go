@@ -95,6 +95,10 @@ func (ln *Line) input(content, text jsonv.Value) {
 		ln.Wake(false)
 		ln.Injected(content)
 	case ln.Root.Get("isMeta").Bool(), ln.Root.Get("isSynthetic").Bool():
+		if ln.Run == "" && ln.Lane.Fired {
+			ln.Begin(cmp.Or(ln.PromptID(), ln.ID()))
+			ln.Lane.Fired = false
+		}
 		ln.Injected(content)
 	case ln.Lane.Child:
 		ln.Wake(false)
