@@ -158,7 +158,11 @@ func (c *Call) Causes(run string) {
 // unknown.
 func (ln *Line) answered(id, child string, b, extra jsonv.Value, c *Call) {
 	ln.ChildDone(id)
-	m := ln.About(c, id, msg.DelegationResult, "result:"+id)
+	kind := msg.DelegationResult
+	if forked(extra) { // as its call, which was a tool's
+		kind = msg.ToolResult
+	}
+	m := ln.About(c, id, kind, "result:"+id)
 	outcome(m, b, extra)
 	m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
 	if c != nil {
