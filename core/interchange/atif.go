@@ -382,7 +382,13 @@ func (b *builder) result(of *run, r *msg.Row) {
 	if at.step == of.step {
 		of.results = true
 	}
-	out.CallID = &at.step.ToolCalls[at.call].ID
+	c := &at.step.ToolCalls[at.call]
+	if r.ChildRunID != "" && r.ChildRunID != r.RunID && c.Extra["delegation"] == nil { // known by its result alone
+		if c.Extra = with(c.Extra, "delegation", true); r.DelegateTo != "" {
+			c.Extra = with(c.Extra, "delegate_to", r.DelegateTo)
+		}
+	}
+	out.CallID = &c.ID
 	at.step.result(out)
 }
 

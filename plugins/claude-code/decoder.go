@@ -20,6 +20,9 @@
 //     attachment, user line, and again in a fork), each time as pseudo-XML.
 //   - A fork begins with a copy of its origin's lines. Their messages have the
 //     origin's session and keys, so that they are the same messages and count once.
+//   - The file of a helper that answers from the whole conversation, which compacts it (acompact) or
+//     answers a question of /btw (aside_question), begins in many versions with a copy of all of it, under
+//     the same session, uuids and times. Other versions refer to it (fork-context-ref).
 package claudecode
 
 import (
@@ -43,7 +46,7 @@ func format() record.Format[state] {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "claude-code",
-			Revision:      10,
+			Revision:      11,
 			Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
 			Transports:    []frame.Kind{frame.Line, frame.Body},
 			MetadataFiles: []string{"agent-*.meta.json"},
@@ -71,7 +74,8 @@ type transcript struct {
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	claude.State
-	Notified bounded.Set[uint64] `json:",omitzero"` // digests of the notices that were emitted, oldest first
+	Notified bounded.Set[uint64] `json:",omitzero"`  // digests of the notices that were emitted, oldest first
+	Referred bool                `json:",omitempty"` // the file refers to the conversation that it goes on with, and does not copy it
 }
 
 // Read decodes one line, or a whole file that is one document.
@@ -123,6 +127,9 @@ func (d *transcript) record(root jsonv.Value) (rule string) {
 		repeated := d.envelope(ln)
 		if repeated {
 			return claude.RuleRepeated
+		}
+		if ln.Lane.Copies {
+			d.copied(ln)
 		}
 		if ln.UUID.Is(jsonv.String) {
 			_, repeated = find(ln.Lane, ln.Digest())

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -80,6 +81,9 @@ func (d *transcript) laneOf(ln *claude.Line, parent jsonv.Value) *claude.Lane {
 	switch {
 	case agent != "":
 		l.Run = conversation.Run{ID: agent, Child: true}
+		if l.Copies = !d.Referred && replays(l.Name, ln.Root); l.Copies {
+			l.ID, l.Prompted = "", true
+		}
 		if d.file.workflow != "" {
 			l.Parent, l.Link = d.file.workflow, msg.ByParent
 		}
@@ -90,6 +94,44 @@ func (d *transcript) laneOf(ln *claude.Line, parent jsonv.Value) *claude.Lane {
 	}
 	d.AddLane(ln, l)
 	return l
+}
+
+// asks are the beginnings of the prompts of the helpers that answer from the whole conversation, by
+// their names. Versions differ in the words before them.
+var asks = map[string]string{
+	"compact":       "Your task is to create a detailed summary of the",
+	"side_question": "This is a side question from the user",
+}
+
+// replays reports whether the first record of a helper's file is the first of a copy of the conversation.
+// Versions that leave the copy out begin with the helper's prompt, which names the last record of the
+// conversation for its parent.
+func replays(helper string, root jsonv.Value) bool {
+	return asks[helper] != "" && !root.First("parentUuid").Is(jsonv.String) && !asked(helper, root)
+}
+
+// asked reports whether a record is the prompt of a helper, with which its own records begin.
+func asked(helper string, root jsonv.Value) bool {
+	const most = 1024 // the rest of the prompt, or a conversation, may quote it
+	if !root.Get("type").Equal("user") {
+		return false
+	}
+	raw := claude.Opening(root.Path("message", "content")).Escaped()
+	return bytes.Contains(raw[:min(len(raw), most)], []byte(asks[helper]))
+}
+
+// copied decodes the envelope of a record in a file that began with a copy of the conversation: the
+// helper's run begins with its prompt, and what precedes it is of no run.
+func (d *transcript) copied(ln *claude.Line) {
+	l := ln.Lane
+	if !asked(l.Name, ln.Root) {
+		ln.Copied = true
+		return
+	}
+	d.Finish(ln, l)
+	l.Copies, l.Prompted = false, false
+	l.Run = conversation.Run{ID: l.Agent, Child: true}
+	ln.Run = l.ID
 }
 
 // setName takes the agent's name from a line that has it.
@@ -200,7 +242,7 @@ func (d *transcript) Interrupted(ln *claude.Line, text jsonv.Value) {
 // Launched implements claude.Form: it begins the run of a workflow script, whose agents have
 // files of their own that name it and nothing else.
 func (d *transcript) Launched(ln *claude.Line, extra jsonv.Value, c *claude.Call) {
-	if c.Name != claude.WorkflowTool {
+	if c.Name != claude.WorkflowTool || c.Run == "" {
 		return
 	}
 	if c.To == "" {

@@ -101,7 +101,7 @@ func (d *transcript) notice(ln *claude.Line, body string) {
 // notified emits the result of a delegation in the background. A workflow's run ends with it:
 // its agents have files, it has none.
 func (d *transcript) notified(ln *claude.Line, c *claude.Call, status string) *msg.Message {
-	if c.Name == claude.WorkflowTool && c.Child != "" {
+	if c.Name == claude.WorkflowTool && c.Child != "" && c.Run != "" {
 		ln.ChildDone(c.ID)
 		m := ln.About(c, "", msg.Stop, "stop:"+c.Child)
 		m.Run, m.Agent, m.Hidden, m.Signal = c.Child, workflow(c), true, msg.RunEnd

@@ -27,6 +27,8 @@ func (d *transcript) system(ln *claude.Line) {
 	case "api_error":
 		claude.Retried(ln, subtype)
 		return
+	case "scheduled_task_fire": // its text follows, as an injected one, when no turn goes on
+		ln.Lane.Fired = true
 	case "bridge_status": // an address that is as good as a key
 		content = jsonv.Value{}
 	}
@@ -86,7 +88,7 @@ func (d *transcript) progress(ln *claude.Line) {
 		"command", "query", "toolName", "serverName", "taskDescription")
 	agent := ident.Of(data.Get("agentId"))
 	c := d.Calls.Get(m.Tool.CallID)
-	if agent == "" || c == nil || !c.Delegation {
+	if agent == "" || c == nil || !c.Delegation && !data.Get("type").Equal("skill_progress") {
 		return
 	}
 	m.Tool.Name, m.Run, m.Agent = c.Name, c.Run, c.Agent
@@ -150,6 +152,7 @@ func (d *transcript) queued(ln *claude.Line, a jsonv.Value) {
 	case claude.FromAgent(origin, text):
 		ln.Relayed(prompt, text, a.Get("origin"))
 	case a.Get("isMeta").Bool():
+		ln.Lane.Fired = false
 		ln.Injected(prompt)
 	default:
 		ln.EmitInput(prompt, msg.Agent{Kind: msg.KindHuman})
@@ -169,8 +172,8 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 		}
 	case "summary", "ai-title", "custom-title", "agent-name", "mode", "permission-mode", "agent-setting", "agent-color", "last-prompt", "file-history-snapshot", "file-history-delta",
 		"bridge-session", "pr-link", "frame-link", "cost-state", "worktree-state", "atis-latch", "continued-in", "relocated",
-		"attribution-snapshot", "content-replacement", "tag", "task-summary", "speculation-accept", "started", "result", "failed",
-		"artifact-autoreact-ledger", "artifact-comment-monitor":
+		"attribution-snapshot", "content-replacement", "tag", "task-summary", "speculation-accept", "launched", "started", "result", "failed",
+		"artifact-autoreact-ledger", "artifact-comment-monitor", "fork-context-ref":
 	default:
 		return
 	}
@@ -194,7 +197,12 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 		m.SetAttr("continued_in", ident.Of(ln.Root.Get("continuedInSessionId")))
 	case "pr-link":
 		m.SetAttr("url", ln.Root.Get("prUrl").Str())
-	case "started", "result", "failed":
+	case "fork-context-ref":
+		d.Referred = true
+		m.SetAttr("agent_id", ident.Of(ln.Root.Get("agentId")))
+		m.SetAttr("forked_from", ident.Of(ln.Root.Get("parentSessionId")))
+		m.SetAttr("context_length", ln.Root.Get("contextLength").Digits())
+	case "launched", "started", "result", "failed":
 		m.SetAttr("agent_id", ln.Root.Get("agentId").Str())
 		m.SetAttr("workflow", d.file.workflow)
 	}

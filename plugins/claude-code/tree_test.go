@@ -134,3 +134,40 @@ func TestReadMessagesAreTheSame(t *testing.T) {
 		}
 	}
 }
+
+// TestACopiedConversationYields: what the file of a helper has of the conversation is that of the session's own file, and not of
+// the helper's run.
+func TestACopiedConversationYields(t *testing.T) {
+	s := load(t, "helper_copies")
+	var original []msg.Message
+	d := open(t, "/p/5e550000-0000-4000-8000-0000000000a1.jsonl")
+	var out decoder.Output
+	for _, f := range s.frames[:5] {
+		f.Data = bytes.Replace(f.Data, []byte(`"isSidechain":true`), []byte(`"isSidechain":false`), 1)
+		f.Data = bytes.Replace(f.Data, []byte(`"agentId":"acompact-0badf00d0badf00d",`), nil, 1)
+		if err := d.Decode(&f, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Decoder.Flush(&out)
+	original = msg.Fold(out.Messages)
+	var own []string
+	for i, c := range play(t, s) {
+		if i >= len(original) {
+			if own = append(own, c.Key); c.Run != "acompact-0badf00d0badf00d" || c.Complete == msg.Summary {
+				t.Errorf("%s is of the run %q, %s: want the helper's, and no summary", c.Key, c.Run, c.Complete)
+			}
+			continue
+		}
+		m := original[i]
+		if c.Session != m.Session || c.Key != m.Key || c.Time != m.Time || c.Content.String() != m.Content.String() || c.Usage != m.Usage {
+			t.Errorf("copy %d is %s, the original %s", i, c.Key, m.Key)
+		}
+		if c.Run != "" || c.Complete != msg.Summary || c.Agent.Name != "" {
+			t.Errorf("copy %s is of the run %q by %q, %s: want none, a summary", c.Key, c.Run, c.Agent.Name, c.Complete)
+		}
+	}
+	if want := []string{"c0de0009-0bea-4000-8000-000000000009", "msg_05Bees003/text", "usage:msg_05Bees003"}; !slices.Equal(own, want) {
+		t.Errorf("the helper has %q, want %q", own, want)
+	}
+}

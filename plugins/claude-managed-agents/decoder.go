@@ -6,6 +6,8 @@
 //
 //   - An event has no session: the URL of its stream does. One of a child thread that is posted on the
 //     stream of the primary thread as well has session_thread_id.
+//   - The states of the primary thread are posted twice, as those of the session and as those of a thread, which is named as a child is.
+//   - A user.interrupt without a thread is for all of them.
 //   - An event of a user is posted twice: as it is queued, with processed_at null, and when it is read.
 //   - session.status_idle ends a turn, unless its stop_reason is requires_action: then it names the calls
 //     that wait, for a confirmation or for a result by the client.
@@ -36,7 +38,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "claude-managed-agents", Revision: 2,
+			Name: "claude-managed-agents", Revision: 3,
 			Summary:    "Events of sessions of Claude Managed Agents, with their threads.",
 			Transports: []frame.Kind{frame.Event, frame.Body, frame.Request, frame.Line},
 		},

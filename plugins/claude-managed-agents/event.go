@@ -2,6 +2,8 @@ package managedagents
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
@@ -38,7 +40,11 @@ func (d *stream) event(v jsonv.Value) {
 		v.MarkRead()
 		return
 	}
-	t := d.thread(cmp.Or(ident.Of(v.Get("session_thread_id")), d.own), ident.Of(v.Get("agent_name")))
+	of := ident.Of(v.Get("session_thread_id"))
+	if of != "" && d.isPrimary(of, typ) {
+		of = ""
+	}
+	t := d.thread(cmp.Or(of, d.own), ident.Of(v.Get("agent_name")))
 	switch typ {
 	case "user.message", "user.define_outcome":
 		d.prompt(t, v, id)
@@ -47,7 +53,11 @@ func (d *stream) event(v jsonv.Value) {
 		m.Role, m.Hidden = msg.RoleSystem, true
 		m.Content, _ = anthropic.Content(v.Get("content"))
 	case "user.interrupt":
-		t.Interrupted = true
+		for _, o := range d.Threads { // without a thread it stops all of them
+			if o == t || !v.Get("session_thread_id").Is(jsonv.String) {
+				o.Interrupted = o.Run.Active()
+			}
+		}
 		d.status(t, id, typ).Role = msg.RoleUser
 	case "user.tool_confirmation":
 		m := d.status(t, id, typ)
@@ -83,24 +93,55 @@ func (d *stream) event(v jsonv.Value) {
 	}
 }
 
+// transition decodes a change of the state of the session, which is that of its primary thread, or of a child thread.
+func (d *stream) transition(t *thread, v jsonv.Value, to, typ, id string) {
+	switch to {
+	case "session.status_running":
+		if t.Run.Child {
+			t.Run.Wake(t.ID)
+		}
+		d.status(t, id, typ)
+	case "session.status_idle":
+		d.idle(t, v, typ, id)
+	case "session.status_rescheduled":
+		record.Signal(d.status(t, id, typ), msg.Retry)
+	default:
+		d.end(t, id, typ, typ[len("session."):], t.Run.Failed)
+	}
+}
+
+// isPrimary reports whether a thread that an event names is the primary one, whose events name none but for its own states: one that
+// is created while no turn goes on, or of which nothing has said that it was created or is written to.
+func (d *stream) isPrimary(of, typ string) bool {
+	if d.own != "" || slices.ContainsFunc(d.Threads, func(t *thread) bool { return t.ID == of }) {
+		return false
+	}
+	switch typ {
+	case "session.thread_created":
+		return !d.thread("", "").Run.Active()
+	case "session.thread_status_running", "session.thread_status_idle", "session.thread_status_rescheduled", "session.thread_status_terminated", "user.interrupt":
+		return true
+	}
+	return false
+}
+
 // lifecycle decodes an event about the session or one of its threads.
 func (d *stream) lifecycle(t *thread, v jsonv.Value, typ, id string) {
 	switch typ {
 	case "session.thread_created":
 		m := d.status(d.thread(d.own, ""), id, typ)
-		m.SetAttr("thread", t.ID)
+		m.SetAttr("thread", ident.Of(v.Get("session_thread_id")))
 		m.SetAttr("thread_agent", t.Agent)
-	case "session.status_running", "session.thread_status_running":
-		if t.Run.Child {
-			t.Run.Wake(t.ID)
+	case "session.thread_status_running", "session.thread_status_idle", "session.thread_status_rescheduled", "session.thread_status_terminated":
+		if t.ID == "" { // the primary thread, of which session.status_* has the same
+			m := d.status(t, id, typ)
+			m.SetAttr("thread", ident.Of(v.Get("session_thread_id")))
+			m.SetAttr("stop_reason", ident.Of(v.Path("stop_reason", "type")))
+			return
 		}
-		d.status(t, id, typ)
-	case "session.status_idle", "session.thread_status_idle":
-		d.idle(t, v, typ, id)
-	case "session.status_terminated", "session.thread_status_terminated", "session.deleted":
-		d.end(t, id, typ, typ[len("session."):], t.Run.Failed)
-	case "session.status_rescheduled", "session.thread_status_rescheduled":
-		record.Signal(d.status(t, id, typ), msg.Retry)
+		d.transition(t, v, strings.Replace(typ, "thread_", "", 1), typ, id)
+	case "session.status_running", "session.status_idle", "session.status_terminated", "session.deleted", "session.status_rescheduled":
+		d.transition(t, v, typ, typ, id)
 	case "session.error":
 		fault, retry := v.Get("error"), ident.Of(v.Path("error", "retry_status", "type"))
 		m := d.add(t, msg.Error, id)
@@ -131,6 +172,7 @@ func (d *stream) lifecycle(t *thread, v jsonv.Value, typ, id string) {
 
 // prompt decodes the words of a user, which begin a turn unless one goes on.
 func (d *stream) prompt(t *thread, v jsonv.Value, id string) {
+	t.Interrupted = false // the agent goes on with it
 	t.Run.Wake(id)
 	m := d.add(t, msg.User, id)
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
@@ -240,10 +282,11 @@ func (d *stream) idle(t *thread, v jsonv.Value, typ, id string) {
 	stop := v.Get("stop_reason")
 	reason := ident.Of(stop.Get("type"))
 	if reason != "requires_action" {
-		if t.Interrupted {
-			reason = "interrupted"
+		if t.Interrupted && t.Run.Active() {
+			d.end(t, id, typ, "interrupted", true).SetAttr("stop_reason", reason)
+			return
 		}
-		d.end(t, id, typ, reason, t.Interrupted || reason == "retries_exhausted")
+		d.end(t, id, typ, reason, reason == "retries_exhausted")
 		return
 	}
 	m := d.status(t, id, typ)
@@ -259,11 +302,14 @@ func (d *stream) idle(t *thread, v jsonv.Value, typ, id string) {
 }
 
 // end ends the run of the thread, if there is one.
-func (d *stream) end(t *thread, id, typ, reason string, failed bool) {
+func (d *stream) end(t *thread, id, typ, reason string, failed bool) *msg.Message {
 	if !t.Run.Active() || !t.Run.Started {
-		d.status(t, id, typ).SetAttr("stop_reason", reason)
-		return
+		m := d.status(t, id, typ)
+		m.SetAttr("stop_reason", reason)
+		return m
 	}
-	t.Run.Finish(d.add(t, msg.Stop, id), reason, failed)
+	m := d.add(t, msg.Stop, id)
+	t.Run.Finish(m, reason, failed)
 	t.Response, t.Interrupted, t.Run.Failed = nil, false, false
+	return m
 }

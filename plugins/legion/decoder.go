@@ -43,7 +43,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "legion",
-			Revision:      9,
+			Revision:      10,
 			Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
 			Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
 			MetadataFiles: []string{"state.json"},

@@ -58,6 +58,7 @@ func (g handler) handleKind(r *run, m *msg.Message) (id msg.SpanID) {
 	h := &m.Host
 	switch m.Kind {
 	case msg.User:
+		r.resume(m)
 		g.input(r, m.Time)
 	case msg.Assistant, msg.Reasoning:
 		if r.byModel(m) {
@@ -98,6 +99,13 @@ func (g handler) handleKind(r *run, m *msg.Message) (id msg.SpanID) {
 func (r *run) recover(m *msg.Message) {
 	if r.Outcome == msg.OutcomeError && r.Ended < byProtocol && !m.IsError && m.Complete > msg.Partial && m.Time >= r.Last {
 		r.Outcome, r.Error, r.Message = msg.OutcomeUnset, "", ""
+	}
+}
+
+// resume takes new input of a delegate that was stopped, or had failed: it goes on after all. How it ends is not known yet.
+func (r *run) resume(m *msg.Message) {
+	if r.Ended == byProtocol && r.Outcome > msg.OutcomeOK && (!r.Linked || r.Call != "" || r.Parent != "") && m.Time > r.End && m.Complete == msg.Complete {
+		r.End, r.Outcome, r.Error, r.Message, r.Finish = 0, msg.OutcomeUnset, "", "", ""
 	}
 }
 

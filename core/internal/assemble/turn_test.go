@@ -146,3 +146,29 @@ func lateMessage(t *testing.T, correlated bool) {
 		}
 	}
 }
+
+// TestAStoppedDelegateGoesOn: a delegate that was interrupted, and gets more to do, was not cancelled, and its run lasts until its last
+// message.
+func TestAStoppedDelegateGoesOn(t *testing.T) {
+	w := newHarness(t)
+	var child msg.Span
+	w.emitted = func(s msg.Span) {
+		if s.Kind == msg.SpanRun && s.Run == "c" {
+			child = s
+		}
+	}
+	begin, halt, more := user("c", 2), stop("c", 5), user("c", 20)
+	begin.ParentRun, begin.ParentCall = "a", "c1"
+	halt.IsError, halt.FinishReason = true, "interrupted"
+	more.Complete = msg.Complete
+	w.apply(user("a", 0), in("r1", delegated("a", "c1", "ranger", 1)), begin, said("c", "r2", 4), halt)
+	w.commit()
+	if child.Outcome != msg.OutcomeCancelled {
+		t.Fatalf("the delegate is %s, want cancelled", child.Outcome)
+	}
+	w.apply(answered("a", "c1", 6), more, said("c", "r3", 24))
+	w.commit()
+	if child.Outcome != msg.OutcomeUnset || child.Ended != "" || (child.End-child.Start)/sec != 22 {
+		t.Errorf("the delegate is %s, %q, after %d s: want an unknown end after 22 s", child.Outcome, child.Ended, (child.End-child.Start)/sec)
+	}
+}

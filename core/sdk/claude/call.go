@@ -113,7 +113,7 @@ func (c *Call) wait(ln *Line, signal msg.Signal, key string) {
 
 // inBackground reports whether a result only acknowledges that the work has begun.
 func inBackground(extra jsonv.Value) bool {
-	return extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || extra.Get("status").In("async_launched", "teammate_spawned", "remote_launched")
+	return extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || forked(extra) && extra.Get("background").Bool() || extra.Get("status").In("async_launched", "teammate_spawned", "remote_launched")
 }
 
 // launched decodes the acknowledgement of work in the background. The call stays open until a
@@ -158,7 +158,11 @@ func (c *Call) Causes(run string) {
 // unknown.
 func (ln *Line) answered(id, child string, b, extra jsonv.Value, c *Call) {
 	ln.ChildDone(id)
-	m := ln.About(c, id, msg.DelegationResult, "result:"+id)
+	kind := msg.DelegationResult
+	if forked(extra) { // as its call, which was a tool's
+		kind = msg.ToolResult
+	}
+	m := ln.About(c, id, kind, "result:"+id)
 	outcome(m, b, extra)
 	m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
 	if c != nil {
@@ -178,6 +182,9 @@ func (ln *Line) answered(id, child string, b, extra jsonv.Value, c *Call) {
 	}
 	// The answer alone: the model's copy has a note on how to go on.
 	answer := extra.Get("content")
+	if forked(extra) {
+		answer = extra.Get("result")
+	}
 	if m.IsError || !answer.Is(jsonv.Array) && !answer.Is(jsonv.String) {
 		answer = b.Get("content")
 	}

@@ -211,3 +211,26 @@ func TestStateIsBounded(t *testing.T) {
 		t.Errorf("%d tokens of %d", tokens, 3*many)
 	}
 }
+
+// TestErrorType: the CLI's own words at the beginning of a result are why a call was not made or was stopped; those that a command
+// printed are its error.
+func TestErrorType(t *testing.T) {
+	for result, want := range map[string]string{
+		"The user doesn't want to proceed with this tool use.":                     "denied",
+		"Error: Permission to use Bash has been denied.":                           "denied",
+		"Permission for this action has been denied. Reason: it pushes to main.":   "denied",
+		"<tool_use_error>Cancelled: parallel tool call Bash(ls) errored":           "cancelled",
+		"<tool_use_error>Sibling tool call errored</tool_use_error>":               "cancelled",
+		"[Request interrupted by user for tool use]":                               "interrupted",
+		"Exit code 1\nerror: job Cancelled: no quota":                              "tool_error",
+		"Exit code 1\nError: The user doesn't want to be found":                    "tool_error",
+		"Exit code 143\nCommand timed out after 2m 0s":                             "timeout",
+		"<tool_use_error>InputValidationError: Read failed due to the following":   "validation",
+		"<tool_use_error>Error: No such tool available: Prune</tool_use_error>":    "not_found",
+		"Exit code 1\nPermission to use Docker is missing: ask your administrator": "tool_error",
+	} {
+		if got := ErrorType(result); got != want {
+			t.Errorf("%q is %s, want %s", result, got, want)
+		}
+	}
+}

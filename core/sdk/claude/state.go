@@ -76,6 +76,8 @@ type Lane struct {
 	From   string `json:",omitempty"` // the session of which this one is a fork
 	Until  int64  `json:",omitempty"` // the time of the last record copied from it
 	Joined bool   `json:",omitempty"` // its first run has begun
+	Fired  bool   `json:",omitempty"` // a scheduled task is due, whose text is to come
+	Copies bool   `json:",omitempty"` // its records so far are copies of those of the main conversation
 	Tail   []Step `json:",omitempty"` // the last records, oldest first
 
 	// Of a stream.
@@ -96,6 +98,9 @@ type Step struct {
 
 // Actor returns the agent of the lane.
 func (l *Lane) Actor() msg.Agent {
+	if l.Copies { // of whom the original says
+		return msg.Agent{}
+	}
 	a := msg.Agent{ID: l.Agent, Name: l.Name, Kind: msg.KindAgent}
 	if a.Name == "" && !l.Child {
 		a.Name = "claude-code"

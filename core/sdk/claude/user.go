@@ -95,6 +95,10 @@ func (ln *Line) input(content, text jsonv.Value) {
 		ln.Wake(false)
 		ln.Injected(content)
 	case ln.Root.Get("isMeta").Bool(), ln.Root.Get("isSynthetic").Bool():
+		if ln.Run == "" && ln.Lane.Fired {
+			ln.Begin(cmp.Or(ln.PromptID(), ln.ID()))
+			ln.Lane.Fired = false
+		}
 		ln.Injected(content)
 	case ln.Lane.Child:
 		ln.Wake(false)
@@ -264,6 +268,9 @@ func (ln *Line) result(b, extra jsonv.Value) {
 	}
 	c := ln.Calls.Get(id)
 	child := ident.Of(extra.First("agentId", "agent_id"))
+	if c != nil && child != "" && forked(extra) {
+		c.Delegation, c.To = true, cmp.Or(c.To, ident.Of(extra.Get("commandName")))
+	}
 	if c != nil && c.Delegation || c == nil && child != "" {
 		if !b.Get("is_error").Bool() && inBackground(extra) {
 			ln.launched(id, b, extra, c)
@@ -293,6 +300,11 @@ func (ln *Line) result(b, extra jsonv.Value) {
 	m.SetAttr("persisted_output_path", ident.Of(extra.Get("persistedOutputPath")))
 }
 
+// forked reports whether a skill has run as a sub-agent (context: fork), which only the result of its call states:
+//
+//	{"success":true,"commandName":"review","status":"forked","agentId":"a17…","result":"…"}
+func forked(extra jsonv.Value) bool { return extra.Get("status").Equal("forked") }
+
 // fetched ends the delegation whose answer the agent has fetched, with the tool TaskOutput: no
 // notice may follow.
 func (ln *Line) fetched(task jsonv.Value) {
@@ -321,18 +333,26 @@ func outcome(m *msg.Message, b, extra jsonv.Value) {
 // MaxOpening is how many bytes of a result class its error.
 const MaxOpening = 240
 
-// ErrorType returns the class of a tool's error, by the beginning of its result.
+// ErrorType returns the class of a tool's error, by the beginning of its result. That a call was not made, or was stopped, is known
+// by the CLI's first words: a command may print the same ones.
 func ErrorType(s string) string {
-	s = strings.TrimPrefix(s, "<tool_use_error>")
-	for _, known := range [...]struct{ part, class string }{
+	s = strings.TrimPrefix(strings.TrimPrefix(s, "<tool_use_error>"), "Error: ")
+	for _, known := range [...]struct{ start, class string }{
 		{"The user doesn't want to", "denied"},
 		{"User denied permission", "denied"}, // in Claude Code WebUI
 		{"Permission prompt was aborted", "denied"},
 		{"Permission to use", "denied"},
+		{"Permission for this action has been denied", "denied"}, // by the classifier of the mode auto
 		{"Claude requested permissions", "denied"},
 		{interruptText, "interrupted"},
 		{"Sibling tool call errored", "cancelled"},
 		{"Cancelled:", "cancelled"},
+	} {
+		if strings.HasPrefix(s, known.start) {
+			return known.class
+		}
+	}
+	for _, known := range [...]struct{ part, class string }{
 		{"InputValidationError", "validation"},
 		{"No such tool available", "not_found"},
 		{"timed out", "timeout"},
