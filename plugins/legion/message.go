@@ -183,7 +183,7 @@ func (r *entry) part(k msg.Kind, role msg.Role, name string, text msg.Text) *msg
 	return m
 }
 
-// say emits a text of the message: input, or what the model said, or the error in its place.
+// say emits a text of the message: input, the words of the model, or the error in their place.
 func (r *entry) say(text msg.Text) {
 	switch fault := r.msg.fault; {
 	case text.IsZero():

@@ -23,7 +23,7 @@ func TestLaunchIsInNoTurn(t *testing.T) {
 	}
 }
 
-// TestInterruptedTurnHasItsLastRecords: what the model said arrives after the acknowledgement of the interrupt. It
+// TestInterruptedTurnHasItsLastRecords: the last words of the model arrive after the acknowledgement of the interrupt. It
 // belongs to the interrupted turn, which the result line ends, and whose tokens count once. A turn after that line
 // is another one.
 func TestInterruptedTurnHasItsLastRecords(t *testing.T) {
@@ -115,7 +115,7 @@ func TestNumberedCalls(t *testing.T) {
 	}
 }
 
-// TestTaskThatEndsAfterAnInterrupt wakes the agent: what it says then is a turn of its own, and the interrupted one has its tokens.
+// TestTaskThatEndsAfterAnInterrupt wakes the agent: its words then are a turn of their own, and the interrupted one has its tokens.
 func TestTaskThatEndsAfterAnInterrupt(t *testing.T) {
 	for name, task := range map[string][]string{
 		"a sub-agent":     {`{"type":"system","content":"","timestamp":1772442090,"metadata":{"subtype":"task_notification","task_id":"a1","tool_use_id":"toolu_1","status":"completed","summary":"Nine."}}`},

@@ -31,7 +31,7 @@ const (
 // kinds are those of the messages of parts.
 var kinds = map[string]msg.Kind{thinking: msg.Reasoning, hidden: msg.Reasoning, speaking: msg.Assistant, calling: msg.ToolCall}
 
-// piece is what a record has of a block: all of it, or what was written since the piece before.
+// piece is the part of a block that a record has: all of it, or the text since the piece before.
 type piece struct {
 	record jsonv.Value
 	part   string

@@ -36,7 +36,7 @@ func (b *block) call() conversation.Call {
 }
 
 // calls decodes a message that calls tools: one piece of one call, or a list of whole calls.
-// What one field has the other repeats.
+// One field repeats the other.
 func (r *run) calls(d *stream, v jsonv.Value, approval bool) {
 	list, one := v.Get("tool_calls"), v.First("tool_call", "tool_calls", "function_call")
 	switch {
@@ -83,7 +83,7 @@ func (w *writer) arguments(raw []byte) (canon string, v jsonv.Value) {
 	return string(compact(make([]byte, 0, len(raw)), v)), v
 }
 
-// emitCall emits a call as the message m: the call, the delegation that it is, or what it says. It returns the arguments.
+// emitCall emits a call as the message m: the call, the delegation that it is, or its text. It returns the arguments.
 func (r *run) emitCall(d *stream, b *block, m msg.Message, flushed bool) (args string) {
 	if !flushed && len(b.Text) == 0 {
 		b.Text = []byte("{}")
@@ -235,7 +235,7 @@ func (w *writer) callOf(r *run, v jsonv.Value, id string) *call {
 	return cmp.Or(w.Calls.GetOpen(c.ID), w.Calls.Named(id), callOf(c))
 }
 
-// returns makes the content of a result what a tool has returned.
+// returns makes the content of a result the value that a tool has returned.
 func returns(m *msg.Message, e jsonv.Value, failed bool) {
 	m.Content, m.Attachments = contentOf(e.First("tool_return", "function_return"))
 	if m.IsError = e.Get("status").Equal("error") || failed; m.IsError {

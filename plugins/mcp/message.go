@@ -135,7 +135,7 @@ func (d *connection) stands(c *call, m *msg.Message, task jsonv.Value) {
 	state, requests := ident.Of(task.Get("status")), task.Get("inputRequests")
 	switch {
 	case requests.Exists() && c.Asked:
-		requests.MarkRead() // they are told until they are answered
+		requests.MarkRead() // they are listed until they are answered
 	case requests.Exists():
 		c.Asked = true
 		asks(m, requests)

@@ -94,7 +94,7 @@ func inputItem(v jsonv.Value) (it exchange.Item) {
 		if role.In("system", "developer") {
 			it.Who = exchange.Instructions
 		}
-	case typ == "program", typ == "program_output", typ == "mcp_list_tools", typ == "mcp_approval_request": // a client without a store sends back what the provider did
+	case typ == "program", typ == "program_output", typ == "mcp_list_tools", typ == "mcp_approval_request": // a client without a store sends the work of the provider back
 		return exchange.Item{Who: exchange.Model}
 	case strings.HasSuffix(typ, "_output"):
 		v.Get("type").MarkRead()
