@@ -42,6 +42,7 @@ import (
 	opencode "github.com/earshot-dev/earshot/plugins/opencode"
 	otelgenai "github.com/earshot-dev/earshot/plugins/otel-genai"
 	pi "github.com/earshot-dev/earshot/plugins/pi"
+	roocode "github.com/earshot-dev/earshot/plugins/roo-code"
 	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
 )
 
@@ -86,6 +87,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"opencode":              opencode.New,
 		"otel-genai":            otelgenai.New,
 		"pi":                    pi.New,
+		"roo-code":              roocode.New,
 		"vercel-ui":             vercelui.New,
 	}
 }

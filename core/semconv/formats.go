@@ -56,6 +56,7 @@ var formats = map[string]traits{
 	"ag-ui":                 {model: answered},
 	"opencode":              {model: asked, delegates: true, serves: true},
 	"cline":                 {model: asked},
+	"roo-code":              {model: asked},
 	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true, delegates: true},
 	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true, chains: true},
 	"gemini-live":           {model: asked},
