@@ -22,6 +22,7 @@ import (
 	codexotel "github.com/earshot-dev/earshot/plugins/codex-otel"
 	copilot "github.com/earshot-dev/earshot/plugins/copilot"
 	copilototel "github.com/earshot-dev/earshot/plugins/copilot-otel"
+	crush "github.com/earshot-dev/earshot/plugins/crush"
 	cursor "github.com/earshot-dev/earshot/plugins/cursor"
 	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
@@ -67,6 +68,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex-otel":            codexotel.New,
 		"copilot":               copilot.New,
 		"copilot-otel":          copilototel.New,
+		"crush":                 crush.New,
 		"cursor":                cursor.New,
 		"gemini-api":            geminiapi.New,
 		"gemini-cli":            geminicli.New,

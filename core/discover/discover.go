@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,6 +75,7 @@ type place struct {
 	is           func(rel string) (transcript, conversation bool)
 	projects     bool   // each folder in below is a project
 	extension    string // of editors, instead of home: the transcripts are below it in the folder of each editor
+	listed       string // a file in data that lists the folders of all projects, each with a database
 	before       *place // of versions without the database, or of a program without it: read where there is none
 }
 
@@ -153,6 +155,7 @@ var places = []place{
 		},
 	},
 	{name: "Kilo Code", format: "opencode", data: "kilo", globs: []string{"kilo*.db"}, database: true, is: file("kilo*.db")}, // made of OpenCode
+	{name: "Crush", format: "crush", data: "crush", home: ".crush", listed: "projects.json", globs: []string{"crush.db"}, database: true, is: file("crush.db")},
 	{
 		name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db"),
 		before: &place{data: "goose/sessions", globs: []string{"*.jsonl"}, is: lines(below("", ".jsonl"))},
@@ -257,8 +260,11 @@ func (m Machine) Find(ctx context.Context) (*Report, error) {
 	r := &Report{Agents: []Agent{}, Servers: []Server{}, Endpoints: []Endpoint{}}
 	for _, p := range places {
 		a, err := m.look(ctx, p)
-		if p.extension != "" {
+		switch {
+		case p.extension != "":
 			a, err = m.extension(ctx, p)
+		case p.listed != "":
+			a, err = m.listed(ctx, p)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("discover: %s: %w", p.name, err)
@@ -299,6 +305,32 @@ func (m Machine) extension(ctx context.Context, p place) (all Agent, err error) 
 			return a, err
 		}
 		all.add(a)
+	}
+	return all, nil
+}
+
+// listed looks into the folders of a list: {"projects": [{"data_dir": folder}]}. Without one the path is that of a project at home.
+func (m Machine) listed(ctx context.Context, p place) (all Agent, err error) {
+	var list struct {
+		Projects []struct {
+			Dir string `json:"data_dir"`
+		} `json:"projects"`
+	}
+	if text, err := os.ReadFile(filepath.Join(m.root(p), p.listed)); err == nil {
+		_ = json.Unmarshal(text, &list) // a list that is no JSON is empty
+	}
+	for _, project := range list.Projects {
+		if !filepath.IsAbs(project.Dir) {
+			continue
+		}
+		a, err := m.below(ctx, p, project.Dir)
+		if err != nil {
+			return a, err
+		}
+		all.add(a)
+	}
+	if all.Files == 0 {
+		return m.below(ctx, p, filepath.Join(m.Home, p.home))
 	}
 	return all, nil
 }

@@ -49,10 +49,17 @@ func TestFind(t *testing.T) {
 		"data/opencode/opencode-dev.db":                            10 * time.Hour,
 		"data/opencode/opencode.db-wal":                            0,
 		"data/kilo/kilo.db":                                        11 * time.Hour,
+		"data/crush/projects.json":                                 0,
+		"dunes/.crush/crush.db":                                    12 * time.Hour,
+		"shore/.crush/crush.db":                                    13 * time.Hour,
 		"proc/net/tcp":                                             0,
 	} {
 		path := filepath.Join(home, filepath.FromSlash(name))
 		text := "12345"
+		if name == "data/crush/projects.json" {
+			dir := `{"data_dir":"` + filepath.ToSlash(home)
+			text = `{"projects":[` + dir + `/gone/.crush"},` + dir + `/dunes/.crush"},` + dir + `/shore/.crush"}]}`
+		}
 		if name == "proc/net/tcp" {
 			text = "  sl  local_address rem_address   st\n   0: 0100007F:1E61 00000000:0000 0A 00000000:00000000\n   1: 0100007F:205B 0100007F:1E61 01 0:0\n"
 		}
@@ -112,6 +119,7 @@ func TestFind(t *testing.T) {
 			{Name: "Cursor", Type: "sqlite", Format: "cursor", Paths: []string{filepath.Join(home, cursorHome(), "state.vscdb")}},
 			{Name: "OpenCode", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/opencode/opencode*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-10 * time.Hour)},
 			{Name: "Kilo Code", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/kilo/kilo*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-11 * time.Hour)},
+			{Name: "Crush", Type: "sqlite", Format: "crush", Paths: []string{filepath.Join(home, "dunes/.crush/crush.db"), filepath.Join(home, "shore/.crush/crush.db")}, Files: 2, Bytes: 10, Newest: now.Add(-12 * time.Hour)},
 			{Name: "Goose", Type: "sqlite", Format: "goose", Paths: []string{filepath.Join(home, "data/goose/sessions/sessions.db")}},
 			{Name: "Hermes", Type: "sqlite", Format: "hermes", Paths: []string{filepath.Join(home, ".hermes/state.db")}, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour)},
 			{Name: "Wrapped ACP", Type: "file", Format: "acp", Paths: []string{filepath.Join(home, "own/wrap/acp/*.jsonl")}},

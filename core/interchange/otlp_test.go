@@ -182,6 +182,7 @@ func lost() map[string]string {
 		"claude-code/team_inbox":  outside,
 		"cline/lead":              repeated,
 		"cline/restored":          outside,
+		"crush/sessions":          repeated,
 		"gemini-cli/lines":        outside,
 		"grace/open":              outside,
 		"grace/unanswered":        outside,

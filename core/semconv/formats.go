@@ -57,6 +57,7 @@ var formats = map[string]traits{
 	"opencode":              {model: asked, delegates: true, serves: true},
 	"cline":                 {model: asked},
 	"roo-code":              {model: asked},
+	"crush":                 {model: asked},
 	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true, delegates: true},
 	"gemini-api":            {model: answered, family: "gemini-cli", rank: 1, measures: true, ownNames: true, chains: true},
 	"gemini-live":           {model: asked},
