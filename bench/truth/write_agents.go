@@ -820,6 +820,57 @@ func writeCline(s *Scenario) []Stream {
 	return []Stream{t.stream()}
 }
 
+// rooCode writes the document of a task of Roo Code, which has commands alone and no ids of calls.
+func rooCode() format {
+	return format{name: "roo-code", write: writeRooCode, lens: lens{
+		can: []feature{calls, failure, thoughts, turns}, noIDs: true, noTimes: true, tokens: unsplit, tool: func(*Work) string { return "execute_command" },
+	}}
+}
+
+func writeRooCode(s *Scenario) []Stream {
+	end := 0.0
+	var messages list
+	message := func(seconds float64, typ, kind, text string) {
+		messages = append(messages, object{"ts": millis(seconds), "type": typ, typ: kind, "text": text, "partial": false})
+		end = max(end, seconds)
+	}
+	for n, turn := range s.Turns {
+		kind := "user_feedback"
+		if n == 0 {
+			kind = "text"
+		}
+		message(turn.At, "say", kind, turn.Prompt)
+		for i := range turn.Responses {
+			r := &turn.Responses[i]
+			u := r.Tokens
+			message(r.From, "say", "api_req_started", text(object{
+				"apiProtocol": "anthropic", "tokensIn": u.Input + u.CacheRead + u.CacheWrite, "tokensOut": u.Output + u.Reasoning, "cacheReads": u.CacheRead, "cacheWrites": u.CacheWrite, "cost": 0.01,
+			}))
+			if r.Think != "" {
+				message(r.To-0.002, "say", "reasoning", r.Think)
+			}
+			switch {
+			case r.Text != "" && len(r.Work) == 0 && i == len(turn.Responses)-1:
+				message(r.To, "say", "completion_result", r.Text)
+				message(r.To+0.001, "ask", "completion_result", "")
+			case r.Text != "":
+				message(r.To-0.001, "say", "text", r.Text)
+			}
+			for _, w := range r.Work {
+				message(w.From, "ask", "command", w.Argument)
+				if w.Failed {
+					message(w.To, "say", "error", w.Result)
+				} else {
+					message(w.To, "say", "command_output", w.Result)
+				}
+			}
+		}
+	}
+	t := &tape{Stream: Stream{Origin: "/home/keeper/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks/" + s.session() + "/ui_messages.json"}}
+	t.add(end, frame.Frame{Kind: frame.Body, Data: encode(messages)})
+	return []Stream{t.stream()}
+}
+
 // said writes the thought and the text of a response of Claude as blocks.
 func said(r *Response, block func(seconds float64, b object)) {
 	if r.Think != "" {
