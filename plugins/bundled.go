@@ -24,6 +24,7 @@ import (
 	copilototel "github.com/earshot-dev/earshot/plugins/copilot-otel"
 	crush "github.com/earshot-dev/earshot/plugins/crush"
 	cursor "github.com/earshot-dev/earshot/plugins/cursor"
+	droid "github.com/earshot-dev/earshot/plugins/droid"
 	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
 	geminilive "github.com/earshot-dev/earshot/plugins/gemini-live"
@@ -70,6 +71,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"copilot-otel":          copilototel.New,
 		"crush":                 crush.New,
 		"cursor":                cursor.New,
+		"droid":                 droid.New,
 		"gemini-api":            geminiapi.New,
 		"gemini-cli":            geminicli.New,
 		"gemini-live":           geminilive.New,

@@ -121,6 +121,13 @@ var places = []place{
 			return ok, ok && file == session+".json" // the others are its messages, and those of sub-agents
 		},
 	},
+	{
+		name: "Droid", format: "droid", home: ".factory", globs: []string{"sessions/**/*.jsonl", "sessions/**/*.settings.json"}, below: "sessions",
+		is: func(rel string) (bool, bool) {
+			lines := strings.HasSuffix(rel, ".jsonl")
+			return lines || strings.HasSuffix(rel, ".settings.json"), lines
+		},
+	},
 	extension("Cline before version 4", "saoudrizwan.claude-dev", "{tasks/*/ui_messages,state/taskHistory}.json"),
 	extension("Roo Code", "rooveterinaryinc.roo-cline", "tasks/*/{ui_messages,history_item}.json"),
 	extension("Kilo Code before OpenCode", "kilocode.kilo-code", "tasks/*/{ui_messages,history_item}.json"),

@@ -49,6 +49,8 @@ func TestFind(t *testing.T) {
 		"data/opencode/opencode-dev.db":                            10 * time.Hour,
 		"data/opencode/opencode.db-wal":                            0,
 		"data/kilo/kilo.db":                                        11 * time.Hour,
+		".factory/sessions/-reef/1.jsonl":                          12 * time.Hour,
+		".factory/sessions/-reef/1.settings.json":                  11 * time.Hour,
 		"data/crush/projects.json":                                 0,
 		"dunes/.crush/crush.db":                                    12 * time.Hour,
 		"shore/.crush/crush.db":                                    13 * time.Hour,
@@ -106,6 +108,10 @@ func TestFind(t *testing.T) {
 			{
 				Name: "Cline", Type: "file", Format: "cline", Paths: []string{filepath.Join(home, ".cline/data/sessions/*/*.json")},
 				Conversations: 1, Files: 3, Bytes: 15, Newest: now.Add(-12 * time.Hour),
+			},
+			{
+				Name: "Droid", Type: "file", Format: "droid", Paths: []string{filepath.Join(home, ".factory/sessions/**/*.jsonl"), filepath.Join(home, ".factory/sessions/**/*.settings.json")},
+				Conversations: 1, Files: 2, Bytes: 10, Newest: now.Add(-11 * time.Hour),
 			},
 			{
 				Name: "Wrapped MCP", Type: "file", Format: "mcp", Paths: []string{filepath.Join(home, "own/wrap/mcp/*.jsonl")},

@@ -183,6 +183,7 @@ func lost() map[string]string {
 		"cline/lead":              repeated,
 		"cline/restored":          outside,
 		"crush/sessions":          repeated,
+		"droid/session":           repeated,
 		"gemini-cli/lines":        outside,
 		"grace/open":              outside,
 		"grace/unanswered":        outside,

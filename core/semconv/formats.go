@@ -56,6 +56,7 @@ var formats = map[string]traits{
 	"ag-ui":                 {model: answered},
 	"opencode":              {model: asked, delegates: true, serves: true},
 	"cline":                 {model: asked},
+	"droid":                 {model: asked},
 	"roo-code":              {model: asked},
 	"crush":                 {model: asked},
 	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true, delegates: true},
