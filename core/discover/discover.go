@@ -128,7 +128,7 @@ var places = []place{
 			return lines || strings.HasSuffix(rel, ".settings.json"), lines
 		},
 	},
-	extension("Cline before version 4", "saoudrizwan.claude-dev", "{tasks/*/ui_messages,state/taskHistory}.json"),
+	extension("Cline before version 4", "saoudrizwan.claude-dev", "tasks/*/ui_messages.json", "state/taskHistory.json"),
 	extension("Roo Code", "rooveterinaryinc.roo-cline", "tasks/*/{ui_messages,history_item}.json"),
 	extension("Kilo Code before OpenCode", "kilocode.kilo-code", "tasks/*/{ui_messages,history_item}.json"),
 	{
@@ -200,9 +200,9 @@ var editors = []string{
 }
 
 // extension is an extension of editors whose format is that of Roo Code, each in a folder of its own.
-func extension(name, id, glob string) place {
+func extension(name, id string, globs ...string) place {
 	return place{
-		name: name, format: "roo-code", extension: id, globs: []string{glob}, below: "tasks",
+		name: name, format: "roo-code", extension: id, globs: globs, below: "tasks",
 		is: func(rel string) (bool, bool) {
 			_, file, _ := strings.Cut(rel, "/")
 			return file == "ui_messages.json" || file == "history_item.json", file == "ui_messages.json"

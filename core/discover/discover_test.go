@@ -118,7 +118,9 @@ func TestFind(t *testing.T) {
 				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour),
 			},
 			{Name: "Qwen Code", Type: "file", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".qwen/projects/**/*.jsonl")}},
-			{Name: "Cline before version 4", Type: "file", Format: "roo-code", Paths: []string{filepath.Join(home, editorHome("Code"), "saoudrizwan.claude-dev/{tasks/*/ui_messages,state/taskHistory}.json")}},
+			{Name: "Cline before version 4", Type: "file", Format: "roo-code", Paths: []string{
+				filepath.Join(home, editorHome("Code"), "saoudrizwan.claude-dev/tasks/*/ui_messages.json"), filepath.Join(home, editorHome("Code"), "saoudrizwan.claude-dev/state/taskHistory.json"),
+			}},
 			{Name: "Kilo Code before OpenCode", Type: "file", Format: "roo-code", Paths: []string{filepath.Join(home, editorHome("Code"), "kilocode.kilo-code/tasks/*/{ui_messages,history_item}.json")}},
 			{Name: "Pi", Type: "file", Format: "pi", Paths: []string{filepath.Join(home, ".pi/agent/sessions/**/*.jsonl")}},
 			{Name: "OpenClaw", Type: "file", Format: "openclaw", Paths: []string{filepath.Join(home, ".openclaw/agents/*/sessions/*.jsonl")}},
