@@ -20,10 +20,10 @@ func TestRooCodeTask(t *testing.T) {
 	whole := document("roo")
 	part, _, _ := strings.Cut(whole, `"subtask_result"`) // while the sub-task works
 	part = part[:strings.LastIndex(part, "},")] + "}]"
-	h.write("tasks/"+task+"/ui_messages.json", part)
-	h.drain()
-	h.write("tasks/"+sub+"/ui_messages.json", document("child"))
+	h.write("tasks/"+sub+"/ui_messages.json", document("child")) // read before its caller, as any of many old tasks may be
 	h.write("tasks/"+sub+"/history_item.json", document("item"))
+	h.drain()
+	h.write("tasks/"+task+"/ui_messages.json", part)
 	h.drain()
 	h.write("tasks/"+task+"/ui_messages.json", whole)
 	h.drain()
