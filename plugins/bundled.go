@@ -22,7 +22,9 @@ import (
 	codexotel "github.com/earshot-dev/earshot/plugins/codex-otel"
 	copilot "github.com/earshot-dev/earshot/plugins/copilot"
 	copilototel "github.com/earshot-dev/earshot/plugins/copilot-otel"
+	crush "github.com/earshot-dev/earshot/plugins/crush"
 	cursor "github.com/earshot-dev/earshot/plugins/cursor"
+	droid "github.com/earshot-dev/earshot/plugins/droid"
 	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
 	geminilive "github.com/earshot-dev/earshot/plugins/gemini-live"
@@ -42,6 +44,7 @@ import (
 	opencode "github.com/earshot-dev/earshot/plugins/opencode"
 	otelgenai "github.com/earshot-dev/earshot/plugins/otel-genai"
 	pi "github.com/earshot-dev/earshot/plugins/pi"
+	roocode "github.com/earshot-dev/earshot/plugins/roo-code"
 	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
 )
 
@@ -66,7 +69,9 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex-otel":            codexotel.New,
 		"copilot":               copilot.New,
 		"copilot-otel":          copilototel.New,
+		"crush":                 crush.New,
 		"cursor":                cursor.New,
+		"droid":                 droid.New,
 		"gemini-api":            geminiapi.New,
 		"gemini-cli":            geminicli.New,
 		"gemini-live":           geminilive.New,
@@ -86,6 +91,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"opencode":              opencode.New,
 		"otel-genai":            otelgenai.New,
 		"pi":                    pi.New,
+		"roo-code":              roocode.New,
 		"vercel-ui":             vercelui.New,
 	}
 }

@@ -820,6 +820,122 @@ func writeCline(s *Scenario) []Stream {
 	return []Stream{t.stream()}
 }
 
+// rooCode writes the document of a task of Roo Code, which has commands alone and no ids of calls.
+func rooCode() format {
+	return format{name: "roo-code", write: writeRooCode, lens: lens{
+		can: []feature{calls, failure, thoughts, turns}, noIDs: true, noTimes: true, tokens: unsplit, tool: func(*Work) string { return "execute_command" },
+	}}
+}
+
+func writeRooCode(s *Scenario) []Stream {
+	end := 0.0
+	var messages list
+	message := func(seconds float64, typ, kind, text string) {
+		messages = append(messages, object{"ts": millis(seconds), "type": typ, typ: kind, "text": text, "partial": false})
+		end = max(end, seconds)
+	}
+	for n, turn := range s.Turns {
+		kind := "user_feedback"
+		if n == 0 {
+			kind = "text"
+		}
+		message(turn.At, "say", kind, turn.Prompt)
+		for i := range turn.Responses {
+			r := &turn.Responses[i]
+			u := r.Tokens
+			message(r.From, "say", "api_req_started", text(object{
+				"apiProtocol": "anthropic", "tokensIn": u.Input + u.CacheRead + u.CacheWrite, "tokensOut": u.Output + u.Reasoning, "cacheReads": u.CacheRead, "cacheWrites": u.CacheWrite, "cost": 0.01,
+			}))
+			if r.Think != "" {
+				message(r.To-0.002, "say", "reasoning", r.Think)
+			}
+			switch {
+			case r.Text != "" && len(r.Work) == 0 && i == len(turn.Responses)-1:
+				message(r.To, "say", "completion_result", r.Text)
+				message(r.To+0.001, "ask", "completion_result", "")
+			case r.Text != "":
+				message(r.To-0.001, "say", "text", r.Text)
+			}
+			for _, w := range r.Work {
+				message(w.From, "ask", "command", w.Argument)
+				if w.Failed {
+					message(w.To, "say", "error", w.Result)
+				} else {
+					message(w.To, "say", "command_output", w.Result)
+				}
+			}
+		}
+	}
+	t := &tape{Stream: Stream{Origin: "/home/keeper/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks/" + s.session() + "/ui_messages.json"}}
+	t.add(end, frame.Frame{Kind: frame.Body, Data: encode(messages)})
+	return []Stream{t.stream()}
+}
+
+// droid writes the files of Droid, in which the tokens are those of a session. A message has the time at which it was complete.
+func droid() format {
+	return format{name: "droid", write: writeDroid, lens: lens{
+		can: []feature{calls, parallel, failure, delegation, thoughts, turns, numbering}, calledAt: completed, tool: named("Task"),
+	}}
+}
+
+func writeDroid(s *Scenario) (streams []Stream) {
+	n := 0
+	write := func(session, calling, call string, from float64) (message func(seconds float64, role string, blocks ...object), done func(sum Tokens)) {
+		origin := "/home/keeper/.factory/sessions/-srv-locks/" + session
+		lines := &tape{Stream: Stream{Origin: origin + ".jsonl"}}
+		start := object{"type": "session_start", "id": session, "title": "Locks", "owner": "keeper", "version": 2, "cwd": "/srv/locks"}
+		if calling != "" {
+			start["callingSessionId"], start["callingToolUseId"] = calling, call
+		}
+		lines.line(from, start)
+		end := from
+		message = func(seconds float64, role string, blocks ...object) {
+			n++
+			end = max(end, seconds)
+			lines.line(seconds, object{"type": "message", "id": fmt.Sprintf("%s-%d", session, n), "timestamp": stamp(seconds), "message": object{"role": role, "content": blocks}})
+		}
+		done = func(sum Tokens) {
+			settings := &tape{Stream: Stream{Origin: origin + ".settings.json"}}
+			settings.add(end, frame.Frame{Kind: frame.Body, Data: encode(object{"model": "claude-sonnet-4-5", "providerLock": "anthropic", "providerLockTimestamp": stamp(from), "tokenUsage": object{
+				"inputTokens": sum.Input, "outputTokens": sum.Output, "cacheReadTokens": sum.CacheRead, "cacheCreationTokens": sum.CacheWrite, "thinkingTokens": sum.Reasoning,
+			}})})
+			streams = append(streams, lines.stream(), settings.stream())
+		}
+		return message, done
+	}
+	var work func(session string, rs []Response, message func(float64, string, ...object)) Tokens
+	work = func(session string, rs []Response, message func(float64, string, ...object)) (sum Tokens) {
+		for i := range rs {
+			r := &rs[i]
+			sum.add(r.Tokens)
+			var blocks []object
+			said(r, func(_ float64, b object) { blocks = append(blocks, b) })
+			for _, w := range r.Work {
+				blocks = append(blocks, object{"type": "tool_use", "id": w.ID, "name": toolName(w, "Task"), "input": input(w)})
+			}
+			message(r.To, "assistant", blocks...)
+			for _, w := range r.Work {
+				if d := w.Delegate; d != nil {
+					child := s.session()[:34] + d.ID[:2]
+					own, done := write(child, session, w.ID, w.From+0.1)
+					own(w.From+0.2, "user", object{"type": "text", "text": d.Task})
+					done(work(child, d.Responses, own))
+				}
+				message(w.To, "user", object{"type": "tool_result", "tool_use_id": w.ID, "content": w.Result, "is_error": w.Failed})
+			}
+		}
+		return sum
+	}
+	message, done := write(s.session(), "", "", 0)
+	var sum Tokens
+	for _, turn := range s.Turns {
+		message(turn.At, "user", object{"type": "text", "text": turn.Prompt})
+		sum.add(work(s.session(), turn.Responses, message))
+	}
+	done(sum)
+	return streams
+}
+
 // said writes the thought and the text of a response of Claude as blocks.
 func said(r *Response, block func(seconds float64, b object)) {
 	if r.Think != "" {

@@ -2,6 +2,7 @@ package truth
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/earshot-dev/earshot/core/frame"
 )
@@ -243,6 +244,76 @@ func writeGoose(s *Scenario) []Stream {
 	for _, turn := range s.Turns {
 		main(turn.At, "user", nil, said(turn.Prompt))
 		work(name, main, sum, turn.Responses)
+	}
+	return []Stream{t.stream()}
+}
+
+// crush writes the rows of Crush, whose times are in seconds and which count no tokens of a response.
+func crush() format {
+	return format{name: "crush", write: writeCrush, lens: lens{
+		can: []feature{calls, parallel, failure, delegation, thoughts, interrupted, turns, numbering}, noTimes: true, noTokens: true, tool: named("agent"),
+	}}
+}
+
+func writeCrush(s *Scenario) []Stream {
+	t := &rows{tape{Stream: Stream{Origin: "/srv/locks/.crush/crush.db"}}}
+	n := 0
+	open := func(seconds float64, name string, up any) {
+		t.row(seconds, "sessions", object{"id": name, "parent_session_id": up, "title": "Locks", "message_count": 0, "prompt_tokens": 900, "completion_tokens": 9, "cost": 0.01,
+			"created_at": at(seconds).Unix(), "updated_at": at(seconds).Unix(), "summary_message_id": nil, "todos": nil})
+	}
+	part := func(typ string, data object) object { return object{"type": typ, "data": data} }
+	name := func() string { n++; return s.session()[:24] + fmt.Sprintf("%012x", n) }
+	write := func(seconds, began float64, id, session, role string, parts ...any) {
+		row := object{"id": id, "session_id": session, "role": role, "parts": parts, "model": "", "provider": nil, "is_summary_message": 0,
+			"created_at": at(began).Unix(), "updated_at": at(seconds).Unix(), "finished_at": nil}
+		if role == "assistant" {
+			row["model"], row["provider"] = "claude-sonnet-4-5", "anthropic"
+		}
+		t.row(seconds, "messages", row)
+	}
+	stop := part("finish", object{"reason": "stop", "time": 0})
+	var work func(session string, rs []Response)
+	work = func(session string, rs []Response) {
+		for i := range rs {
+			r, id := &rs[i], name()
+			var parts list
+			if r.Think != "" {
+				parts = append(parts, part("reasoning", object{"thinking": r.Think, "signature": "c2ln", "started_at": at(r.From).Unix(), "finished_at": at(r.To).Unix()}))
+			}
+			if r.Text != "" {
+				parts = append(parts, part("text", object{"text": r.Text}))
+			}
+			reason, end := "end_turn", r.To
+			for _, w := range r.Work {
+				args := input(w)
+				if d := w.Delegate; d != nil {
+					args = object{"prompt": d.Task}
+				}
+				parts = append(parts, part("tool_call", object{"id": w.ID, "name": toolName(w, "agent"), "input": text(args), "finished": true}))
+				reason, end = "tool_use", max(end, w.To)
+			}
+			write(r.To, r.From, id, session, "assistant", parts...)
+			for _, w := range r.Work {
+				if d := w.Delegate; d != nil {
+					child := id + "$$" + w.ID
+					open(w.From+0.1, child, session)
+					write(w.From+0.2, w.From+0.2, name(), child, "user", part("text", object{"text": d.Task}), stop)
+					work(child, d.Responses)
+				}
+				if !w.Open {
+					write(w.To, w.To, name(), session, "tool", part("tool_result", object{"tool_call_id": w.ID, "name": toolName(w, "agent"), "content": w.Result, "data": "", "mime_type": "", "metadata": "", "is_error": w.Failed}), stop)
+				}
+			}
+			if !slices.ContainsFunc(r.Work, func(w *Work) bool { return w.Open }) {
+				write(end+0.001, r.From, id, session, "assistant", append(parts, part("finish", object{"reason": reason, "time": at(end).Unix()}))...)
+			}
+		}
+	}
+	open(0, s.session(), nil)
+	for _, turn := range s.Turns {
+		write(turn.At, turn.At, name(), s.session(), "user", part("text", object{"text": turn.Prompt}), stop)
+		work(s.session(), turn.Responses)
 	}
 	return []Stream{t.stream()}
 }

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,6 +74,8 @@ type place struct {
 	below        string // the folder that is walked
 	is           func(rel string) (transcript, conversation bool)
 	projects     bool   // each folder in below is a project
+	extension    string // of editors, instead of home: the transcripts are below it in the folder of each editor
+	listed       string // a file in data that lists the folders of all projects, each with a database
 	before       *place // of versions without the database, or of a program without it: read where there is none
 }
 
@@ -119,6 +122,16 @@ var places = []place{
 		},
 	},
 	{
+		name: "Droid", format: "droid", home: ".factory", globs: []string{"sessions/**/*.jsonl", "sessions/**/*.settings.json"}, below: "sessions",
+		is: func(rel string) (bool, bool) {
+			lines := strings.HasSuffix(rel, ".jsonl")
+			return lines || strings.HasSuffix(rel, ".settings.json"), lines
+		},
+	},
+	extension("Cline before version 4", "saoudrizwan.claude-dev", "tasks/*/ui_messages.json", "state/taskHistory.json"),
+	extension("Roo Code", "rooveterinaryinc.roo-cline", "tasks/*/{ui_messages,history_item}.json"),
+	extension("Kilo Code before OpenCode", "kilocode.kilo-code", "tasks/*/{ui_messages,history_item}.json"),
+	{
 		name: "Pi", format: "pi", home: ".pi/agent", globs: []string{"sessions/**/*.jsonl"}, below: "sessions", projects: true,
 		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") }),
 	},
@@ -149,6 +162,7 @@ var places = []place{
 		},
 	},
 	{name: "Kilo Code", format: "opencode", data: "kilo", globs: []string{"kilo*.db"}, database: true, is: file("kilo*.db")}, // made of OpenCode
+	{name: "Crush", format: "crush", data: "crush", home: ".crush", listed: "projects.json", globs: []string{"crush.db"}, database: true, is: file("crush.db")},
 	{
 		name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db"),
 		before: &place{data: "goose/sessions", globs: []string{"*.jsonl"}, is: lines(below("", ".jsonl"))},
@@ -164,8 +178,11 @@ var places = []place{
 	recordings("Wrapped Codex", "codex-app-server"),
 }
 
-// cursorHome is where Cursor keeps its database, below the home directory.
-func cursorHome() string {
+// cursorHome is where Cursor keeps its database.
+func cursorHome() string { return editorHome("Cursor") }
+
+// editorHome is where an editor keeps the files of its extensions, below the home directory.
+func editorHome(editor string) string {
 	base := ".config"
 	switch runtime.GOOS {
 	case "darwin":
@@ -173,7 +190,24 @@ func cursorHome() string {
 	case "windows":
 		base = "AppData/Roaming"
 	}
-	return filepath.FromSlash(base + "/Cursor/User/globalStorage")
+	return filepath.FromSlash(base + "/" + editor + "/User/globalStorage")
+}
+
+// editors are where the editors whose extensions are those of VS Code keep them; the last is its server, where it runs on another machine.
+var editors = []string{
+	editorHome("Code"), editorHome("Code - Insiders"), editorHome("VSCodium"), editorHome("Cursor"), editorHome("Windsurf"),
+	filepath.FromSlash(".vscode-server/data/User/globalStorage"),
+}
+
+// extension is an extension of editors whose format is that of Roo Code, each in a folder of its own.
+func extension(name, id string, globs ...string) place {
+	return place{
+		name: name, format: "roo-code", extension: id, globs: globs, below: "tasks",
+		is: func(rel string) (bool, bool) {
+			_, file, _ := strings.Cut(rel, "/")
+			return file == "ui_messages.json" || file == "history_item.json", file == "ui_messages.json"
+		},
+	}
 }
 
 // file is a database of that name, which is no conversation by itself.
@@ -233,6 +267,12 @@ func (m Machine) Find(ctx context.Context) (*Report, error) {
 	r := &Report{Agents: []Agent{}, Servers: []Server{}, Endpoints: []Endpoint{}}
 	for _, p := range places {
 		a, err := m.look(ctx, p)
+		switch {
+		case p.extension != "":
+			a, err = m.extension(ctx, p)
+		case p.listed != "":
+			a, err = m.listed(ctx, p)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("discover: %s: %w", p.name, err)
 		}
@@ -264,7 +304,62 @@ func (m Machine) Find(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-func (m Machine) look(ctx context.Context, p place) (Agent, error) {
+// extension looks for an extension in all editors. Where none has a transcript, the paths are those of the first.
+func (m Machine) extension(ctx context.Context, p place) (all Agent, err error) {
+	for _, editor := range editors {
+		a, err := m.below(ctx, p, filepath.Join(m.Home, editor, p.extension))
+		if err != nil {
+			return a, err
+		}
+		all.add(a)
+	}
+	return all, nil
+}
+
+// listed looks into the folders of a list: {"projects": [{"data_dir": folder}]}. Without one the path is that of a project at home.
+func (m Machine) listed(ctx context.Context, p place) (all Agent, err error) {
+	var list struct {
+		Projects []struct {
+			Dir string `json:"data_dir"`
+		} `json:"projects"`
+	}
+	if text, err := os.ReadFile(filepath.Join(m.root(p), p.listed)); err == nil {
+		_ = json.Unmarshal(text, &list) // a list that is no JSON is empty
+	}
+	for _, project := range list.Projects {
+		if !filepath.IsAbs(project.Dir) {
+			continue
+		}
+		a, err := m.below(ctx, p, project.Dir)
+		if err != nil {
+			return a, err
+		}
+		all.add(a)
+	}
+	if all.Files == 0 {
+		return m.below(ctx, p, filepath.Join(m.Home, p.home))
+	}
+	return all, nil
+}
+
+// add adds the transcripts of another folder. One without any counts only as long as there are none.
+func (a *Agent) add(b Agent) {
+	switch {
+	case a.Name == "", a.Files == 0 && b.Files > 0:
+		*a = b
+	case b.Files > 0:
+		a.Paths = append(a.Paths, b.Paths...)
+		a.Conversations, a.Files, a.Bytes = a.Conversations+b.Conversations, a.Files+b.Files, a.Bytes+b.Bytes
+		if b.Newest.After(a.Newest) {
+			a.Newest = b.Newest
+		}
+	}
+}
+
+func (m Machine) look(ctx context.Context, p place) (Agent, error) { return m.below(ctx, p, m.root(p)) }
+
+// root is the folder of a place.
+func (m Machine) root(p place) string {
 	root := filepath.Join(m.Home, p.home)
 	if p.wrap != "" {
 		root = filepath.Join(m.Data, filepath.FromSlash(p.wrap))
@@ -278,6 +373,11 @@ func (m Machine) look(ctx context.Context, p place) (Agent, error) {
 			root = filepath.Join(dir, filepath.FromSlash(p.data))
 		}
 	}
+	return root
+}
+
+// below looks into a folder.
+func (m Machine) below(ctx context.Context, p place, root string) (Agent, error) {
 	a := Agent{Name: p.name, Type: "file", Format: p.format}
 	if p.database {
 		a.Type = "sqlite"
@@ -299,6 +399,9 @@ func (m Machine) look(ctx context.Context, p place) (Agent, error) {
 		}
 		if d.IsDir() {
 			if p.database && path != from { // it is in the folder itself
+				return fs.SkipDir
+			}
+			if p.extension != "" && path != from && filepath.Dir(path) != from { // a task may have copies of the project
 				return fs.SkipDir
 			}
 			return nil

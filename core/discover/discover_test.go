@@ -15,38 +15,53 @@ func TestFind(t *testing.T) {
 	home := t.TempDir()
 	now := time.Now().Truncate(time.Second)
 	for name, age := range map[string]time.Duration{
-		".claude/projects/-work-a/11.jsonl":                   3 * time.Hour,
-		".claude/projects/-work-a/22.jsonl":                   time.Hour,
-		".claude/projects/-work-a/agent-9f.jsonl":             2 * time.Hour,
-		".claude/projects/-work-a/22/subagents/agent-1.jsonl": 2 * time.Hour,
-		".claude/projects/-work-b/33.jsonl":                   4 * time.Hour,
-		".claude/projects/-work-b/memory.md":                  0,
-		".claude/history.jsonl":                               0,
-		"codex/sessions/2026/11/02/rollout-x.jsonl":           5 * time.Hour,
-		"codex/sessions/2026/11/02/other.jsonl":               0,
-		"codex/archived_sessions/rollout-y.jsonl.zst":         6 * time.Hour,
-		"codex/history.jsonl":                                 0,
-		".gemini/tmp/ab12/chats/session-1.jsonl":              7 * time.Hour,
-		".gemini/tmp/ab12/chats/session-0.json":               9 * time.Hour,
-		".gemini/tmp/ab12/chats/session-1/agent.jsonl":        8 * time.Hour,
-		".gemini/tmp/ab12/chats/checkpoint.json":              0,
-		".gemini/tmp/ab12/logs.json":                          0,
-		".copilot/session-state/77/events.jsonl":              8 * time.Hour,
-		".cline/data/sessions/178_a/178_a.json":               12 * time.Hour,
-		".cline/data/sessions/178_a/178_a.messages.json":      13 * time.Hour,
-		".cline/data/sessions/178_a/agent_1.messages.json":    14 * time.Hour,
-		".cline/data/sessions/sessions.index.json":            0,
-		"own/wrap/mcp/20260101T000000Z-7-lamp.jsonl":          9 * time.Hour,
-		".hermes/state.db":                                    9 * time.Hour,
-		".hermes/backup/state.db":                             0,
-		".hermes/sessions/1.jsonl":                            0,
-		"data/opencode/opencode-dev.db":                       10 * time.Hour,
-		"data/opencode/opencode.db-wal":                       0,
-		"data/kilo/kilo.db":                                   11 * time.Hour,
-		"proc/net/tcp":                                        0,
+		".claude/projects/-work-a/11.jsonl":                        3 * time.Hour,
+		".claude/projects/-work-a/22.jsonl":                        time.Hour,
+		".claude/projects/-work-a/agent-9f.jsonl":                  2 * time.Hour,
+		".claude/projects/-work-a/22/subagents/agent-1.jsonl":      2 * time.Hour,
+		".claude/projects/-work-b/33.jsonl":                        4 * time.Hour,
+		".claude/projects/-work-b/memory.md":                       0,
+		".claude/history.jsonl":                                    0,
+		"codex/sessions/2026/11/02/rollout-x.jsonl":                5 * time.Hour,
+		"codex/sessions/2026/11/02/other.jsonl":                    0,
+		"codex/archived_sessions/rollout-y.jsonl.zst":              6 * time.Hour,
+		"codex/history.jsonl":                                      0,
+		".gemini/tmp/ab12/chats/session-1.jsonl":                   7 * time.Hour,
+		".gemini/tmp/ab12/chats/session-0.json":                    9 * time.Hour,
+		".gemini/tmp/ab12/chats/session-1/agent.jsonl":             8 * time.Hour,
+		".gemini/tmp/ab12/chats/checkpoint.json":                   0,
+		".gemini/tmp/ab12/logs.json":                               0,
+		".copilot/session-state/77/events.jsonl":                   8 * time.Hour,
+		".cline/data/sessions/178_a/178_a.json":                    12 * time.Hour,
+		".cline/data/sessions/178_a/178_a.messages.json":           13 * time.Hour,
+		".cline/data/sessions/178_a/agent_1.messages.json":         14 * time.Hour,
+		".cline/data/sessions/sessions.index.json":                 0,
+		rooCode("Code", "tasks/01a/ui_messages.json"):              15 * time.Hour,
+		rooCode("Code", "tasks/01a/history_item.json"):             16 * time.Hour,
+		rooCode("Code", "tasks/01a/api_conversation_history.json"): 0,
+		rooCode("Code", "tasks/01a/checkpoints/ui_messages.json"):  0,
+		rooCode("Code", "tasks/_index.json"):                       0,
+		rooCode("VSCodium", "tasks/02b/ui_messages.json"):          14 * time.Hour,
+		"own/wrap/mcp/20260101T000000Z-7-lamp.jsonl":               9 * time.Hour,
+		".hermes/state.db":                                         9 * time.Hour,
+		".hermes/backup/state.db":                                  0,
+		".hermes/sessions/1.jsonl":                                 0,
+		"data/opencode/opencode-dev.db":                            10 * time.Hour,
+		"data/opencode/opencode.db-wal":                            0,
+		"data/kilo/kilo.db":                                        11 * time.Hour,
+		".factory/sessions/-reef/1.jsonl":                          12 * time.Hour,
+		".factory/sessions/-reef/1.settings.json":                  11 * time.Hour,
+		"data/crush/projects.json":                                 0,
+		"dunes/.crush/crush.db":                                    12 * time.Hour,
+		"shore/.crush/crush.db":                                    13 * time.Hour,
+		"proc/net/tcp":                                             0,
 	} {
 		path := filepath.Join(home, filepath.FromSlash(name))
 		text := "12345"
+		if name == "data/crush/projects.json" {
+			dir := `{"data_dir":"` + filepath.ToSlash(home)
+			text = `{"projects":[` + dir + `/gone/.crush"},` + dir + `/dunes/.crush"},` + dir + `/shore/.crush"}]}`
+		}
 		if name == "proc/net/tcp" {
 			text = "  sl  local_address rem_address   st\n   0: 0100007F:1E61 00000000:0000 0A 00000000:00000000\n   1: 0100007F:205B 0100007F:1E61 01 0:0\n"
 		}
@@ -81,6 +96,12 @@ func TestFind(t *testing.T) {
 				Conversations: 2, Files: 3, Projects: 1, Bytes: 15, Newest: now.Add(-7 * time.Hour),
 			},
 			{
+				Name: "Roo Code", Type: "file", Format: "roo-code", Paths: []string{
+					filepath.Join(home, rooCode("Code", "tasks/*/{ui_messages,history_item}.json")), filepath.Join(home, rooCode("VSCodium", "tasks/*/{ui_messages,history_item}.json")),
+				},
+				Conversations: 2, Files: 3, Bytes: 15, Newest: now.Add(-14 * time.Hour),
+			},
+			{
 				Name: "Copilot CLI", Type: "file", Format: "copilot", Paths: []string{filepath.Join(home, ".copilot/session-state/*/events.jsonl")},
 				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-8 * time.Hour),
 			},
@@ -89,15 +110,24 @@ func TestFind(t *testing.T) {
 				Conversations: 1, Files: 3, Bytes: 15, Newest: now.Add(-12 * time.Hour),
 			},
 			{
+				Name: "Droid", Type: "file", Format: "droid", Paths: []string{filepath.Join(home, ".factory/sessions/**/*.jsonl"), filepath.Join(home, ".factory/sessions/**/*.settings.json")},
+				Conversations: 1, Files: 2, Bytes: 10, Newest: now.Add(-11 * time.Hour),
+			},
+			{
 				Name: "Wrapped MCP", Type: "file", Format: "mcp", Paths: []string{filepath.Join(home, "own/wrap/mcp/*.jsonl")},
 				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour),
 			},
 			{Name: "Qwen Code", Type: "file", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".qwen/projects/**/*.jsonl")}},
+			{Name: "Cline before version 4", Type: "file", Format: "roo-code", Paths: []string{
+				filepath.Join(home, editorHome("Code"), "saoudrizwan.claude-dev/tasks/*/ui_messages.json"), filepath.Join(home, editorHome("Code"), "saoudrizwan.claude-dev/state/taskHistory.json"),
+			}},
+			{Name: "Kilo Code before OpenCode", Type: "file", Format: "roo-code", Paths: []string{filepath.Join(home, editorHome("Code"), "kilocode.kilo-code/tasks/*/{ui_messages,history_item}.json")}},
 			{Name: "Pi", Type: "file", Format: "pi", Paths: []string{filepath.Join(home, ".pi/agent/sessions/**/*.jsonl")}},
 			{Name: "OpenClaw", Type: "file", Format: "openclaw", Paths: []string{filepath.Join(home, ".openclaw/agents/*/sessions/*.jsonl")}},
 			{Name: "Cursor", Type: "sqlite", Format: "cursor", Paths: []string{filepath.Join(home, cursorHome(), "state.vscdb")}},
 			{Name: "OpenCode", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/opencode/opencode*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-10 * time.Hour)},
 			{Name: "Kilo Code", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/kilo/kilo*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-11 * time.Hour)},
+			{Name: "Crush", Type: "sqlite", Format: "crush", Paths: []string{filepath.Join(home, "dunes/.crush/crush.db"), filepath.Join(home, "shore/.crush/crush.db")}, Files: 2, Bytes: 10, Newest: now.Add(-12 * time.Hour)},
 			{Name: "Goose", Type: "sqlite", Format: "goose", Paths: []string{filepath.Join(home, "data/goose/sessions/sessions.db")}},
 			{Name: "Hermes", Type: "sqlite", Format: "hermes", Paths: []string{filepath.Join(home, ".hermes/state.db")}, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour)},
 			{Name: "Wrapped ACP", Type: "file", Format: "acp", Paths: []string{filepath.Join(home, "own/wrap/acp/*.jsonl")}},
@@ -156,4 +186,9 @@ func TestFindNothing(t *testing.T) {
 	if err != nil || len(got.Agents) != len(places) || got.Agents[0].Files != 0 || len(got.Servers)+len(got.Endpoints) != 0 {
 		t.Errorf("%+v %v", got, err)
 	}
+}
+
+// rooCode is a file of Roo Code in an editor.
+func rooCode(editor, file string) string {
+	return filepath.ToSlash(editorHome(editor)) + "/rooveterinaryinc.roo-cline/" + file
 }
