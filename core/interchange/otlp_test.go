@@ -172,7 +172,6 @@ func lost() map[string]string {
 		repeated = "ids of calls repeat in a run"
 	)
 	return map[string]string{
-<<<<<<< HEAD
 		"acp/load":                  outside,
 		"acp/loaded_late":           outside,
 		"acp/replayed":              outside,
@@ -185,6 +184,8 @@ func lost() map[string]string {
 		"claude-code/team_inbox":    outside,
 		"cline/lead":                repeated,
 		"cline/restored":            outside,
+		"crush/sessions":            repeated,
+		"droid/session":             repeated,
 		"gemini-cli/lines":          outside,
 		"grace/open":                outside,
 		"grace/unanswered":          outside,
@@ -199,34 +200,6 @@ func lost() map[string]string {
 		"opencode/forked":           outside,
 		"opencode/kept":             outside,
 		"opencode/next":             outside,
-=======
-		"acp/load":                outside,
-		"acp/loaded_late":         outside,
-		"acp/replayed":            outside,
-		"ag-ui/interrupted":       apart,
-		"ag-ui/odd":               outside,
-		"atif/agents":             outside,
-		"claude-code/results":     unread,
-		"claude-code/team_inbox":  outside,
-		"cline/lead":              repeated,
-		"cline/restored":          outside,
-		"crush/sessions":          repeated,
-		"droid/session":           repeated,
-		"gemini-cli/lines":        outside,
-		"grace/open":              outside,
-		"grace/unanswered":        outside,
-		"langgraph/inner":         child,
-		"langgraph/interrupt":     apart,
-		"langgraph/protocol":      child,
-		"legion/comms_log":        outside,
-		"legion/lifecycle_flat":   unread,
-		"legion/websocket_events": outside,
-		"llm-message/wrapped":     apart,
-		"opencode/export":         repeated,
-		"opencode/forked":         outside,
-		"opencode/kept":           outside,
-		"opencode/next":           outside,
->>>>>>> breadth4
 	}
 }
 
