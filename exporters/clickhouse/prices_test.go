@@ -241,3 +241,50 @@ func TestRestOfARunHasItsStatedCost(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestStoreOfShortPricesUpgrades: in a store of the build before migration 92, whose hours are computed without the sizes of prompts, costs are as
+// they were until the hours are computed again, in the background, and a response that has a long prompt costs more then.
+func TestStoreOfShortPricesUpgrades(t *testing.T) {
+	x, c := exporter(t, nil)
+	run, _ := former(t, x, func(Migration, string) bool { return false })
+	exec := func(sql string) {
+		t.Helper()
+		run(strings.ReplaceAll(sql, "DB.", quoteName(x.schema.Database)+"."))
+	}
+	b := &export.Batch{ID: "long"}
+	for i, read := range []uint64{200_000, 1000} {
+		m := sampleMessages(1)[0]
+		m.Session, m.Kind, m.Key, m.ResponseID = "s", msg.Usage, fmt.Sprint("usage", i), fmt.Sprint("r", i)
+		m.Model = []string{"claude-sonnet-4-5", "claude-sonnet-4-5-20250929"}[i] // so that their rows differ without the sizes, too
+		m.Usage = msg.Tokens{Input: 1000, CacheRead: read, Output: 1000}
+		m.Time = time.Date(2025, 12, 1, 9, 0, i, 0, time.UTC).UnixNano()
+		m.Host.ID = msg.NewID("", "", "s", m.Key)
+		b.Messages = append(b.Messages, new(m))
+	}
+	export1(t, x, b)
+	time.Sleep(2 * time.Millisecond)
+	roll(t, rollerOf(x, 0))
+	exec("ALTER TABLE DB.usage_facts UPDATE prompt_over = 0 WHERE 1 SETTINGS mutations_sync = 2")
+	exec("CREATE TABLE DB.usage_rollup_before AS DB.usage_rollup")
+	exec("INSERT INTO DB.usage_rollup_before SELECT * REPLACE (toUInt32(0) AS prompt_over) FROM DB.usage_rollup FINAL")
+	exec("TRUNCATE TABLE DB.usage_rollup")
+	exec("INSERT INTO DB.usage_rollup SELECT * FROM DB.usage_rollup_before")
+	exec("DROP TABLE DB.usage_rollup_before")
+	exec("INSERT INTO DB.rollup_hours (name, hour, until, at, oldest) SELECT 'turn tokens', hour, until, at, oldest FROM DB.rollup_hours WHERE name = 'turn costs'")
+	exec("ALTER TABLE DB.rollup_hours DELETE WHERE name IN ('turn costs', 'all turn costs', 'cost facts', 'all cost facts') SETTINGS mutations_sync = 2")
+	exec("ALTER TABLE DB.schema_migrations DELETE WHERE version = 92 SETTINGS mutations_sync = 2")
+	if _, err := x.schema.Apply(t.Context(), x.conn); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"0.096300", "0.166800"} { // 0.018 + 0.06 and, of the long one, twice the prompt and one and a half times the answer
+		for _, view := range []string{"v_usage", "v_attributed_usage"} {
+			if got := count(t, c, "SELECT toDecimalString(sum(cost_usd), 6) FROM "+view); got != want {
+				t.Errorf("%s: %s, want %s", view, got, want)
+			}
+		}
+		roll(t, rollerOf(x, 0))
+	}
+	if n := roll(t, rollerOf(x, 0)); n != 0 {
+		t.Errorf("%d hours are computed again, without a new row", n)
+	}
+}
