@@ -236,8 +236,8 @@ func (t Tokens) Terms(u Tokens) Tokens {
 	return t
 }
 
-// Tier joins the names of what a response is billed by: the tier of the service, the speed, the place. A name that stands for
-// what is sold at the list price has no tier.
+// Tier joins the names that a response is billed by: the tier of the service, the speed, the place. A name of the terms of
+// the list price has no tier.
 func Tier(names ...string) string {
 	out := ""
 	for _, name := range names {

@@ -55,7 +55,7 @@ func UsageAndExtra(u jsonv.Value) (c conversation.Counts, x Extra) {
 	return c, x
 }
 
-// Tier is what the tokens of a usage object are billed by: the tier of the service, the speed and the place.
+// Tier has the names that the tokens of a usage object are billed by: the tier of the service, the speed and the place.
 func Tier(u jsonv.Value) string {
 	return msg.Tier(ident.Of(u.Get("service_tier")), ident.Of(u.Get("speed")), ident.Of(u.Get("inference_geo")))
 }

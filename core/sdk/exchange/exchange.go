@@ -216,7 +216,7 @@ func BilledIn(e *Exchange, names ...string) {
 	e.More = cmp.Or(msg.Tier(names...), e.More)
 }
 
-// terms are what the tokens are billed by. The body of a batch's result may have the tier of a request that is answered at once.
+// terms are the names that the tokens are billed by. The body of a batch's result may have the tier of a request that is answered at once.
 func terms(e *Exchange) string {
 	tier := e.Tier
 	if e.Batch {
