@@ -123,13 +123,23 @@ var exports = map[string]exporter{
 	},
 }
 
-// cost is the price of a message's tokens.
+// cost is that of a message's tokens: stated, or at the list price.
 func (e *exported) cost(r *msg.Row) (usd float64, ok bool) {
+	if stated, _ := strconv.ParseUint(r.Attributes["stated_picodollars"], 10, 64); stated > 0 {
+		return float64(stated) / 1e12, true
+	}
 	at, err := time.Parse(msg.TimeFormat, r.TS)
 	if err != nil {
 		return 0, false
 	}
 	p, ok := e.prices.Of(r.Model, at)
+	if ok {
+		prompt := r.InputTokens + r.CacheReadTokens + r.CacheWriteTokens
+		if r.Attributes["response_id"] == "" { // of several requests
+			prompt = 0
+		}
+		p, ok = p.For(r.Attributes["tier"], prompt)
+	}
 	if !ok {
 		return 0, false
 	}

@@ -29,8 +29,8 @@ type Config struct {
 	// The traffic to read.
 	Sources []Source `yaml:"sources"`
 	// Prices of models, for the cost of a run: CSV with the columns model, from, input,
-	// output, cache_read, cache_write and, where it is there, cache_write_1h, in US dollars for a
-	// million tokens. Empty: the list prices that are part of the program, checked on 2026-08-21
+	// output, cache_read, cache_write and, where they are there, cache_write_1h, tiers and long, in US
+	// dollars for a million tokens (docs/tables.md). Empty: the list prices that are part of the program, checked on 2026-08-21
 	// (core/price/prices.csv, from which a file of your own can begin).
 	Prices string `yaml:"prices" kind:"path"`
 	// Whose work a turn is: rules that derive team, ticket and other dimensions from the facts that are known of

@@ -13,13 +13,15 @@ import (
 // Cost is a number of tokens and their cost.
 type Cost struct {
 	Tokens   Tokens  `json:"tokens"`
-	CostUSD  float64 `json:"cost_usd"`                  // of those that have a price
-	Unpriced uint64  `json:"unpriced_tokens,omitempty"` // of models that have none
+	CostUSD  float64 `json:"cost_usd"`                  // of those whose cost is known
+	Stated   float64 `json:"stated_usd,omitempty"`      // how many of CostUSD the protocol states; the others are at list prices
+	Unpriced uint64  `json:"unpriced_tokens,omitempty"` // those whose cost is not known: the model has no price, or none in the tier
 }
 
 func (s *Cost) add(u Cost) {
 	s.Tokens.add(u.Tokens)
 	s.CostUSD += u.CostUSD
+	s.Stated += u.Stated
 	s.Unpriced += u.Unpriced
 }
 
@@ -44,14 +46,22 @@ func (s Cost) Dollars() string {
 	return fmt.Sprintf("$%.2f%s", s.CostUSD, more)
 }
 
+// ByRecord is the part of the cost that the records of responses state; empty if they state none.
+func (s Cost) ByRecord() string {
+	if s.Stated == 0 {
+		return ""
+	}
+	return Cost{Tokens: s.Tokens, CostUSD: s.Stated}.Dollars()
+}
+
 // PriceLegend explains the marks in texts of Dollars; empty when they have none.
 func PriceLegend(texts []string) string {
 	var out []string
 	if slices.ContainsFunc(texts, func(s string) bool { return strings.HasSuffix(s, "+") }) {
-		out = append(out, "+ without the tokens of models that have no price")
+		out = append(out, "+ without the tokens of models, or of tiers of the service, that have no price")
 	}
 	if slices.Contains(texts, "?") {
-		out = append(out, "? no model of it has a price")
+		out = append(out, "? no model of it has a price, or not in its tier of the service")
 	}
 	return strings.Join(out, "  ")
 }
@@ -72,18 +82,23 @@ func (s Cost) String() string {
 // those of its model turns; where the protocol reports more for the run as a whole than
 // for its turns, the rest is the run's own.
 func (t *Trace) addCost(n *blame.Node, prices tariff) (sum Cost) {
-	own := t.works[n.Number()].Tokens
-	if n.Kind != blame.Run && n.Kind != blame.Chat {
+	w := t.works[n.Number()]
+	own, stated, prompt := w.Tokens, w.Stated, uint64(0)
+	switch n.Kind {
+	case blame.Chat:
+		prompt = own.Input + own.CacheRead + own.CacheWrite
+	case blame.Run: // its tokens are of several requests
+	default:
 		own = Tokens{}
 	}
 	for _, c := range n.Children() {
 		if c.Kind == blame.Chat && n.Kind == blame.Run {
-			own = own.less(t.works[c.Number()].Tokens)
+			own, stated = own.less(t.works[c.Number()].Tokens), less(stated, t.works[c.Number()].Stated)
 		}
 		sum.add(t.addCost(c, prices))
 	}
 	if own != (Tokens{}) {
-		sum.add(prices.cost(t.works[n.Number()].Model, n.Start, own))
+		sum.add(prices.cost(w, own, stated, prompt))
 	}
 	t.spent[n.Number()] = sum
 	return sum
@@ -95,18 +110,28 @@ type tariff struct {
 	models map[string]price.Prices
 }
 
-func (t tariff) cost(model string, at int64, tokens Tokens) Cost {
-	prices, known := t.models[model]
-	if !known {
-		prices = t.prices.Model(model)
-		t.models[model] = prices
-	}
+// cost is that of tokens of a work: stated, in US dollars times 10^12, or at the price of its model, for its tier and a prompt of that size.
+func (t tariff) cost(w *Work, tokens Tokens, stated, prompt uint64) Cost {
 	s := Cost{Tokens: tokens}
-	if p, ok := prices.At(time.Unix(0, at)); ok {
-		s.CostUSD = p.Cost(price.Tokens(tokens))
-	} else {
-		s.Unpriced = tokens.Total()
+	if stated > 0 {
+		s.CostUSD = float64(stated) / 1e12
+		s.Stated = s.CostUSD
+		return s
 	}
+	prices, known := t.models[w.Model]
+	if !known {
+		prices = t.prices.Model(w.Model)
+		t.models[w.Model] = prices
+	}
+	p, ok := prices.At(time.Unix(0, w.Start))
+	if ok {
+		p, ok = p.For(w.Tier, prompt)
+	}
+	if !ok {
+		s.Unpriced = tokens.Total()
+		return s
+	}
+	s.CostUSD = p.Cost(price.Tokens(tokens))
 	return s
 }
 

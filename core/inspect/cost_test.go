@@ -12,8 +12,8 @@ func TestPriceLegend(t *testing.T) {
 		want  string
 	}{
 		{[]Cost{priced, {}}, ""},
-		{[]Cost{priced, part}, "+ without the tokens of models that have no price"},
-		{[]Cost{none, part}, "+ without the tokens of models that have no price  ? no model of it has a price"},
+		{[]Cost{priced, part}, "+ without the tokens of models, or of tiers of the service, that have no price"},
+		{[]Cost{none, part}, "+ without the tokens of models, or of tiers of the service, that have no price  ? no model of it has a price, or not in its tier of the service"},
 	} {
 		var texts []string
 		for _, cost := range c.costs {

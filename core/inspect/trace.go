@@ -37,6 +37,8 @@ type Work struct {
 	Model   string // of a model turn, or of a run as far as it is one
 	Link    string // how a run was found to belong to its call
 	Tokens  Tokens
+	Tier    string // of the service that the tokens are billed by; empty: the standard one
+	Stated  uint64 // their cost as the protocol states it, in US dollars times 10^12; 0: it states none
 	// Findings describe the anomalies detected in a run.
 	Findings []string
 	Events   []Event
@@ -257,7 +259,7 @@ var spansSQL = `
 		toString(if(response_model != '', response_model, request_model)), toUnixTimestamp64Nano(ts), toInt64(duration_ns), toInt64(first_token_ns), toString(state),
 		toUInt8(async), toString(outcome), toString(multiIf(outcome != 'error', '', error_type = '', '_OTHER', error_type)), if(outcome = 'error', status_message, ''),
 		toString(link_method), session_id, events.time, CAST(events.name, 'Array(String)'), CAST(events.attributes, 'Array(Map(String, String))'), child_run_id,
-		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cache_write_1h_tokens, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != ''),
+		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cache_write_1h_tokens, toString(tier), stated_picodollars, toUnixTimestamp64Nano(last_seen), toUInt8(waits_for != ''),
 		if(agent_name = '', toString(format), ''), ` + originsSQL("attributes") + `
 	FROM spans FINAL
 	WHERE lower(hex(trace_id)) IN ({traces:Array(String)}) AND name != ''
@@ -266,7 +268,7 @@ var spansSQL = `
 		toString(Model), toUnixTimestamp64Nano(Timestamp), toInt64(Duration), toInt64(1e9 * toFloat64OrZero(SpanAttributes['gen_ai.response.time_to_first_chunk'])), '',
 		0, toString(Outcome), SpanAttributes['error.type'], StatusMessage,
 		'', SessionId, Events.Timestamp, CAST(Events.Name, 'Array(String)'), CAST(Events.Attributes, 'Array(Map(String, String))'), '',
-		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning, toUInt64(0), toInt64(0), 0,
+		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning, toUInt64(0), '', toUInt64(0), toInt64(0), 0,
 		if(AgentName = '', toString(Format), ''), [], '', '', '', ''
 	FROM
 	(
@@ -319,6 +321,7 @@ func readSpans(ctx context.Context, q Querier, traces []string, most int, now ti
 		facts.at, facts.names, facts.attrs = r.times(), r.list(), r.maps()
 		s.child = r.str()
 		s.Tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num(), r.num()}
+		s.Tier, s.Stated = r.str(), r.num()
 		seen, waits := r.signed(), r.small() != 0
 		s.format = r.str()
 		s.SeenBy, s.From, s.Conflict = originsOf(&r)

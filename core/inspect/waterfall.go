@@ -45,6 +45,7 @@ type WaterfallRow struct {
 	Status     string  `json:"status,omitempty"`
 	Error      string  `json:"error,omitempty"`
 	Tokens     Tokens  `json:"tokens,omitzero"` // its own; a run's are those of its model turns
+	Tier       string  `json:"tier,omitempty"`  // of the service that Tokens are billed by; empty: the standard one
 	Spent      Cost    `json:"spent,omitzero"`  // by it and all below it
 
 	// Below is the number of rows below it, which follow it.
@@ -74,7 +75,7 @@ func (t *Trace) Waterfall() *Waterfall {
 		s := t.works[n.Number()]
 		r := WaterfallRow{
 			SpanID: n.ID, ParentID: n.Span.Parent, Depth: depth, Kind: n.Kind.String(), Name: n.Name, AgentName: n.Agent, DelegateTo: n.To,
-			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, Spent: t.spent[n.Number()], node: n, work: s,
+			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, Tier: s.Tier, Spent: t.spent[n.Number()], node: n, work: s,
 		}
 		w.Spans = append(w.Spans, r)
 		if len(w.Spans) == 1 || n.Start < w.start {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -191,6 +193,11 @@ type Tokens struct {
 	// class of its own.
 	CacheWrite1h uint64 `json:",omitempty"`
 	Provenance   Provenance
+	// Tier is the tier of the service that the tokens are billed by, as the provider calls it: batch, flex, priority, fast;
+	// us is where they are processed. Several are joined by + (batch+us). Empty is the standard tier. See Tier.
+	Tier string `json:",omitempty"`
+	// Stated is the cost that the protocol states for these tokens, in US dollars times 10^12; zero if it states none. See Dollars.
+	Stated uint64 `json:",omitempty"`
 }
 
 // IsZero reports whether no class has a count.
@@ -205,16 +212,59 @@ func (t Tokens) Total() uint64 {
 
 // Add returns the sum by class with the weaker provenance of both.
 func (t Tokens) Add(u Tokens) Tokens {
+	first, tier := t.IsZero(), t.Tier
 	t.Input += u.Input
 	t.Output += u.Output
 	t.CacheRead += u.CacheRead
 	t.CacheWrite += u.CacheWrite
 	t.Reasoning += u.Reasoning
 	t.CacheWrite1h += u.CacheWrite1h
+	if t.Tier = u.Tier; !first && tier != u.Tier { // no tier is that of both
+		t.Tier = ""
+	}
+	t.Stated += u.Stated
 	if t.Provenance == NoProvenance || u.Provenance != NoProvenance && u.Provenance < t.Provenance {
 		t.Provenance = u.Provenance
 	}
 	return t
+}
+
+// Terms returns the tokens with the tier and the stated cost of others of the same response, where they have none.
+func (t Tokens) Terms(u Tokens) Tokens {
+	t.Tier = cmp.Or(t.Tier, u.Tier)
+	t.Stated = cmp.Or(t.Stated, u.Stated)
+	return t
+}
+
+// Tier joins the names that a response is billed by: the tier of the service, the speed, the place. A name of the terms of
+// the list price has no tier.
+func Tier(names ...string) string {
+	out := ""
+	for _, name := range names {
+		lower := strings.ToLower(name)
+		if plain, ok := strings.CutPrefix(lower, "service_tier_"); ok { // of Google's enum
+			lower, name = plain, plain
+		}
+		switch lower {
+		case "", "standard", "default", "normal", "auto", "on_demand", "unspecified", "traffic_type_unspecified", "global", "not_available":
+			continue
+		}
+		if out != "" {
+			out += "+"
+		}
+		out += name
+	}
+	return out
+}
+
+// Dollars returns US dollars, in decimal digits, as Tokens.Stated has them. A cost of zero is none: a subscription, a model without
+// a price and a key of one's own are reported so.
+func Dollars(digits string) uint64 {
+	f, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !(f > 0 && f < 1e6) {
+		return 0
+	}
+	return uint64(math.Round(f * 1e12))
 }
 
 // Attr is a further fact of the protocol, under its own name.

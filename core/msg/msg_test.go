@@ -88,3 +88,33 @@ func TestValidateNamesTheRule(t *testing.T) {
 		}
 	}
 }
+
+// TestTerms: names of tiers that are sold at the list price are none, and a cost of zero is none.
+func TestTerms(t *testing.T) {
+	for want, names := range map[string][]string{
+		"": {"standard", "default", "auto", "", "not_available", "global", "on_demand", "normal"}, "flex": {"flex"}, "batch+us": {"batch", "standard", "us"},
+		"fast": {"standard", "fast", "not_available"}, "priority": {"SERVICE_TIER_PRIORITY"},
+	} {
+		if got := Tier(names...); got != want {
+			t.Errorf("%q: %q, want %q", names, got, want)
+		}
+	}
+	for digits, want := range map[string]uint64{"0.0125": 12_500_000_000, "1e-7": 100_000, "2": 2_000_000_000_000, "0": 0, "": 0, "-1": 0, "NaN": 0, "1e300": 0, "free": 0} {
+		if got := Dollars(digits); got != want {
+			t.Errorf("%q: %d, want %d", digits, got, want)
+		}
+	}
+	a, b := Tokens{Input: 1, Tier: "flex", Stated: 3}, Tokens{Input: 2, Tier: "flex", Stated: 4}
+	if sum := a.Add(b); sum.Tier != "flex" || sum.Stated != 7 {
+		t.Errorf("%+v", sum)
+	}
+	if sum := (Tokens{}).Add(a); sum != a {
+		t.Errorf("%+v", sum)
+	}
+	if sum := a.Add(Tokens{Input: 1}); sum.Tier != "" {
+		t.Errorf("the tier of a sum of two is %q", sum.Tier)
+	}
+	if got := (Tokens{Input: 5}).Terms(a); got != (Tokens{Input: 5, Tier: "flex", Stated: 3}) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -127,6 +127,12 @@ func (m *Message) EachAttribute(f func(key, value string)) {
 	if v := count(m.Usage.CacheWrite1h); v != "" {
 		f("cache_write_1h_tokens", v)
 	}
+	if v := m.Usage.Tier; v != "" {
+		f("tier", v)
+	}
+	if v := count(m.Usage.Stated); v != "" {
+		f("stated_picodollars", v)
+	}
 	if v := m.timePrecision(); v != "" {
 		f("time_precision", v)
 	}
@@ -169,7 +175,7 @@ func (m *Message) EachAttribute(f func(key, value string)) {
 // isField reports whether a field of the message has the key.
 func isField(key string) bool {
 	switch key {
-	case "response_id", "parent_call_id", "delegate_id", "meet_id", "meet_prompt", "error_type", "mcp_server", "signal", "usage_provenance", "cache_write_1h_tokens", "time_precision", "completeness", "tool_internal", "async", "link_confidence", "attachments", "project", "branch", "agent_version", "host", "user", "session_title":
+	case "response_id", "parent_call_id", "delegate_id", "meet_id", "meet_prompt", "error_type", "mcp_server", "signal", "usage_provenance", "cache_write_1h_tokens", "tier", "stated_picodollars", "time_precision", "completeness", "tool_internal", "async", "link_confidence", "attachments", "project", "branch", "agent_version", "host", "user", "session_title":
 		return true
 	}
 	return false

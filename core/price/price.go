@@ -33,7 +33,51 @@ type Tokens struct{ Input, Output, CacheRead, CacheWrite, Reasoning, CacheWrite1
 
 // Price is US dollars for a million tokens of each class. CacheWrite1h is for tokens that a cache keeps for
 // an hour, CacheWrite for those that it keeps for the shortest time that is sold.
-type Price struct{ Input, Output, CacheRead, CacheWrite, CacheWrite1h float64 }
+type Price struct {
+	Input, Output, CacheRead, CacheWrite, CacheWrite1h float64
+	// Tiers are the factors of the prices by tier of the service: batch, flex, priority, fast, us, ... A tier that is
+	// not among them has no price.
+	Tiers map[string]float64
+	Long  Long
+}
+
+// Long is by how much dearer the whole of a request is whose prompt has more tokens than Over, one of Steps; 0: none is.
+// Input is for all classes of the prompt.
+type Long struct {
+	Over          uint32
+	Input, Output float64
+}
+
+// Steps are the sizes of prompts above which a price may differ, in tokens. The tables of ClickHouse count tokens apart by
+// them (exporters/clickhouse/rollup.go).
+var Steps = []uint32{128_000, 200_000, 256_000, 272_000}
+
+// For returns the price at a tier of the service, several of which are joined by + (batch+us), in a request whose prompt has
+// so many tokens; 0: they are of several requests. The standard tier is empty.
+func (p Price) For(tier string, prompt uint64) (Price, bool) {
+	input, output := 1.0, 1.0
+	if p.Long.Over > 0 && prompt > uint64(p.Long.Over) {
+		input, output = p.Long.Input, p.Long.Output
+	}
+	if tier != "" {
+		for name := range strings.SplitSeq(tier, "+") {
+			factor, ok := p.Tiers[name]
+			if !ok {
+				return Price{}, false
+			}
+			input, output = input*factor, output*factor
+		}
+	}
+	p.Input, p.CacheRead, p.CacheWrite, p.CacheWrite1h = p.Input*input, p.CacheRead*input, p.CacheWrite*input, p.CacheWrite1h*input
+	p.Output *= output
+	return p, true
+}
+
+// Equal reports whether the prices are the same.
+func (p Price) Equal(o Price) bool {
+	return p.Input == o.Input && p.Output == o.Output && p.CacheRead == o.CacheRead && p.CacheWrite == o.CacheWrite && p.CacheWrite1h == o.CacheWrite1h &&
+		p.Long == o.Long && maps.Equal(p.Tiers, o.Tiers)
+}
 
 // Cost returns the cost of the tokens in US dollars.
 func (p Price) Cost(t Tokens) float64 {
@@ -96,14 +140,16 @@ func Load(path string) (*Table, error) {
 }
 
 // head are the columns of a table. Those from required on may be left out.
-var head = []string{"model", "from", "input", "output", "cache_read", "cache_write", "cache_write_1h"}
+var head = []string{"model", "from", "input", "output", "cache_read", "cache_write", "cache_write_1h", "tiers", "long"}
 
 const required = 6
 
 // Parse reads a table: CSV with the head model,from,input,output,cache_read,
-// cache_write and, where it matters, cache_write_1h. Lines that begin with # are comments,
+// cache_write and, where it matters, cache_write_1h,tiers,long. Lines that begin with # are comments,
 // from is a day (2025-09-29) and may be empty for ever, prices are US dollars for a million
-// tokens. A cache_write_1h that is empty or not there is as high as cache_write.
+// tokens. A cache_write_1h that is empty or not there is as high as cache_write. tiers are the factors of tiers of the
+// service (batch=0.5 priority=2), long the size of a prompt above which a request is dearer, and the factors of its prompt
+// and of its answer (200000 2 1.5).
 func Parse(r io.Reader) (*Table, error) {
 	in := csv.NewReader(r)
 	in.Comment, in.TrimLeadingSpace = '#', true // each row has as many fields as the head
@@ -157,6 +203,16 @@ func (t *Table) add(row []string) (err error) {
 			return err
 		}
 	}
+	if len(row) > required+1 {
+		if d.Tiers, err = tiers(row[required+1]); err != nil {
+			return err
+		}
+	}
+	if len(row) > required+2 {
+		if d.Long, err = long(row[required+2]); err != nil {
+			return err
+		}
+	}
 	for _, other := range t.models[model] {
 		if other.from.Equal(d.from) {
 			return fmt.Errorf("%s has two prices from %q on", model, row[1])
@@ -172,6 +228,45 @@ func dollars(row []string, i int) (float64, error) {
 		return 0, fmt.Errorf("%s %q: want dollars for a million tokens", head[i], row[i])
 	}
 	return v, nil
+}
+
+func tiers(text string) (map[string]float64, error) {
+	var out map[string]float64
+	for field := range strings.FieldsSeq(text) {
+		name, value, _ := strings.Cut(field, "=")
+		factor, ok := positive(value)
+		if _, twice := out[name]; !ok || twice || name == "" || strings.Contains(name, "+") {
+			return nil, fmt.Errorf("tiers %q: want the factor of each tier, as batch=0.5 priority=2", text)
+		}
+		if out == nil {
+			out = make(map[string]float64)
+		}
+		out[name] = factor
+	}
+	return out, nil
+}
+
+func long(text string) (l Long, err error) {
+	fields := strings.Fields(text)
+	if len(fields) == 0 {
+		return Long{}, nil
+	}
+	if len(fields) == 3 {
+		var in, out bool
+		over, err := strconv.ParseUint(fields[0], 10, 32)
+		l.Over = uint32(over)
+		l.Input, in = positive(fields[1])
+		l.Output, out = positive(fields[2])
+		if err == nil && in && out && slices.Contains(Steps, l.Over) {
+			return l, nil
+		}
+	}
+	return Long{}, fmt.Errorf("long %q: want one of %v tokens, and the factors of the prompt and of the answer, as 200000 2 1.5", text, Steps)
+}
+
+func positive(text string) (float64, bool) {
+	v, err := strconv.ParseFloat(text, 64)
+	return v, err == nil && v > 0 && !math.IsInf(v, 0)
 }
 
 // rules make the name under which a model is looked up, in turn. The views of ClickHouse that

@@ -114,6 +114,41 @@ func TestCacheOfAnHour(t *testing.T) {
 	}
 }
 
+// TestTermsOfARequest: the tier of the service and the size of the prompt change the price; a tier that the row does not name has none.
+func TestTermsOfARequest(t *testing.T) {
+	for _, c := range []struct {
+		model, tier string
+		prompt      uint64
+		in, out     float64 // -1: no price
+	}{
+		{"gpt-5", "flex", 9, 0.625, 5}, {"gpt-5", "batch", 9, 0.625, 5}, {"gpt-5", "priority", 9, 2.5, 20}, {"gpt-5", "fast", 9, 2.5, 20}, {"gpt-5", "", 300_000, 1.25, 10},
+		{"gpt-5", "scale", 9, -1, -1}, {"gpt-4o", "flex", 9, -1, -1}, {"gpt-5.5", "priority", 9, 12.5, 75}, {"gpt-5.4", "", 272_000, 2.5, 15}, {"gpt-5.4", "", 272_001, 5, 22.5},
+		{"claude-opus-4-6", "fast", 9, 30, 150}, {"claude-opus-4-8", "fast", 9, 10, 50}, {"claude-opus-4-6", "batch+us", 9, 2.75, 13.75}, {"claude-opus-4-6", "fast+us", 9, 33, 165},
+		{"claude-opus-4-6", "priority", 9, -1, -1}, {"claude-opus-4-6", "", 200_001, 10, 37.5}, {"claude-sonnet-4-5", "batch", 200_001, 3, 11.25}, {"claude-opus-4-5", "", 200_001, 5, 25},
+		{"gemini-2.5-pro", "", 200_001, 2.5, 15}, {"gemini-2.5-pro", "flex", 9, 0.625, 5}, {"gemini-1.5-flash", "", 128_001, 0.15, 0.6}, {"deepseek-chat", "batch", 9, -1, -1},
+	} {
+		p, ok := Default().Of(c.model, autumn)
+		if !ok {
+			t.Fatal(c.model)
+		}
+		p, ok = p.For(c.tier, c.prompt)
+		if ok != (c.in >= 0) || ok && (math.Abs(p.Input-c.in) > 1e-9 || math.Abs(p.Output-c.out) > 1e-9) {
+			t.Errorf("%s %q of %d tokens: %v %v %v, want %v %v", c.model, c.tier, c.prompt, p.Input, p.Output, ok, c.in, c.out)
+		}
+	}
+	flat, _ := Default().Of("claude-opus-4-6", time.Date(2026, 3, 13, 0, 0, 0, 0, time.UTC))
+	if p, _ := flat.For("", 900_000); p.Input != 5 {
+		t.Errorf("long prompts of Opus 4.6 cost %v since 2026-03-13", p.Input)
+	}
+	p, _ := Default().Of("claude-sonnet-4-5", autumn)
+	if p, _ = p.For("batch", 200_001); p.CacheRead != 0.3 || p.CacheWrite != 3.75 || p.CacheWrite1h != 6 {
+		t.Errorf("the cache of a long prompt in a batch: %+v", p)
+	}
+	if q, _ := p.For("", 0); !p.Equal(q) {
+		t.Error("a price is not equal to itself")
+	}
+}
+
 func TestPricesAreDated(t *testing.T) {
 	table, err := Parse(strings.NewReader("# mine\nmodel,from,input,output,cache_read,cache_write\ntern-2,2025-06-01,2,4,1,3\ntern-2,2025-01-01,10,20,5,15\ngull,,1,1,1,1\n"))
 	if err != nil {
@@ -151,14 +186,20 @@ func TestBadTables(t *testing.T) {
 	for text, says := range map[string]string{
 		"":              "head",
 		"model,input\n": "head",
-		"model,from,input,output,cache_read,cache_write,cache_write_1h\nm,,1,2,3,4,x\n": "line 2: cache_write_1h",
-		"model,from,input,output,cache_read,cache_write,cache_write_9h\n":               "head",
-		good + "m,2025-01-01,1,2,3\n":                                                   "wrong number of fields",
-		good + ",2025-01-01,1,2,3,4\n":                                                  "line 2: no model",
-		good + "m,yesterday,1,2,3,4\n":                                                  "line 2: from",
-		good + "# x\nm,,1,2,3,-4\n":                                                     "line 3: cache_write",
-		good + "m,,NaN,2,3,4\n":                                                         "line 2: input",
-		good + "m,,1,2,3,4\nm-20250101,,1,2,3,4":                                        "line 3: m has two prices",
+		"model,from,input,output,cache_read,cache_write,cache_write_1h\nm,,1,2,3,4,x\n":                         "line 2: cache_write_1h",
+		"model,from,input,output,cache_read,cache_write,cache_write_9h\n":                                       "head",
+		good + "m,2025-01-01,1,2,3\n":                                                                           "wrong number of fields",
+		"model,from,input,output,cache_read,cache_write,cache_write_1h,tiers\nm,,1,2,3,4,,flex\n":               "line 2: tiers",
+		"model,from,input,output,cache_read,cache_write,cache_write_1h,tiers\nm,,1,2,3,4,,flex=0\n":             "line 2: tiers",
+		"model,from,input,output,cache_read,cache_write,cache_write_1h,tiers\nm,,1,2,3,4,,flex=1 flex=2\n":      "line 2: tiers",
+		"model,from,input,output,cache_read,cache_write,cache_write_1h,tiers,long\nm,,1,2,3,4,,,200000\n":       "line 2: long",
+		"model,from,input,output,cache_read,cache_write,cache_write_1h,tiers,long\nm,,1,2,3,4,,,200001 2 1.5\n": "line 2: long",
+		"model,from,input,output,cache_read,cache_write,cache_write_1h,tiers,long\nm,,1,2,3,4,,,200000 2 no\n":  "line 2: long",
+		good + ",2025-01-01,1,2,3,4\n":           "line 2: no model",
+		good + "m,yesterday,1,2,3,4\n":           "line 2: from",
+		good + "# x\nm,,1,2,3,-4\n":              "line 3: cache_write",
+		good + "m,,NaN,2,3,4\n":                  "line 2: input",
+		good + "m,,1,2,3,4\nm-20250101,,1,2,3,4": "line 3: m has two prices",
 	} {
 		if _, err := Parse(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)

@@ -37,6 +37,8 @@ var elsewhere = map[string]string{
 	"Client.Project": "a column of spans", "Client.Branch": "a column of spans", "Client.Version": "a column of spans", "Client.Host": "a column of spans", "Client.User": "a column of spans",
 	"Delegate.CorrelationID": "finds the child run, which the span names", "Delegate.CorrelationPrompt": "as CorrelationID",
 	"Usage.CacheWrite1h": "the conventions have no attribute for it; a column of spans",
+	"Usage.Tier":         "as CacheWrite1h",
+	"Usage.Stated":       "as CacheWrite1h",
 	"Tool.ErrorType":     "the span's own ErrorType says it",
 	"Seen.By":            "only several formats: TestSeenBy",
 	"Request":            "each parameter by its own name: TestRequestParameters",

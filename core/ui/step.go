@@ -21,6 +21,7 @@ type stepPage struct {
 	After, Took, OnPath  time.Duration
 	Running              bool
 	Tokens               inspect.Tokens // its own
+	Tier                 string         // of the service that they are billed by
 	SeenBy               []string       // formats, where several show it
 	From                 inspect.Origins
 	Conflict             string
@@ -67,7 +68,7 @@ func (u *UI) stepOf(r request, s *shownTrace, span string) (*stepPage, error) {
 	p := &stepPage{
 		Trace: s.Trace.ID, Span: span, Session: w.Session, Kind: row.Kind, Name: row.Name, Who: w.Actor(), To: row.DelegateTo, Model: w.Model, Status: w.Status, Error: w.Error,
 		Link: w.Link, Started: time.Unix(0, from), After: time.Duration(from - start), Took: time.Duration(to - from), OnPath: time.Duration(row.CriticalMS * 1e6), Running: w.Status == "running",
-		SeenBy: w.SeenBy, From: w.From, Conflict: w.Conflict, Tokens: w.Tokens, Spent: s.Trace.Spent(span), Below: row.Below, Findings: w.Findings,
+		SeenBy: w.SeenBy, From: w.From, Conflict: w.Conflict, Tokens: w.Tokens, Tier: w.Tier, Spent: s.Trace.Spent(span), Below: row.Below, Findings: w.Findings,
 	}
 	if p.Kind == "run" && p.Name == "" {
 		p.Name = row.Label()

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg/schema"
@@ -55,6 +56,33 @@ func (s Schema) addColumn(table, column string) (string, error) {
 		return alter(s.local(table)) + ";\n" + alter(s.name(table)), nil
 	}
 	return "", fmt.Errorf("no column %s.%s in core/msg/schema", table, column)
+}
+
+// addKeys adds columns of a rollup to its table, and to the end of its sort key, in one statement: a key takes only columns that are new
+// and have no default.
+func addKeys(s Schema, table string, columns ...string) (string, error) {
+	t, _ := schema.Of(table)
+	r, err := rollupOf(table)
+	if err != nil {
+		return "", err
+	}
+	var add []string
+	for i, c := range t.Columns {
+		if i > 0 && slices.Contains(columns, c.Name) {
+			add = append(add, "ADD COLUMN IF NOT EXISTS "+s.column(t, c)+" AFTER "+quoteName(t.Columns[i-1].Name))
+		}
+	}
+	if len(add) != len(columns) {
+		return "", fmt.Errorf("not all of the columns %v of %s are in core/msg/schema", columns, table)
+	}
+	key := ", MODIFY ORDER BY (tenant, step, ts, " + strings.Join(r.keys, ", ") + ")"
+	alter := func(name, more string) string {
+		return "ALTER TABLE " + name + s.onCluster() + " " + strings.Join(add, ", ") + more
+	}
+	if s.Cluster == "" {
+		return alter(s.name(table), key), nil
+	}
+	return alter(s.local(table), key) + ";\n" + alter(s.name(table), ""), nil
 }
 
 // comments renders the comments of columns of a table, for a view that has them as they are.

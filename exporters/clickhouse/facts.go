@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg/schema"
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 // facts is a table of the few rows of another one that many questions are about, with few columns:
@@ -19,14 +20,33 @@ type facts struct {
 	later []laterColumn
 }
 
-// laterColumn is a column of facts and its value in a row.
-type laterColumn struct{ name, value string }
+// laterColumn is a column of facts and its value in a row. One that was added is in the views that ask for it.
+type laterColumn struct {
+	name, value string
+	added       bool
+}
 
 var usageFacts = facts{
-	hourly: hourly{table: "usage_facts", of: "messages", mark: "token facts"},
+	hourly: hourly{table: "usage_facts", of: "messages", mark: "cost facts", former: "token facts"},
 	key:    []string{"tenant", "toStartOfHour(ts)", "session_id", "message_id", "part_index"},
 	where:  "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens > 0",
-	later:  []laterColumn{{"cache_write_1h_tokens", "toUInt64OrZero(attributes['cache_write_1h_tokens'])"}},
+	later: []laterColumn{
+		{name: "cache_write_1h_tokens", value: "toUInt64OrZero(attributes['cache_write_1h_tokens'])"},
+		{name: "tier", value: "toLowCardinality(attributes['tier'])", added: true},
+		{name: "prompt_over", value: promptOver(""), added: true},
+		{name: "stated_picodollars", value: "toUInt64OrZero(attributes['stated_picodollars'])", added: true},
+	},
+}
+
+// promptOver is the greatest of price.Steps that the prompt of a response exceeds, in a row of messages. Tokens without the id of a
+// response are of several.
+func promptOver(row string) string {
+	prompt := strings.ReplaceAll("(ROWinput_tokens + ROWcache_read_tokens + ROWcache_write_tokens)", "ROW", row)
+	steps := ""
+	for _, over := range slices.Backward(price.Steps) {
+		steps += fmt.Sprintf(", %s > %d, %d", prompt, over, over)
+	}
+	return "toUInt32(multiIf(" + row + "attributes['response_id'] = ''" + ", 0" + steps + ", 0))"
 }
 
 // A delegation, a root, a step of a workflow, or a response whose first token is known. The
@@ -43,7 +63,7 @@ var unknownFacts = facts{
 	hourly: hourly{table: "unknown_facts", of: "messages", mark: "unknown_facts"},
 	key:    []string{"tenant", "toStartOfHour(ts)", "session_id", "message_id", "part_index"},
 	where:  "kind = 'unknown'",
-	later:  []laterColumn{{"type", "attributes['type']"}},
+	later:  []laterColumn{{name: "type", value: "attributes['type']"}},
 }
 
 func everyFacts() []facts { return []facts{usageFacts, spanFacts, unknownFacts} }
@@ -58,6 +78,11 @@ func factsOf(table string) (facts, error) {
 		}
 	}
 	return facts{}, fmt.Errorf("no facts %q", table)
+}
+
+// asked are the later columns that a view has which asks for these.
+func (f facts) asked(names []string) []laterColumn {
+	return slices.DeleteFunc(slices.Clone(f.later), func(l laterColumn) bool { return l.added && !slices.Contains(names, l.name) })
 }
 
 // columns are those that the row has too, and these later ones: their names, and their values in a row.

@@ -3,6 +3,8 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +31,13 @@ func (x *Exporter) writePrices(ctx context.Context) error {
 		k := priceKey{r.Model, max(r.From.Unix(), 0)}
 		want[k] = r.Price
 		number := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-		values = append(values, fmt.Sprintf("(%s, %d, %s, %s, %s, %s, %s, 'earshot', %d)", quoteText(k.model), k.from,
-			number(r.Input), number(r.Output), number(r.CacheRead), number(r.CacheWrite), number(r.CacheWrite1h), ofProgram))
+		var tiers []string
+		for _, name := range slices.Sorted(maps.Keys(r.Tiers)) {
+			tiers = append(tiers, quoteText(name)+", "+number(r.Tiers[name]))
+		}
+		values = append(values, fmt.Sprintf("(%s, %d, %s, %s, %s, %s, %s, map(%s), %d, %s, %s, 'earshot', %d)", quoteText(k.model), k.from,
+			number(r.Input), number(r.Output), number(r.CacheRead), number(r.CacheWrite), number(r.CacheWrite1h), strings.Join(tiers, ", "),
+			r.Long.Over, number(r.Long.Input), number(r.Long.Output), ofProgram))
 	}
 	same, written, err := x.hasPrices(ctx, want)
 	if err != nil || same {
@@ -45,14 +52,14 @@ func (x *Exporter) writePrices(ctx context.Context) error {
 	if len(values) == 0 {
 		return nil
 	}
-	return x.conn.db.Exec(ctx, fmt.Sprintf("INSERT INTO %s (model, valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, cache_write_1h_usd_per_m, origin, ver) VALUES %s",
+	return x.conn.db.Exec(ctx, fmt.Sprintf("INSERT INTO %s (model, valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, cache_write_1h_usd_per_m, tiers, long_over, long_input, long_output, origin, ver) VALUES %s",
 		table, strings.Join(values, ", ")))
 }
 
 // hasPrices reports whether the table has the wanted prices and no other ones that a program
 // wrote, and whether it has any that a program wrote.
 func (x *Exporter) hasPrices(ctx context.Context, want map[priceKey]price.Price) (same, written bool, err error) {
-	rows, err := x.conn.db.Query(ctx, "SELECT model, valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, cache_write_1h_usd_per_m, ver FROM "+x.schema.name("model_prices")+" FINAL")
+	rows, err := x.conn.db.Query(ctx, "SELECT model, valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, cache_write_1h_usd_per_m, tiers, long_over, long_input, long_output, ver FROM "+x.schema.name("model_prices")+" FINAL")
 	if err != nil {
 		return false, false, err
 	}
@@ -63,13 +70,13 @@ func (x *Exporter) hasPrices(ctx context.Context, want map[priceKey]price.Price)
 		var from time.Time
 		var p price.Price
 		var ver uint64
-		if err := rows.Scan(&k.model, &from, &p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &p.CacheWrite1h, &ver); err != nil {
+		if err := rows.Scan(&k.model, &from, &p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &p.CacheWrite1h, &p.Tiers, &p.Long.Over, &p.Long.Input, &p.Long.Output, &ver); err != nil {
 			return false, false, err
 		}
 		k.from = from.Unix()
 		wanted, ok := want[k]
 		written = written || ver <= ofProgram
-		stale = stale || ver < ofProgram || ver == ofProgram && (!ok || wanted != p)
+		stale = stale || ver < ofProgram || ver == ofProgram && (!ok || !wanted.Equal(p))
 		if ok {
 			found++
 		}

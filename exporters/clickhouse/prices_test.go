@@ -103,10 +103,10 @@ func TestPricesAreWrittenOnce(t *testing.T) {
 	}
 	var same [][]any
 	for _, r := range prices.Rows() {
-		same = append(same, []any{r.Model, time.Unix(max(r.From.Unix(), 0), 0), r.Input, r.Output, r.CacheRead, r.CacheWrite, r.CacheWrite1h, ofProgram})
+		same = append(same, []any{r.Model, time.Unix(max(r.From.Unix(), 0), 0), r.Input, r.Output, r.CacheRead, r.CacheWrite, r.CacheWrite1h, r.Tiers, r.Long.Over, r.Long.Input, r.Long.Output, ofProgram})
 	}
 	row := func(model string, ver int, input float64) []any {
-		return []any{model, time.Unix(0, 0), input, 2.0, 3.0, 4.0, same[0][6], ver}
+		return []any{model, time.Unix(0, 0), input, 2.0, 3.0, 4.0, same[0][6], same[0][7], same[0][8], same[0][9], same[0][10], ver}
 	}
 	for _, c := range []struct {
 		name   string
@@ -145,5 +145,146 @@ func TestPricesAreWrittenOnce(t *testing.T) {
 		if err := doubleOf(conn).writeThresholds(t.Context()); err != nil || len(server.statements()) != want {
 			t.Errorf("a threshold of %d ms: %v", is, err)
 		}
+	}
+}
+
+// TestViewsCostWhatIsBilled: the tier of the service, a long prompt and a stated cost decide the dollars of each view, as of the program, and a
+// tier that has no price makes the cost unknown.
+func TestViewsCostWhatIsBilled(t *testing.T) {
+	x, c := exporter(t, nil)
+	b := &export.Batch{ID: "terms"}
+	var rows, turns []string
+	for i, u := range []struct {
+		model string
+		of    msg.Tokens
+		whole bool // of a run, not of a response
+		want  string
+	}{
+		{"gpt-5", msg.Tokens{Input: 1_000_000, Output: 100_000}, false, "list 2.250000"},
+		{"gpt-5", msg.Tokens{Input: 1_000_000, Output: 100_000, Tier: "flex"}, false, "list 1.125000"},
+		{"gpt-5", msg.Tokens{Input: 1_000_000, Output: 100_000, Tier: "priority"}, false, "list 4.500000"},
+		{"gpt-5", msg.Tokens{Input: 1_000_000, Output: 100_000, Tier: "scale"}, false, " unknown"},
+		{"claude-opus-4-6", msg.Tokens{Input: 1000, CacheRead: 100_000, CacheWrite: 10_000, CacheWrite1h: 4000, Output: 1000, Tier: "batch+us"}, false, "list 0.086625"},
+		{"claude-opus-4-6", msg.Tokens{Input: 1000, Output: 1000, Tier: "fast"}, false, "list 0.180000"},
+		{"claude-sonnet-4-5", msg.Tokens{Input: 1000, CacheRead: 200_000, Output: 1000}, false, "list 0.148500"},
+		{"claude-sonnet-4-5", msg.Tokens{Input: 1000, CacheRead: 200_000, Output: 1000}, true, "list 0.078000"},
+		{"claude-sonnet-4-5", msg.Tokens{Input: 1000, CacheRead: 199_000, Output: 1000}, false, "list 0.077700"},
+		{"gpt-5.4", msg.Tokens{Input: 272_001, Output: 1000}, false, "list 1.382505"},
+		{"gpt-5", msg.Tokens{Input: 1_000_000, Output: 100_000, Stated: 123_456_000_000}, false, "stated 0.123456"},
+		{"gull-1", msg.Tokens{Input: 5, Stated: 7_000_000}, false, "stated 0.000007"},
+		{"gull-1", msg.Tokens{Input: 5}, false, " unknown"},
+	} {
+		session := fmt.Sprintf("s%02d", i)
+		m := sampleMessages(1)[0]
+		m.Session, m.Kind, m.Model, m.Key, m.Usage, m.ResponseID = session, msg.Usage, u.model, "usage", u.of, "r"
+		m.Time = time.Date(2025, 12, 1, 9, 0, i, 0, time.UTC).UnixNano()
+		m.Host.ID = msg.NewID("", "", session, m.Key)
+		run := sampleSpan()
+		run.Session, run.Kind, run.Start, run.End, run.Model, run.AskedModel, run.Usage, run.Parent, run.State = session, msg.SpanRun, m.Time, m.Time+9, u.model, "", u.of, msg.SpanID{}, msg.SpanClosed
+		run.ID, run.TraceID = msg.NewSpanID("", "", session, run.Kind, "run"), msg.NewTraceID("", "", session, "run")
+		chat := run
+		chat.Kind, chat.ID, chat.Parent = msg.SpanChat, msg.NewSpanID("", "", session, msg.SpanChat, "chat"), run.ID
+		if b.Spans = append(b.Spans, new(run)); u.whole {
+			m.ResponseID = ""
+		} else {
+			b.Spans = append(b.Spans, new(chat))
+		}
+		b.Messages = append(b.Messages, new(m))
+		rows, turns = append(rows, session+" "+u.want), append(turns, session+" "+u.want[strings.Index(u.want, " ")+1:])
+
+		prompt := u.of.Input + u.of.CacheRead + u.of.CacheWrite
+		if u.whole {
+			prompt = 0
+		}
+		program := "unknown"
+		if p, ok := price.Default().Of(u.model, time.Unix(0, m.Time)); ok {
+			if p, ok = p.For(u.of.Tier, prompt); ok {
+				program = fmt.Sprintf("%.6f", p.Cost(price.Tokens{Input: u.of.Input, Output: u.of.Output, CacheRead: u.of.CacheRead, CacheWrite: u.of.CacheWrite, CacheWrite1h: u.of.CacheWrite1h}))
+			}
+		}
+		if u.of.Stated == 0 && !strings.HasSuffix(u.want, " "+program) {
+			t.Errorf("%s %+v: the program says %s, want %s", u.model, u.of, program, u.want)
+		}
+	}
+	export1(t, x, b)
+	for _, when := range []string{"of the rows", "of the facts and the rollup"} {
+		for _, view := range []string{"v_usage", "v_attributed_usage"} {
+			got := count(t, c, "SELECT concat(session_id, ' ', cost_from, ' ', ifNull(toDecimalString(cost_usd, 6), 'unknown')) FROM "+view+" ORDER BY session_id")
+			if d := cmp.Diff(strings.Join(rows, "\n"), got); d != "" {
+				t.Errorf("%s, %s: -want +got:\n%s", view, when, d)
+			}
+		}
+		roll(t, rollerOf(x, 0))
+	}
+	got := count(t, c, "SELECT concat(session_id, ' ', ifNull(toDecimalString(cost_usd, 6), 'unknown')) FROM v_turns ORDER BY session_id")
+	if d := cmp.Diff(strings.Join(turns, "\n"), got); d != "" {
+		t.Errorf("v_turns: -want +got:\n%s", d)
+	}
+	if got := count(t, c, "SELECT toDecimalString(sum(stated_usd), 6) FROM v_turns"); got != "0.123463" {
+		t.Errorf("%s dollars of turns are stated", got)
+	}
+	if got := count(t, c, "SELECT sum(tokens) FROM v_attributed_usage WHERE NOT has_price"); got != "1100005" {
+		t.Errorf("%s tokens have no price", got)
+	}
+}
+
+// TestRestOfARunHasItsStatedCost: where a run states more than its responses, what it states beyond them is added, once.
+func TestRestOfARunHasItsStatedCost(t *testing.T) {
+	x, c := exporter(t, nil)
+	run := sampleSpan()
+	run.Session, run.Kind, run.Model, run.AskedModel, run.Parent, run.State, run.Usage = "s", msg.SpanRun, "gpt-5", "", msg.SpanID{}, msg.SpanClosed, msg.Tokens{Input: 3000, Stated: 5_000_000_000}
+	run.ID = msg.NewSpanID("", "", "s", run.Kind, "run")
+	chat := run
+	chat.Kind, chat.ID, chat.Parent, chat.Usage = msg.SpanChat, msg.NewSpanID("", "", "s", msg.SpanChat, "chat"), run.ID, msg.Tokens{Input: 1000, Stated: 2_000_000_000}
+	export1(t, x, &export.Batch{ID: "rest", Spans: []*msg.Span{&run, &chat}})
+	if got := count(t, c, "SELECT concat(toDecimalString(cost_usd, 6), ' ', toDecimalString(stated_usd, 6)) FROM v_turns"); got != "0.005000 0.005000" {
+		t.Error(got)
+	}
+}
+
+// TestStoreOfShortPricesUpgrades: in a store of the build before migration 92, whose hours are computed without the sizes of prompts, costs are as
+// they were until the hours are computed again, in the background, and a response that has a long prompt costs more then.
+func TestStoreOfShortPricesUpgrades(t *testing.T) {
+	x, c := exporter(t, nil)
+	run, _ := former(t, x, func(Migration, string) bool { return false })
+	exec := func(sql string) {
+		t.Helper()
+		run(strings.ReplaceAll(sql, "DB.", quoteName(x.schema.Database)+"."))
+	}
+	b := &export.Batch{ID: "long"}
+	for i, read := range []uint64{200_000, 1000} {
+		m := sampleMessages(1)[0]
+		m.Session, m.Kind, m.Key, m.ResponseID = "s", msg.Usage, fmt.Sprint("usage", i), fmt.Sprint("r", i)
+		m.Model = []string{"claude-sonnet-4-5", "claude-sonnet-4-5-20250929"}[i] // so that their rows differ without the sizes, too
+		m.Usage = msg.Tokens{Input: 1000, CacheRead: read, Output: 1000}
+		m.Time = time.Date(2025, 12, 1, 9, 0, i, 0, time.UTC).UnixNano()
+		m.Host.ID = msg.NewID("", "", "s", m.Key)
+		b.Messages = append(b.Messages, new(m))
+	}
+	export1(t, x, b)
+	time.Sleep(2 * time.Millisecond)
+	roll(t, rollerOf(x, 0))
+	exec("ALTER TABLE DB.usage_facts UPDATE prompt_over = 0 WHERE 1 SETTINGS mutations_sync = 2")
+	exec("CREATE TABLE DB.usage_rollup_before AS DB.usage_rollup")
+	exec("INSERT INTO DB.usage_rollup_before SELECT * REPLACE (toUInt32(0) AS prompt_over) FROM DB.usage_rollup FINAL")
+	exec("TRUNCATE TABLE DB.usage_rollup")
+	exec("INSERT INTO DB.usage_rollup SELECT * FROM DB.usage_rollup_before")
+	exec("DROP TABLE DB.usage_rollup_before")
+	exec("INSERT INTO DB.rollup_hours (name, hour, until, at, oldest) SELECT 'turn tokens', hour, until, at, oldest FROM DB.rollup_hours WHERE name = 'turn costs'")
+	exec("ALTER TABLE DB.rollup_hours DELETE WHERE name IN ('turn costs', 'all turn costs', 'cost facts', 'all cost facts') SETTINGS mutations_sync = 2")
+	exec("ALTER TABLE DB.schema_migrations DELETE WHERE version = 92 SETTINGS mutations_sync = 2")
+	if _, err := x.schema.Apply(t.Context(), x.conn); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"0.096300", "0.166800"} { // 0.018 + 0.06 and, of the long one, twice the prompt and one and a half times the answer
+		for _, view := range []string{"v_usage", "v_attributed_usage"} {
+			if got := count(t, c, "SELECT toDecimalString(sum(cost_usd), 6) FROM "+view); got != want {
+				t.Errorf("%s: %s, want %s", view, got, want)
+			}
+		}
+		roll(t, rollerOf(x, 0))
+	}
+	if n := roll(t, rollerOf(x, 0)); n != 0 {
+		t.Errorf("%d hours are computed again, without a new row", n)
 	}
 }

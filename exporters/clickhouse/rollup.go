@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,14 +14,16 @@ import (
 // moved and taken-back ones, and after replays.
 type rollup struct {
 	hourly
-	keys   []string // beside tenant and the slot
-	counts []string // that are added up; the first is 0 for a combination that is gone
-	maxima []string
-	lists  []string // that are joined, in slots of five minutes
-	sums   []string // lists whose elements are added up
-	tops   []top    // lists of the greatest, in slots of an hour
-	where  string   // rows that count
-	values string   // of the counts, maxima and lists, of rows
+	keys []string // beside tenant and the slot
+	// derived are the keys that are no columns of the rows: their values.
+	derived map[string]string
+	counts  []string // that are added up; the first is 0 for a combination that is gone
+	maxima  []string
+	lists   []string // that are joined, in slots of five minutes
+	sums    []string // lists whose elements are added up
+	tops    []top    // lists of the greatest, in slots of an hour
+	where   string   // rows that count
+	values  string   // of the counts, maxima and lists, of rows
 	// later are those of them that the migration which makes the views does not have.
 	later []string
 	// from selects the rows of hours, which are an IN; SELECT * of the table where it is nil.
@@ -44,11 +47,12 @@ var messageRollup = rollup{
 
 var callRollup = rollup{
 	hourly: hourly{table: "tool_calls_rollup", of: "spans", mark: "calls", outlives: true}, where: "kind IN ('tool', 'delegation') AND state != 'open'",
-	keys:   []string{"source", "format", "tool_name", "mcp_server", "agent_name", "model", "is_delegation", "internal"},
-	counts: []string{"calls", "errors", "cancelled", "retries", "over_1s", "over_10s", "over_1m", "duration_ns", "waited_ns", "args_bytes", "result_bytes", "only_waited"},
-	maxima: []string{"longest_ns", "largest_result"},
-	lists:  []string{"active_ns"},
-	later:  []string{"only_waited", "largest_result", "active_ns"},
+	keys:    []string{"source", "format", "tool_name", "mcp_server", "agent_name", "model", "is_delegation", "internal"},
+	derived: map[string]string{"is_delegation": "if(r.kind = 'delegation', true, false)"},
+	counts:  []string{"calls", "errors", "cancelled", "retries", "over_1s", "over_10s", "over_1m", "duration_ns", "waited_ns", "args_bytes", "result_bytes", "only_waited"},
+	maxima:  []string{"longest_ns", "largest_result"},
+	lists:   []string{"active_ns"},
+	later:   []string{"only_waited", "largest_result", "active_ns"},
 	values: `count() AS calls, countIf(r.outcome = 'error') AS errors, countIf(r.outcome = 'cancelled') AS cancelled, countIf(r.attempt > 1) AS retries,
         countIf(r.duration_ns >= 1000000000) AS over_1s, countIf(r.duration_ns >= 10000000000) AS over_10s, countIf(r.duration_ns >= 60000000000) AS over_1m,
         sum(r.duration_ns) AS duration_ns, sum(r.waited_ns) AS waited_ns, sum(toUInt64(r.args_bytes)) AS args_bytes, sum(toUInt64(r.result_bytes)) AS result_bytes,
@@ -110,14 +114,17 @@ func pausesOf(s Schema, hours string) string {
 
 // usageRollup counts the tokens of each turn, from which costs are attributed.
 var usageRollup = rollup{
-	hourly: hourly{table: "usage_rollup", of: "messages", mark: "turn tokens", outlives: true},
+	hourly: hourly{table: "usage_rollup", of: "messages", mark: "turn costs", former: "turn tokens", outlives: true},
 	where:  "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens > 0",
-	keys:   []string{"source", "format", "agent_name", "model", "session_id", "trace_id"},
-	counts: []string{"responses", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cache_write_1h_tokens"},
-	later:  []string{"cache_write_1h_tokens"},
+	keys:   []string{"source", "format", "agent_name", "model", "session_id", "trace_id", "tier", "prompt_over", "stated"},
+	derived: map[string]string{
+		"tier": "toLowCardinality(r.attributes['tier'])", "prompt_over": promptOver("r."), "stated": "if(toUInt64OrZero(r.attributes['stated_picodollars']) > 0, true, false)",
+	},
+	counts: []string{"responses", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cache_write_1h_tokens", "stated_picodollars"},
+	later:  []string{"tier", "prompt_over", "stated", "cache_write_1h_tokens", "stated_picodollars"},
 	values: `count() AS responses, sum(r.input_tokens) AS input_tokens, sum(r.output_tokens) AS output_tokens, sum(r.cache_read_tokens) AS cache_read_tokens,
         sum(r.cache_write_tokens) AS cache_write_tokens, sum(r.reasoning_tokens) AS reasoning_tokens,
-        sum(toUInt64OrZero(r.attributes['cache_write_1h_tokens'])) AS cache_write_1h_tokens`,
+        sum(toUInt64OrZero(r.attributes['cache_write_1h_tokens'])) AS cache_write_1h_tokens, sum(toUInt64OrZero(r.attributes['stated_picodollars'])) AS stated_picodollars`,
 }
 
 func rollups() []rollup { return []rollup{messageRollup, callRollup, pauseRollup, usageRollup} }
@@ -134,8 +141,10 @@ func rollupOf(table string) (rollup, error) {
 
 // slots selects the slots of the hours, which are an IN.
 func (r rollup) slots(s Schema, seconds int, hours string) string {
-	keys := list("r.%s AS %s", r.keys...)
-	keys = strings.Replace(keys, "r.is_delegation", "if(r.kind = 'delegation', true, false)", 1)
+	keys := ""
+	for _, key := range r.keys {
+		keys += cmp.Or(r.derived[key], "r."+key) + " AS " + key + ", "
+	}
 	from := fmt.Sprintf("SELECT * FROM %s FINAL WHERE %s AND toStartOfHour(ts) %s", s.name(r.of), r.where, hours)
 	if r.of == "messages" {
 		from = strings.Replace(from, "*", "*, failed", 1) // which is MATERIALIZED

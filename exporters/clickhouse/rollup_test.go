@@ -156,6 +156,7 @@ func (h *history) message(b *export.Batch) {
 		m.Session = fmt.Sprint("s", h.IntN(4))
 	case 3:
 		m.Usage.Output, m.Model = uint64(h.IntN(9)), pick(h, "tern-1", "tern-2")
+		m.Usage.Tier, m.Usage.Stated, m.Usage.CacheRead, m.ResponseID = pick(h, "", "flex", "batch+us"), pick(h, uint64(0), 7), pick(h, uint64(0), 200_000, 300_000), pick(h, "", "r")
 		if h.IntN(3) == 0 {
 			m.Usage = msg.Tokens{}
 		}

@@ -205,6 +205,8 @@ type spanRows struct {
 	cacheWriteTokens   proto.ColUInt64
 	reasoningTokens    proto.ColUInt64
 	cacheWrite1hTokens proto.ColUInt64
+	tier               native.Dict
+	statedPicodollars  proto.ColUInt64
 	usageProvenance    native.Dict
 	toolName           native.Dict
 	mcpServer          native.Dict
@@ -298,6 +300,8 @@ func newSpanRows(p *semconv.Profile) *spanRows {
 		{Name: "cache_write_tokens", Column: &r.cacheWriteTokens},
 		{Name: "reasoning_tokens", Column: &r.reasoningTokens},
 		{Name: "cache_write_1h_tokens", Column: &r.cacheWrite1hTokens},
+		{Name: "tier", Column: &r.tier},
+		{Name: "stated_picodollars", Column: &r.statedPicodollars},
 		{Name: "usage_provenance", Column: &r.usageProvenance},
 		{Name: "tool_name", Column: &r.toolName},
 		{Name: "mcp_server", Column: &r.mcpServer},
@@ -374,6 +378,8 @@ func (r *spanRows) add(s *msg.Span) {
 	r.cacheWriteTokens.Append(s.Usage.CacheWrite)
 	r.reasoningTokens.Append(s.Usage.Reasoning)
 	r.cacheWrite1hTokens.Append(s.Usage.CacheWrite1h)
+	r.tier.Append(s.Usage.Tier)
+	r.statedPicodollars.Append(s.Usage.Stated)
 	r.usageProvenance.Append(s.Usage.Provenance.String())
 	r.toolName.Append(s.Tool.Name)
 	r.mcpServer.Append(s.Tool.Server)

@@ -336,17 +336,18 @@ func (s Schema) functions() template.FuncMap {
 			}
 			return f.rows(s, nil), nil
 		},
-		"laterFacts": func(table string) (string, error) {
+		"laterFacts": func(table string, added ...string) (string, error) {
 			f, err := factsOf(table)
 			if err != nil {
 				return "", err
 			}
-			return f.rows(s, f.later), nil
+			return f.rows(s, f.asked(added)), nil
 		},
 		"expired":  func(table, at string) string { return expired(s, table, at) },
 		"columns":  s.columnList,
 		"comments": comments,
 		"add":      s.addColumn,
+		"addKeys":  func(table string, columns ...string) (string, error) { return addKeys(s, table, columns...) },
 		"distributed": func(table, shardBy string) string {
 			return distributed(s, "CREATE TABLE IF NOT EXISTS", table, shardBy)
 		},

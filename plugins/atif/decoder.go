@@ -40,7 +40,7 @@ func New() decoder.Factory {
 	return record.Format[struct{}]{
 		Info: decoder.Info{
 			Name:       "atif",
-			Revision:   4,
+			Revision:   5,
 			Summary:    "Trajectories of the Agent Trajectory Interchange Format, with those of sub-agents.",
 			Transports: []frame.Kind{frame.Body, frame.Line},
 			Documents:  []string{"*.json"},
@@ -366,7 +366,9 @@ func (d *stream) usage(u jsonv.Value, of string, t *trajectory, r *conversation.
 	m.Key, m.Session, m.Agent = "usage:"+t.step, d.session, t.agent
 	m.Agent.Name = cmp.Or(t.by, m.Agent.Name)
 	t.run.Mark(m)
-	m.SetAttr("cost", u.Get(of+"cost_usd").Digits())
+	cost := u.Get(of + "cost_usd").Digits()
+	m.SetAttr("cost", cost)
+	m.Usage.Stated = msg.Dollars(cost)
 }
 
 // refer remembers which calls of the step made which trajectories run.

@@ -44,7 +44,7 @@ var unread = unknown.NewKeeper(leavesOut)
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "bedrock-converse", Revision: 8, Provider: "aws.bedrock",
+		Name: "bedrock-converse", Revision: 9, Provider: "aws.bedrock",
 		Summary: "Amazon Bedrock: Converse and InvokeModel, their binary streams and whole responses.",
 		Request: request, Event: event, Rest: unread, Lines: true,
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
@@ -224,7 +224,7 @@ func routed(x *exchange.Exchange, v jsonv.Value) {
 // counted decodes the end of a response: {usage, metrics, serviceTier, trace}.
 func counted(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	routed(x, v)
-	exchange.Billed(x, v.Path("serviceTier", "type"), jsonv.Value{})
+	exchange.Billed(x, v.Path("serviceTier", "type"), "")
 	if u := v.Get("usage"); u.Is(jsonv.Object) {
 		c := conversation.Counts{
 			Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(),

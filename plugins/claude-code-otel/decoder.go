@@ -29,7 +29,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "claude-code-otel", Revision: 3, Provider: "anthropic",
+		Name: "claude-code-otel", Revision: 4, Provider: "anthropic",
 		Summary: "OpenTelemetry of Claude Code: log events, and the spans of its beta.",
 		Names:   names, Beside: true, Direct: true, Rootless: true,
 		Rules: rules, Event: event, LeavesOut: leavesOut,
@@ -131,7 +131,7 @@ func event(s *otlp.Span, name string, body otlp.Value) bool {
 	case "user_prompt":
 		s.Kind = otlp.Prompt
 	case "api_request", "assistant_response":
-		s.Kind = otlp.Chat
+		s.Kind, s.Tier, s.Cost = otlp.Chat, msg.Tier(s.Has("speed")), msg.Dollars(s.Has("cost_usd"))
 	case "api_error", "api_retries_exhausted":
 		s.Kind, s.Failed = otlp.Chat, true
 	case "tool_result":

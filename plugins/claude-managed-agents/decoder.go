@@ -38,7 +38,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "claude-managed-agents", Revision: 3,
+			Name: "claude-managed-agents", Revision: 4,
 			Summary:    "Events of sessions of Claude Managed Agents, with their threads.",
 			Transports: []frame.Kind{frame.Event, frame.Body, frame.Request, frame.Line},
 		},

@@ -264,6 +264,7 @@ func (d *stream) usage(t *thread, v jsonv.Value, id string) {
 	}
 	r.At = d.At
 	r.Count(anthropic.Usage(v.Get("model_usage")), msg.Provider)
+	r.Tier = anthropic.Tier(v.Get("model_usage"))
 	m := r.Usage(d.Out, msg.Complete)
 	if m == nil {
 		return

@@ -47,7 +47,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "claude-stream",
-			Revision:   8,
+			Revision:   9,
 			Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
 			Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
 		},

@@ -288,6 +288,7 @@ func (d *stream) remainder(ln *claude.Line, l *claude.Lane) {
 	m := ln.Emit(msg.Usage, "usage:"+l.ID)
 	m.Hidden, m.Model, m.Provider = true, l.Model, anthropic.Provider("", l.Model)
 	m.Usage = rest.Tokens(msg.Provider)
+	m.Usage.Tier = anthropic.Tier(usage)
 	m.SetAttr(msg.RestOf, msg.OfResult)
 	l.Turn = l.Turn.Add(rest)
 }

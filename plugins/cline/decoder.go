@@ -42,7 +42,7 @@ func New() decoder.Factory {
 	return record.Format[struct{}]{
 		Info: decoder.Info{
 			Name:       "cline",
-			Revision:   1,
+			Revision:   2,
 			Summary:    "Sessions of Cline, with those of its sub-agents and teammates.",
 			Transports: []frame.Kind{frame.Body},
 			Documents:  []string{"*.json"},
@@ -358,7 +358,9 @@ func (d *stream) response(v jsonv.Value) {
 		r.Count(c, msg.Provider)
 		m := r.Usage(d.Out, msg.Complete)
 		m.Session, m.Agent = d.s.Root, d.agent
-		m.SetAttr("cost", u.Get("cost").Digits())
+		cost := u.Get("cost").Digits()
+		m.SetAttr("cost", cost)
+		m.Usage.Stated = msg.Dollars(cost)
 	}
 	if d.end = &r; called {
 		d.end = nil

@@ -38,7 +38,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "gemini-api", Revision: 8, Provider: "gcp.gen_ai", Many: true, Lines: true,
+		Name: "gemini-api", Revision: 9, Provider: "gcp.gen_ai", Many: true, Lines: true,
 		Summary: "Gemini API: generateContent, its streams, and interactions.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { return exchange.Resource(origin, "interactions") },
@@ -101,6 +101,7 @@ func chunk(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	x.Count(u.Counts())
+	exchange.BilledIn(x, gemini.Tier(v.Get("usageMetadata")))
 	if begun := x.Begun || x.Stop != "STOP"; x.Stop != "" && begun && !goesOn && len(x.Parts) == 0 {
 		x.End(out)
 	}

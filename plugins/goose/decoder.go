@@ -39,7 +39,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "goose",
-			Revision:   5,
+			Revision:   6,
 			Summary:    "Sessions of Goose: its database, its files, exports and what goose run prints.",
 			Transports: []frame.Kind{frame.Line, frame.Body},
 			Documents:  []string{"*.json"},
@@ -256,7 +256,9 @@ func (d *stream) ledger(v jsonv.Value) {
 		s.Run.Mark(m)
 	}
 	conversation.Attrs(m, v, "cost_source")
-	m.SetAttr("cost", v.Get("cost").Digits())
+	cost := v.Get("cost").Digits()
+	m.SetAttr("cost", cost)
+	m.Usage.Stated = msg.Dollars(cost)
 	if v.Get("is_compaction").Uint() > 0 {
 		m.SetAttr("compaction", "true")
 	}

@@ -41,7 +41,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 13, Provider: "openai",
+		Name: "openai-chat", Revision: 14, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
 		Request: chat.Request, Event: chat.Event, Done: (*exchange.Exchange).End, Lines: true, Many: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { // a stored response, and the output of a batch

@@ -43,7 +43,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 12, Provider: "openai",
+		Name: "openai-responses", Revision: 13, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses, and its WebSocket.",
 		Request: request, Event: event, Socket: true, Lines: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { // a response, and the output of a batch
@@ -249,7 +249,7 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	exchange.Notes(x, out, r, "moderation")
 	if u := r.Get("usage"); u.Is(jsonv.Object) {
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
-		exchange.Billed(x, r.Get("service_tier"), u.Get("cost"))
+		exchange.Billed(x, r.Get("service_tier"), openai.Cost(u))
 	}
 	x.End(out)
 	if x.Retrieved != "" {

@@ -42,7 +42,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   12,
+			Revision:   13,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},

@@ -254,5 +254,7 @@ func (d kept) rest(s *session) {
 	s.Rest = rest
 	m := s.Share(d.Out, "/rest", rest, "", "", conversation.Time{Nanos: s.Began, Precision: msg.Millis})
 	const digits = 1e9
-	m.SetAttr("cost", strconv.FormatFloat(math.Round(max(s.Cost-s.Spent, 0)*digits)/digits, 'f', -1, 64))
+	cost := strconv.FormatFloat(math.Round(max(s.Cost-s.Spent, 0)*digits)/digits, 'f', -1, 64)
+	m.SetAttr("cost", cost)
+	m.Usage.Stated = msg.Dollars(cost)
 }

@@ -314,7 +314,9 @@ func (d *stream) tokens(rec *message, c conversation.Counts, v jsonv.Value, comp
 	m.Session, m.Agent.Kind, m.Agent.Name, m.ResponseID = d.find(rec.Session).Root, msg.KindAgent, rec.Agent, rec.ID
 	if complete == msg.Complete {
 		rec.Steps = n
-		m.SetAttr("cost", v.Get("cost").Digits())
+		cost := v.Get("cost").Digits()
+		m.SetAttr("cost", cost)
+		m.Usage.Stated = msg.Dollars(cost)
 		conversation.Attrs(m, v, "snapshot")
 	}
 	return m

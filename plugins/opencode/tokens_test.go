@@ -14,14 +14,14 @@ import (
 )
 
 // TestTokens: the sum of the usage messages is that of the steps, in both equations of the
-// total, and each step has one.
+// total, and each step has one; so is the cost.
 func TestTokens(t *testing.T) {
 	for name, want := range map[string]msg.Tokens{
-		"turn":   {Input: 1600, Output: 122, CacheRead: 3600, CacheWrite: 20, Reasoning: 40, Provenance: msg.Provider},
-		"export": {Input: 13168, Output: 604, CacheRead: 24064, Reasoning: 201, Provenance: msg.Provider},
+		"turn":   {Input: 1600, Output: 122, CacheRead: 3600, CacheWrite: 20, Reasoning: 40, Provenance: msg.Provider, Stated: 37_500_000_000},
+		"export": {Input: 13168, Output: 604, CacheRead: 24064, Reasoning: 201, Provenance: msg.Provider, Stated: 50_000_000_000},
 		// as the rows of the sessions add them up, without the part that the fork repeats
-		"kept":        {Input: 345 + 30 + 50 + 30 + 33, Output: 89 + 4 + 6 + 5 + 4, CacheRead: 30, CacheWrite: 5, Reasoning: 8, Provenance: msg.Provider},
-		"kept-export": {Input: 90, Output: 14, Reasoning: 2, Provenance: msg.Provider},
+		"kept":        {Input: 345 + 30 + 50 + 30 + 33, Output: 89 + 4 + 6 + 5 + 4, CacheRead: 30, CacheWrite: 5, Reasoning: 8, Provenance: msg.Provider, Stated: 18_000_000_000},
+		"kept-export": {Input: 90, Output: 14, Reasoning: 2, Provenance: msg.Provider, Stated: 5_000_000_000},
 	} {
 		var sum msg.Tokens
 		for _, m := range decodertest.Play(t, New(), name) {

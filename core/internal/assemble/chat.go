@@ -291,6 +291,7 @@ func (u *usage) count(id uint64, t msg.Tokens, complete bool) {
 		u.Usage.CacheWrite -= o.CacheWrite
 		u.Usage.Reasoning -= o.Reasoning
 		u.Usage.CacheWrite1h -= o.CacheWrite1h
+		u.Usage.Stated -= o.Stated
 		u.Counted = slices.Delete(u.Counted, old, old+1)
 	case seen:
 		return

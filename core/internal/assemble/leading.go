@@ -257,6 +257,9 @@ func (x *reconciler) settleRest(c *fact) {
 			left[key] = n
 		}
 		now := rest.tokens(r.Usage.Usage.Provenance)
+		if now.Tier = r.Usage.Usage.Tier; rest == classesOf(r.Usage.Usage) { // the stated cost is that of all of it
+			now.Stated = r.Usage.Usage.Stated
+		}
 		if r.Rank+1 < c.Top {
 			now = msg.Tokens{}
 		}

@@ -130,13 +130,16 @@ type row struct {
 }
 
 // bestTokens returns the counts of the first of the rows, which are those of the strongest view,
-// or of one below it whose counts are final where its own are a lower bound.
+// or of one below it whose counts are final where its own are a lower bound. A tier or a cost that one view alone has is theirs.
 func bestTokens(rows []row) msg.Tokens {
 	best := rows[0].Usage.Usage
 	for _, r := range rows[1:] {
 		if t := r.Usage.Usage; whole(t) && !whole(best) {
 			best = t
 		}
+	}
+	for _, r := range rows {
+		best = best.Terms(r.Usage.Usage)
 	}
 	return best
 }
@@ -199,6 +202,9 @@ func (f *fact) merged() msg.Span {
 		s.Usage, s.Seen.Tokens = c.Usage, c.Format
 	}
 	if s.Kind == msg.SpanChat {
+		for i := range f.Spans {
+			s.Usage = s.Usage.Terms(f.Spans[i].Span.Usage)
+		}
 		f.measured(&s)
 		s.Seen.Conflict = f.disagreement()
 	}
@@ -249,7 +255,7 @@ func (f *fact) disagreement() string {
 			continue
 		}
 		t := s.Usage
-		t.Output, t.Reasoning, t.Provenance = t.Output+t.Reasoning, 0, 0
+		t.Output, t.Reasoning, t.Provenance, t.Tier, t.Stated = t.Output+t.Reasoning, 0, 0, "", 0
 		if len(list) == 0 {
 			first = t
 		}

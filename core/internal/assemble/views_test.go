@@ -463,6 +463,11 @@ func TestViewsAreOneConversation(t *testing.T) {
 				orders(t, list, func(order string, r *reader) {
 					byMessage, byChat := r.tokens()
 					wantMessage, wantChat := whole.tokens()
+					logs := slices.ContainsFunc(list, func(v recording) bool { return v.format == "claude-code-otel" && v.origin == "otlp" }) // they have costs
+					if logs != (byMessage.Stated > 0) {
+						t.Errorf("%s: %d picodollars are stated", order, byMessage.Stated)
+					}
+					wantMessage.Stated, wantChat.Stated = byMessage.Stated, byMessage.Stated // the same in messages and in chats
 					if byMessage != wantMessage || byChat != wantChat && !run.totals {
 						t.Errorf("%s: tokens %+v, of chats %+v, want %+v", order, byMessage, byChat, wantMessage)
 					}
@@ -551,7 +556,7 @@ func TestViewsThatDiffer(t *testing.T) {
 	s.turns[0].steps[0].out = 44
 	orders(t, slices.Concat(transcript, s.logs()), func(order string, r *reader) {
 		byMessage, byChat := r.tokens()
-		if want := (msg.Tokens{Input: 12, Output: 40}); byMessage != want || byChat != want {
+		if want := (msg.Tokens{Input: 12, Output: 40, Stated: 4_000_000_000}); byMessage != want || byChat != want {
 			t.Errorf("%s: tokens %+v, of chats %+v, want %+v", order, byMessage, byChat, want)
 		}
 		conflicts := r.conflicts()
@@ -565,7 +570,7 @@ func TestViewsThatDiffer(t *testing.T) {
 	}
 	orders(t, slices.Concat(transcript, s.logs()), func(order string, r *reader) {
 		byMessage, byChat := r.tokens()
-		if want := (msg.Tokens{Input: 12, Output: 44}); byMessage != want || byChat != want || r.found["view_conflict"] > 0 {
+		if want := (msg.Tokens{Input: 12, Output: 44, Stated: 4_000_000_000}); byMessage != want || byChat != want || r.found["view_conflict"] > 0 {
 			t.Errorf("%s: tokens %+v, of chats %+v, %d conflicts, want %+v and none", order, byMessage, byChat, r.found["view_conflict"], want)
 		}
 	})

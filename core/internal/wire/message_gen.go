@@ -75,6 +75,8 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 		dst = appendUint(dst, 5, e.Reasoning)
 		dst = appendUint(dst, 6, uint64(e.Provenance))
 		dst = appendUint(dst, 7, e.CacheWrite1h)
+		dst = appendString(dst, 8, e.Tier)
+		dst = appendUint(dst, 9, e.Stated)
 		dst = end(dst, at, 1)
 	}
 	if e := &m.Delegation; e.To != "" || !e.Task.IsZero() || e.ChildRun != "" || e.Link != 0 || e.Confidence != 0 || e.Async || e.CorrelationID != "" || e.CorrelationPrompt != "" || e.ToID != "" {
@@ -269,6 +271,10 @@ func (s text) readTokens(m *msg.Tokens, in, data []byte) error {
 			m.Provenance = msg.Provenance(enum(v))
 		case 7: // cache_write1h
 			m.CacheWrite1h = v.num
+		case 8: // tier
+			m.Tier = s.of(v.bytes)
+		case 9: // stated
+			m.Stated = v.num
 		}
 		if err != nil {
 			return err

@@ -65,6 +65,8 @@ var Messages = []Record{
 		{Path: "Reasoning", Number: 5, Comment: "Tokens of reasoning"},
 		{Path: "Provenance", Number: 6, Comment: "Where the counts come from: of two counts of one response the stronger one is kept"},
 		{Path: "CacheWrite1h", Number: 7, Comment: "How many of the tokens written to a cache are kept for an hour, which costs more; no class of its own"},
+		{Path: "Tier", Number: 8, Comment: "Tier of the service that the tokens are billed by: batch, flex, priority, fast; us is where they are processed. Several are joined by +; empty is the standard tier"},
+		{Path: "Stated", Number: 9, Comment: "Cost that the protocol states for these tokens, in US dollars times 10^12; 0 if it states none"},
 	}},
 	{Name: "Delegate", Doc: "Delegate describes work that is handed to another agent.", Fields: []Field{
 		{Path: "To", Number: 1, Comment: "Display name of the delegate where any is known, else as the caller wrote it"},
@@ -92,6 +94,8 @@ var Attributes = []Attribute{
 	{"signal", "m.Signal.String()"},
 	{"usage_provenance", "m.Usage.Provenance.String()"},
 	{"cache_write_1h_tokens", "count(m.Usage.CacheWrite1h)"},
+	{"tier", "m.Usage.Tier"},
+	{"stated_picodollars", "count(m.Usage.Stated)"},
 	{"time_precision", "m.timePrecision()"},
 	{"completeness", "m.summary()"},
 	{"tool_internal", "yes(m.Tool.Internal)"},

@@ -29,6 +29,9 @@ var Rollups = []Table{
 			{Name: "model", Type: setZ, Comment: "As the protocol names it"},
 			{Name: "session_id", Type: text, Comment: ofSession},
 			{Name: "trace_id", Type: text, Comment: ofTrace + ", in hex: the turn; empty for usage that is of no run"},
+			{Name: "tier", Type: setZ, Since: 92, Comment: tierComment},
+			{Name: "prompt_over", Type: step, Since: 92, Comment: promptOver},
+			{Name: "stated", Type: flag, Since: 92, Comment: "The protocol states the cost"},
 			{Name: "responses", Type: count, Comment: "How many messages have counts"},
 			{Name: "input_tokens", Type: count, Comment: "Tokens neither read from nor written to a cache"},
 			{Name: "output_tokens", Type: count, Comment: "Tokens answered, without reasoning"},
@@ -36,6 +39,7 @@ var Rollups = []Table{
 			{Name: "cache_write_tokens", Type: count, Comment: "Tokens written to a cache"},
 			{Name: "reasoning_tokens", Type: count, Comment: "Tokens of reasoning"},
 			{Name: "cache_write_1h_tokens", Type: count, Since: 85, Default: "DEFAULT 0", Comment: "How many of cache_write_tokens are kept for an hour, which costs more"},
+			{Name: "stated_picodollars", Type: count, Since: 92, Default: "DEFAULT 0", Comment: "US dollars that the protocol states as the cost, times 10^12"},
 		}, ofComputed),
 	},
 	{

@@ -55,6 +55,11 @@ func UsageAndExtra(u jsonv.Value) (c conversation.Counts, x Extra) {
 	return c, x
 }
 
+// Tier has the names that the tokens of a usage object are billed by: the tier of the service, the speed and the place.
+func Tier(u jsonv.Value) string {
+	return msg.Tier(ident.Of(u.Get("service_tier")), ident.Of(u.Get("speed")), ident.Of(u.Get("inference_geo")))
+}
+
 // Billed is what a response comes to: the tokens of the model that answers, and those of others.
 type Billed struct {
 	Counts conversation.Counts

@@ -113,7 +113,7 @@ func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	}
 	if u.Is(jsonv.Object) { // the counts of later chunks include the earlier ones
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
-		exchange.Billed(x, v.Get("service_tier"), u.Get("cost"))
+		exchange.Billed(x, v.Get("service_tier"), openai.Cost(u))
 	}
 }
 

@@ -141,10 +141,12 @@ func (ln *Line) open(id, request jsonv.Value) *Response {
 // Count adds the counts of a record.
 func (r *Response) Count(ln *Line, usage jsonv.Value) {
 	r.At = ln.Time
+	r.Stated = max(r.Stated, msg.Dollars(ln.Root.Get("costUSD").Digits())) // which early versions write on each line of the response
 	if !usage.Is(jsonv.Object) {
 		return
 	}
 	b := anthropic.Bill(usage)
+	r.Tier = cmp.Or(anthropic.Tier(usage), r.Tier)
 	r.Extra = b.Extra.Set(r.Extra)
 	switch {
 	case b.Several:

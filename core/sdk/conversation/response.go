@@ -89,6 +89,8 @@ type Response struct {
 
 	Counts     Counts         `json:",omitzero"`  // the highest of all records
 	Provenance msg.Provenance `json:",omitempty"` // of Counts; none: there is no usage
+	Tier       string         `json:",omitempty"` // as msg.Tokens has it
+	Stated     uint64         `json:",omitempty"` // the same
 	Done       bool           `json:",omitempty"` // the usage was emitted as complete
 }
 
@@ -151,6 +153,7 @@ func Passes(out *decoder.Output, m msg.Message, passes []Pass) {
 		*n = m
 		n.Key, n.ParentKey, n.ResponseID, n.Model = "usage:"+name, m.Key, name, p.Model
 		n.Usage, n.FinishReason, n.Signal, n.Attrs = p.Counts.Tokens(m.Usage.Provenance), "", msg.NoSignal, nil
+		n.Usage.Tier = m.Usage.Tier
 	}
 }
 
@@ -171,6 +174,7 @@ func (r *Response) Usage(out *decoder.Output, complete msg.Completeness) *msg.Me
 		p = msg.TranscriptFinal
 	}
 	m.Usage = r.Counts.Tokens(p)
+	m.Usage.Tier, m.Usage.Stated = r.Tier, r.Stated
 	r.Done = complete == msg.Complete
 	return m
 }

@@ -55,9 +55,11 @@ type Exchange struct {
 	Counted bool                `json:",omitempty"`
 	Passes  []conversation.Pass `json:",omitempty"` // of other models than Model
 	Tier    string              `json:",omitempty"` // of the service: flex, priority, batch
+	More    string              `json:",omitempty"` // the speed and the place that tokens are billed by beside it
 	Cost    string              `json:",omitempty"` // in US dollars, as the provider has it
 	Extra   []msg.Attr          `json:",omitempty"` // counts without a token class
 	Fault   string              `json:",omitempty"` // class of its last error
+	Batch   bool                `json:",omitempty"` // the response is one of a batch's
 	Over    bool                `json:",omitempty"`
 
 	conversation.Deltas
@@ -102,7 +104,7 @@ func (e *Exchange) Begin(id, model string) {
 		*e = e.fresh()
 	}
 	e.ID, e.Given, e.Waits, e.Begun, e.Made, e.Short = id, nil, false, false, 0, nil
-	e.Tier, e.Cost, e.Extra, e.Fault = "", "", nil, ""
+	e.Tier, e.More, e.Cost, e.Extra, e.Fault = "", "", "", nil, ""
 	if model != "" {
 		e.Model = model
 	}
@@ -114,7 +116,7 @@ func (e *Exchange) Begin(id, model string) {
 // Batched begins the response to one of the requests of a batch, whose results may be asked for often: its conversation is the batch.
 func Batched(e *Exchange, request string) {
 	*e = e.fresh()
-	if e.Retrieved == "" {
+	if e.Batch = true; e.Retrieved == "" {
 		e.Retrieved = "batch"
 	}
 	e.Session, e.Run = e.Retrieved, e.Retrieved+"/"+request
@@ -199,17 +201,28 @@ func (e *Exchange) Count(c conversation.Counts) {
 	e.Counted, e.Usage = true, c.Tokens(msg.NoProvenance)
 }
 
-// Billed notes the tier of the service that tokens are billed by, and their cost by the provider: dollars, or {total_cost}.
-func Billed(e *Exchange, tier, cost jsonv.Value) {
+// Billed notes the tier of the service that tokens are billed by, and their cost by the provider, in US dollars.
+func Billed(e *Exchange, tier jsonv.Value, cost string) {
 	if e.Tier == "" {
 		e.Tier = ident.Of(tier)
 	} else {
 		tier.Equal(e.Tier)
 	}
-	if total := cost.Get("total_cost"); total.Exists() {
-		cost = total
+	e.Cost = cmp.Or(cost, e.Cost)
+}
+
+// BilledIn notes the speed and the place that tokens are billed by: fast, us.
+func BilledIn(e *Exchange, names ...string) {
+	e.More = cmp.Or(msg.Tier(names...), e.More)
+}
+
+// terms are the names that the tokens are billed by. The body of a batch's result may have the tier of a request that is answered at once.
+func terms(e *Exchange) string {
+	tier := e.Tier
+	if e.Batch {
+		tier = "batch"
 	}
-	e.Cost = cmp.Or(cost.Digits(), e.Cost)
+	return msg.Tier(append([]string{tier}, strings.Split(e.More, "+")...)...)
 }
 
 // First emits the arrival of the first piece of the response, once.
@@ -418,6 +431,7 @@ func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
 	m.SetAttr("service_tier", e.Tier)
 	m.SetAttr("cost_usd", e.Cost)
 	m.Attrs = append(m.Attrs, e.Extra...)
+	m.Usage.Tier, m.Usage.Stated = terms(e), msg.Dollars(e.Cost)
 	m.Usage.Provenance = msg.Provider
 	if c == msg.Partial {
 		m.Usage.Provenance = msg.TranscriptPartial

@@ -4,6 +4,8 @@
 package gemini
 
 import (
+	"strings"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -28,6 +30,14 @@ func UsageOf(v jsonv.Value) Usage {
 		Output: v.Get("candidatesTokenCount").Uint(), Thoughts: v.Get("thoughtsTokenCount").Uint(),
 		ToolUse: v.Get("toolUsePromptTokenCount").Uint(), Total: v.Get("totalTokenCount").Uint(),
 	}
+}
+
+// Tier returns the tier of the service of usageMetadata: serviceTier of the Gemini API, trafficType of Vertex.
+func Tier(v jsonv.Value) string {
+	if tier := ident.Of(v.Get("serviceTier")); tier != "" {
+		return tier
+	}
+	return strings.TrimPrefix(strings.ToLower(ident.Of(v.Get("trafficType"))), "on_demand_")
 }
 
 // Finish returns the finishReason of a candidate. Clients of Google's own libraries ask for the numbers of the enum instead

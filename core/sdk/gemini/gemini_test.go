@@ -31,3 +31,15 @@ func TestUsageSumsToTheTotal(t *testing.T) {
 		t.Errorf("more cached than sent: %+v", got)
 	}
 }
+
+func TestTier(t *testing.T) {
+	for in, want := range map[string]string{`{"serviceTier":"flex"}`: "flex", `{"trafficType":"ON_DEMAND_PRIORITY"}`: "priority", `{"trafficType":"ON_DEMAND"}`: "", `{}`: "", `{"serviceTier":"standard"}`: ""} {
+		var doc jsonv.Doc
+		if err := doc.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
+		}
+		if got := msg.Tier(Tier(doc.Root())); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}

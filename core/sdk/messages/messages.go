@@ -284,7 +284,8 @@ func usage(x *exchange.Exchange, u jsonv.Value, end bool) {
 	}
 	x.Count(b.Counts)
 	x.Extra = b.Extra.Set(x.Extra)
-	exchange.Billed(x, u.Get("service_tier"), jsonv.Value{})
+	exchange.Billed(x, u.Get("service_tier"), "")
+	exchange.BilledIn(x, ident.Of(u.Get("speed")), ident.Of(u.Get("inference_geo")))
 }
 
 // session is the conversation as the client calls it.

@@ -4,6 +4,8 @@
 package openai
 
 import (
+	"strconv"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -69,6 +71,27 @@ func Usage(v jsonv.Value) (c conversation.Counts) {
 		c.Output, c.Reasoning = c.Output+rest, rest
 	}
 	return c
+}
+
+// Cost returns the cost that a usage object states, in US dollars:
+//
+//	OpenRouter cost; with a key of one's own (is_byok) that is its fee, and cost_details.upstream_inference_cost the price
+//	Perplexity cost.total_cost
+//	xAI        cost_in_usd_ticks, of which 10^10 are a dollar
+func Cost(u jsonv.Value) string {
+	cost := u.Get("cost")
+	if total := cost.Get("total_cost"); total.Exists() {
+		return total.Digits()
+	}
+	if ticks := u.Get("cost_in_usd_ticks").Uint(); ticks > 0 {
+		return strconv.FormatFloat(float64(ticks)/1e10, 'f', -1, 64)
+	}
+	if u.Get("is_byok").Bool() {
+		if above := u.Path("cost_details", "upstream_inference_cost"); above.Is(jsonv.Number) {
+			return strconv.FormatFloat(cost.Float()+above.Float(), 'f', -1, 64)
+		}
+	}
+	return cost.Digits()
 }
 
 // cached reads the classes of an input.

@@ -58,6 +58,20 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+func TestCost(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"cost":0.0125}`: "0.0125", `{"cost":{"total_cost":0.006}}`: "0.006", `{"cost_in_usd_ticks":37756000}`: "0.0037756", `{}`: "", `{"cost":0}`: "0",
+		`{"cost":0.001,"is_byok":true,"cost_details":{"upstream_inference_cost":0.02}}`:   "0.021",
+		`{"cost":0.02,"is_byok":false,"cost_details":{"upstream_inference_cost":0.02}}`:   "0.02",
+		`{"cost":0.02,"is_byok":true,"cost_details":{"upstream_inference_cost":null}}`:    "0.02",
+		`{"cost":0.02,"cost_details":{"upstream_inference_cost":0.019},"is_byok":"true"}`: "0.02",
+	} {
+		if got := Cost(parse(t, in)); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestTokens(t *testing.T) {
 	for _, c := range []struct {
 		in   conversation.Counts

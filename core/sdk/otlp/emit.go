@@ -650,6 +650,7 @@ func (e *emitter) chat(s *Span, p place) {
 	if s.Counted {
 		if m := answer(msg.Usage, "usage:"+id, s.End); m != nil {
 			m.Usage, m.FinishReason = s.Counts.Tokens(msg.Provider), s.Finish
+			m.Usage.Tier, m.Usage.Stated = s.Tier, s.Cost
 		}
 	}
 }

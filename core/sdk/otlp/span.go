@@ -54,6 +54,8 @@ type Span struct {
 	Finish   string              `json:",omitempty"`
 	First    int64               `json:",omitempty"` // time of the first token
 	Counts   conversation.Counts `json:",omitzero"`
+	Tier     string              `json:",omitempty"` // as msg.Tokens has it
+	Cost     uint64              `json:",omitempty"` // that the sender states, as msg.Tokens.Stated
 	Counted  bool                `json:",omitempty"`
 
 	Call   string `json:",omitempty"`
@@ -233,6 +235,7 @@ func (s *Span) merge(o *Span) {
 	if o.Counted && !s.Counted {
 		s.Counts, s.Counted = o.Counts, true
 	}
+	s.Tier, s.Cost = cmp.Or(s.Tier, o.Tier), cmp.Or(s.Cost, o.Cost)
 	s.In, s.Out = addParts(s.In, o.In), addParts(s.Out, o.Out)
 	s.First, s.Failed = max(s.First, o.First), s.Failed || o.Failed
 	s.Params = addAttrs(s.Params, o.Params)

@@ -39,7 +39,7 @@ import (
 // New returns the factory of decoders of the sessions under a name.
 func New(name, summary string, leavesOut []byte) decoder.Factory {
 	return record.Format[state]{
-		Info:      decoder.Info{Name: name, Revision: 8, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		Info:      decoder.Info{Name: name, Revision: 9, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
@@ -389,7 +389,9 @@ func (d *stream) usage(r *conversation.Response, key string, u jsonv.Value) *msg
 	}, msg.Provider)
 	m := r.Usage(d.Out, msg.Complete)
 	m.Key, m.Session, m.Agent.Kind = "usage:"+key, d.session(), msg.KindAgent
-	m.SetAttr("cost", u.Path("cost", "total").Digits())
+	cost := u.Path("cost", "total").Digits()
+	m.SetAttr("cost", cost)
+	m.Usage.Stated = msg.Dollars(cost)
 	return m
 }
 

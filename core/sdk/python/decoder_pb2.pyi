@@ -354,7 +354,11 @@ class Tokens(message.Message):
     provenance: Provenance
     CACHE_WRITE1H_FIELD_NUMBER: ClassVar[int]
     cache_write1h: int
-    def __init__(self, input: Optional[int] = ..., output: Optional[int] = ..., cache_read: Optional[int] = ..., cache_write: Optional[int] = ..., reasoning: Optional[int] = ..., provenance: Optional[Union[Provenance, str]] = ..., cache_write1h: Optional[int] = ..., **kwargs) -> None: ...
+    TIER_FIELD_NUMBER: ClassVar[int]
+    tier: str
+    STATED_FIELD_NUMBER: ClassVar[int]
+    stated: int
+    def __init__(self, input: Optional[int] = ..., output: Optional[int] = ..., cache_read: Optional[int] = ..., cache_write: Optional[int] = ..., reasoning: Optional[int] = ..., provenance: Optional[Union[Provenance, str]] = ..., cache_write1h: Optional[int] = ..., tier: Optional[str] = ..., stated: Optional[int] = ..., **kwargs) -> None: ...
 
 class Delegate(message.Message):
     TO_FIELD_NUMBER: ClassVar[int]

@@ -132,7 +132,7 @@ GROUP BY agent, what, metric, version`,
 		}, {
 			uid: "earshot-cost", title: "Agents spend much", severity: "warning", window: 3600, above: 50, lasting: "0s", anchor: "agents-spend-much",
 			summary: "{{ .Labels.agent }} spent {{ printf \"%.2f\" .Values.A.Value }} dollars in the last hour; the limit is 50.",
-			means:   "At the prices of model_prices. The dashboard has the conversations that cost most, and how much of their input came from caches.",
+			means:   "As records state it, else at the prices of model_prices. The dashboard has the conversations that cost most, and how much of their input came from caches.",
 			board:   "tokens", panel: "By conversation", pick: "&var-agent={{ urlquery .Labels.agent }}",
 			sql: `
 SELECT ` + agent + ` AS agent, sum(cost_picodollars) / 1e12 AS dollars

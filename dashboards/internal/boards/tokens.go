@@ -3,7 +3,7 @@ package boards
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 func tokens() *grafana.Dashboard {
-	d := grafana.New("earshot-tokens", "Earshot / Tokens and cost", "Input and output of models, in tokens and dollars. Classes of tokens exclude each other; prices are those of the table model_prices.")
+	d := grafana.New("earshot-tokens", "Earshot / Tokens and cost", "Input and output of models, in tokens and dollars. Classes of tokens exclude each other; costs are those that records state, else at the prices of the table model_prices.")
 	d.Annotations.List = marks()
 	d.Templating.List = choices("format", "agent", "model", "tenant")
 	chosen := where("format", "agent", "model", "tenant")
@@ -11,7 +11,7 @@ func tokens() *grafana.Dashboard {
 	const none = "No tokens were reported in this range"
 
 	d.Row(4,
-		grafana.Stat("Cost", "Of the models that have a price.", "currencyUSD", sql(`
+		grafana.Stat("Cost", "As the records of responses state it, else at list prices; models and tiers without a price are left out.", "currencyUSD", sql(`
 SELECT sum(cost_picodollars) / 1e12 AS cost
 FROM v_usage
 `+chosen)).Compared(grafana.Lower).Empty("unknown"),

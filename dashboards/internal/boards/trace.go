@@ -66,7 +66,7 @@ FROM `+steps)).Empty("0"),
 SELECT sum(tokens) AS tokens
 FROM v_usage
 WHERE `+saidInTrace)).Empty("unknown"),
-		grafana.Stat("Cost", "Tokens at the prices of model_prices; models without a price are left out.", "currencyUSD", sql(ofTrace+`
+		grafana.Stat("Cost", "As the records of responses state it, else at list prices; models and tiers without a price are left out.", "currencyUSD", sql(ofTrace+`
 SELECT sum(cost_picodollars) / 1e12 AS cost
 FROM v_usage
 WHERE `+saidInTrace)).Empty("unknown"),

@@ -2074,7 +2074,13 @@ type Tokens struct {
 	Provenance Provenance `protobuf:"varint,6,opt,name=provenance,proto3,enum=earshot.decoder.v1.Provenance" json:"provenance,omitempty"`
 	// How many of the tokens written to a cache are kept for an hour, which costs more; no
 	// class of its own.
-	CacheWrite1H  uint64 `protobuf:"varint,7,opt,name=cache_write1h,json=cacheWrite1h,proto3" json:"cache_write1h,omitempty"`
+	CacheWrite1H uint64 `protobuf:"varint,7,opt,name=cache_write1h,json=cacheWrite1h,proto3" json:"cache_write1h,omitempty"`
+	// Tier of the service that the tokens are billed by: batch, flex, priority, fast; us is
+	// where they are processed. Several are joined by +; empty is the standard tier.
+	Tier string `protobuf:"bytes,8,opt,name=tier,proto3" json:"tier,omitempty"`
+	// Cost that the protocol states for these tokens, in US dollars times 10^12; 0 if it
+	// states none.
+	Stated        uint64 `protobuf:"varint,9,opt,name=stated,proto3" json:"stated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2154,6 +2160,20 @@ func (x *Tokens) GetProvenance() Provenance {
 func (x *Tokens) GetCacheWrite1H() uint64 {
 	if x != nil {
 		return x.CacheWrite1H
+	}
+	return 0
+}
+
+func (x *Tokens) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *Tokens) GetStated() uint64 {
+	if x != nil {
+		return x.Stated
 	}
 	return 0
 }
@@ -2426,7 +2446,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"media_type\x18\x02 \x01(\tR\tmediaType\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12\x10\n" +
-	"\x03url\x18\x05 \x01(\tR\x03url\"\xf9\x01\n" +
+	"\x03url\x18\x05 \x01(\tR\x03url\"\xa5\x02\n" +
 	"\x06Tokens\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\x04R\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\x04R\x06output\x12\x1d\n" +
@@ -2438,7 +2458,9 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\n" +
 	"provenance\x18\x06 \x01(\x0e2\x1e.earshot.decoder.v1.ProvenanceR\n" +
 	"provenance\x12#\n" +
-	"\rcache_write1h\x18\a \x01(\x04R\fcacheWrite1h\"\xd4\x02\n" +
+	"\rcache_write1h\x18\a \x01(\x04R\fcacheWrite1h\x12\x12\n" +
+	"\x04tier\x18\b \x01(\tR\x04tier\x12\x16\n" +
+	"\x06stated\x18\t \x01(\x04R\x06stated\"\xd4\x02\n" +
 	"\bDelegate\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x122\n" +
