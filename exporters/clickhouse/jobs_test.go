@@ -116,12 +116,17 @@ func TestHoursThatReadersTakeFromRows(t *testing.T) {
 	}
 	names, values := usageFacts.columns(usageFacts.later)
 	former, _ := usageFacts.columns(nil)
-	if names != former+", `cache_write_1h_tokens`" || values != former+", toUInt64OrZero(attributes['cache_write_1h_tokens']) AS `cache_write_1h_tokens`" ||
+	later, computed := former, former
+	for _, c := range usageFacts.later {
+		later, computed = later+", `"+c.name+"`", computed+", "+c.value+" AS `"+c.name+"`"
+	}
+	if names != later || values != computed || !strings.Contains(values, ", toUInt64OrZero(attributes['cache_write_1h_tokens']) AS `cache_write_1h_tokens`, ") ||
 		!strings.HasPrefix(former, "`tenant`, `source`, ") || strings.Contains(former, "ver`") || strings.Contains(former, "is_deleted") {
 		t.Errorf("columns of facts: %s\nvalues %s", names, values)
 	}
 	// Facts that an earlier build has stored without a later column are other ones.
-	for _, part := range []string{"ver, ingest_ts, toUInt64OrZero(attributes['cache_write_1h_tokens'])) GLOBAL NOT IN (SELECT ", "row_ver, ingest_ts, cache_write_1h_tokens FROM `earshot`.`usage_facts` FINAL"} {
+	for _, part := range []string{"ver, ingest_ts, toUInt64OrZero(attributes['cache_write_1h_tokens']), toLowCardinality(attributes['tier']), ", ") GLOBAL NOT IN (SELECT ",
+		"row_ver, ingest_ts, cache_write_1h_tokens, tier, prompt_over, stated_picodollars FROM `earshot`.`usage_facts` FINAL"} {
 		if sql := usageFacts.compute(Schema{}, "toDateTime(0)", 1); !strings.Contains(sql, part) {
 			t.Errorf("no %q in\n%s", part, sql)
 		}

@@ -175,7 +175,7 @@ func TestFailuresAreSaid(t *testing.T) {
 		case strings.HasPrefix(sql, "SELECT toString(d.day)"):
 			return [][]any{{"2026-03-01", now.Add(-time.Hour), time.Unix(0, 0), time.Unix(0, 0)}}
 		case strings.HasPrefix(sql, "SELECT model"):
-			return [][]any{{"gull", now, 1.0, 1.0, 1.0, 1.0, 1.0, ofProgram}}
+			return [][]any{{"gull", now, 1.0, 1.0, 1.0, 1.0, 1.0, map[string]float64{"batch": 0.5}, 200_000, 2.0, 1.5, ofProgram}}
 		}
 		return [][]any{{1}}
 	}
