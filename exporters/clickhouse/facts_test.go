@@ -34,7 +34,7 @@ func TestStoreWithoutFactsUpgrades(t *testing.T) {
 	hours := x.schema.name("rollup_hours")
 	exec("INSERT INTO " + hours + " SELECT if(startsWith(name, 'all '), 'all spans', 'spans'), hour, until, at, oldest FROM " + hours + " WHERE name IN ('calls', 'all calls')")
 	exec("ALTER TABLE " + hours + " DELETE WHERE name NOT IN ('spans', 'all spans', 'messages', 'all messages') SETTINGS mutations_sync = 2")
-	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version IN (70, 85, 89) SETTINGS mutations_sync = 2")
+	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version IN (70, 85, 89, 92) SETTINGS mutations_sync = 2")
 	migrations, err := x.schema.Migrations()
 	if err != nil {
 		t.Fatal(err)
