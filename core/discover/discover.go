@@ -267,12 +267,6 @@ func (m Machine) Find(ctx context.Context) (*Report, error) {
 	r := &Report{Agents: []Agent{}, Servers: []Server{}, Endpoints: []Endpoint{}}
 	for _, p := range places {
 		a, err := m.look(ctx, p)
-		switch {
-		case p.extension != "":
-			a, err = m.extension(ctx, p)
-		case p.listed != "":
-			a, err = m.listed(ctx, p)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("discover: %s: %w", p.name, err)
 		}
@@ -356,7 +350,15 @@ func (a *Agent) add(b Agent) {
 	}
 }
 
-func (m Machine) look(ctx context.Context, p place) (Agent, error) { return m.below(ctx, p, m.root(p)) }
+func (m Machine) look(ctx context.Context, p place) (Agent, error) {
+	switch {
+	case p.extension != "":
+		return m.extension(ctx, p)
+	case p.listed != "":
+		return m.listed(ctx, p)
+	}
+	return m.below(ctx, p, m.root(p))
+}
 
 // root is the folder of a place.
 func (m Machine) root(p place) string {
