@@ -90,7 +90,7 @@ func writeSessions(c *cobra.Command, list []inspect.Session) error {
 	rows := make([][]string, 0, len(list))
 	several := slices.ContainsFunc(list, func(s inspect.Session) bool { return s.Tenant != list[0].Tenant })
 	for _, s := range list {
-		tokens := "" // a conversation without tokens is one whose format has none
+		tokens := "" // of a conversation without any none are known
 		if s.Tokens > 0 {
 			tokens = fmt.Sprint(s.Tokens)
 		}

@@ -59,6 +59,9 @@ func TestTenantsOfOneID(t *testing.T) {
 	} {
 		out, _ := h.run(append(args, "--tenant", "canal")...)
 		own(strings.Join(args, " "), out, false)
+		if args[0] == "show" && strings.Contains(out, "0 tokens") {
+			t.Errorf("no token is known, and it says\n%s", out)
+		}
 	}
 	s := h.site()
 	own("the choice", s.has("/session/thread-1", "Several tenants", `href="/session/thread-1?tenant=canal"`, `href="/session/thread-1?tenant=quay"`), true)

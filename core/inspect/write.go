@@ -44,7 +44,11 @@ func WriteSession(ctx context.Context, w io.Writer, q Querier, id Ref, st Style)
 	n := 0
 	err := Each(ctx, q, id, texts, func(s *Session) error {
 		p.format = s.Format
-		p.line("", p.bold("session "+printable(s.ID)), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(int(s.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
+		facts := []string{s.Format, plural(int(s.Turns), "turn"), Span(s.Last.Sub(s.Started))}
+		if s.Tokens > 0 { // else none are known
+			facts = append(facts, tokens(s.Tokens))
+		}
+		p.line("", p.bold("session "+printable(s.ID)), "  "+strings.Join(facts, " · "))
 		if s.Shares != "" {
 			p.line("  ", "shares turns with ", printable(s.Shares), ", where they count")
 		}
