@@ -262,8 +262,9 @@ func (g handler) newCall(r *run, m *msg.Message) *call {
 	}
 	c.Failures = r.Anomalies.Failures(id, m.Tool.Name, m.Time)
 	c.Again = g.repeats(r, c)
-	c.delegateTo(&m.Delegation)                  // before orphans that wait for the call take the name
-	fill(field{&c.Child, m.Delegation.ChildRun}) // and before one that it names is looked for
+	// Before orphans that wait for the call take the name, and before one that it names is looked for.
+	c.delegateTo(&m.Delegation)
+	fill(field{&c.Child, m.Delegation.ChildRun})
 	g.Open[id] = c
 	linker(g).linkNew(c)
 	if c.Delegation {
