@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -271,7 +272,10 @@ func (d *connection) end(c *call, result *msg.Message) {
 // response decodes a result or an error.
 func (d *connection) response() {
 	result, fault := d.m.Get("result"), d.m.Get("error")
-	q, _ := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
+	q, known := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
+	if !known && fault.Exists() && d.refused(fault) {
+		return
+	}
 	c := d.Calls.Get(q.Call)
 	switch {
 	case q.Method == "tools/call" && c != nil, q.Method == "tasks/result" && c != nil && !fault.Exists():
@@ -312,6 +316,21 @@ func (d *connection) response() {
 	jsonrpc.Failed(m, fault)
 }
 
+// refused decodes an error of a server over HTTP that names no request: it is that of the calls in the request which it answers.
+func (d *connection) refused(fault jsonv.Value) (of bool) {
+	if d.Frame.Kind != frame.Body {
+		return false
+	}
+	for _, q := range d.Requests {
+		if c := d.Calls.GetOpen(q.Call); c != nil && q.Method == "tools/call" && !c.Waiting && c.Task == "" {
+			d.result(c, jsonv.Value{}, fault)
+			of = true
+		}
+	}
+	d.Requests = slices.DeleteFunc(d.Requests, func(q jsonrpc.Request) bool { return of && q.From == jsonrpc.Client })
+	return of
+}
+
 // result decodes the response of a call.
 func (d *connection) result(c *call, result, fault jsonv.Value) {
 	if result.Get("resultType").Equal("input_required") {
@@ -336,6 +355,9 @@ func (d *connection) result(c *call, result, fault jsonv.Value) {
 	meta(m, result.Get("_meta"))
 	conversation.Failed(m, result.Get("isError").Bool())
 	jsonrpc.Failed(m, fault)
+	if fault.Is(jsonv.String) { // of the server's authorization: {"error":"invalid_token","error_description":"…"}
+		m.Tool.ErrorType, m.Content = ident.Of(fault), jsonv.Or(d.m.Get("error_description"), fault).Text()
+	}
 	d.end(c, m)
 }
 
