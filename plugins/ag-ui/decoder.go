@@ -12,6 +12,8 @@
 //     RAW and in rawEvent. Its tokens are only there.
 //   - CrewAI and LlamaIndex have results only in MESSAGES_SNAPSHOT, which repeats the
 //     conversation, with new ids of messages, and of calls, each time.
+//   - A result that is an error is marked in lists of messages alone, by error: a tool of the user interface in
+//     the next request, one of LangGraph in MESSAGES_SNAPSHOT (since August 2026, with the word "error") and in RAW.
 //   - LangGraph leaves out the arguments that came with the name of a call, which are in
 //     rawEvent, and the last pieces of a text, which are in the snapshot.
 //   - Some adapters number their calls and messages from 1 in each run, and some providers the
@@ -40,7 +42,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "ag-ui",
-			Revision:   9,
+			Revision:   10,
 			Summary:    "AG-UI events between an agent and a user interface.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
 		},

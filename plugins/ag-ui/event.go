@@ -38,20 +38,14 @@ func (d *stream) Read() {
 	case "RUN_ERROR":
 		d.failed()
 	case "TOOL_CALL_RESULT":
-		d.result(d.id("toolCallId", "tool_call_id"), d.Root.First("content", "result"), d.id("messageId", "message_id"))
+		d.result(d.id("toolCallId", "tool_call_id"), d.Root.First("content", "result"), jsonv.Value{}, d.id("messageId", "message_id"))
 	case "MESSAGES_SNAPSHOT":
 		d.endChunks("")
 		d.messages(d.Root.Get("messages"), msg.Summary, "user", true)
 	case "USAGE_METADATA":
 		d.counts(d.Root)
-	case "RAW": // LangGraph's own events: one ends a response and has its tokens
-		if event := d.Root.Get("event"); event.Get("event").Equal("on_chat_model_end") {
-			output := event.Path("data", "output")
-			u := output.Get("usage_metadata")
-			d.usage(u, langchain.Counts(u, conversation.Counts{}), conversation.Response{
-				ID: ident.Of(output.Get("id")), Model: ident.Of(output.Path("response_metadata", "model_name")),
-			})
-		}
+	case "RAW":
+		d.raw(d.Root.Get("event"))
 	case "CUSTOM": // adapters of LangGraph and CrewAI report an interrupt so
 		d.Waits = d.Waits || d.Root.Get("name").Equal("on_interrupt")
 		if d.Root.Get("name").In("usage", "token_usage", "tokenUsage") { // of servers that have no other way
@@ -65,6 +59,34 @@ func (d *stream) Read() {
 		if !d.piece() {
 			d.Unknown(d.typ, d.Root)
 		}
+	}
+}
+
+// raw decodes LangGraph's own events: one ends a response and has its tokens, others have the results that are errors.
+func (d *stream) raw(event jsonv.Value) {
+	output := event.Path("data", "output")
+	switch name := event.Get("event"); {
+	case name.Equal("on_chat_model_end"):
+		u := output.Get("usage_metadata")
+		d.usage(u, langchain.Counts(u, conversation.Counts{}), conversation.Response{
+			ID: ident.Of(output.Get("id")), Model: ident.Of(output.Path("response_metadata", "model_name")),
+		})
+	case name.Equal("on_tool_end"):
+		d.failedIn(output)
+		for m := range output.Path("update", "messages").Elems() {
+			d.failedIn(m)
+		}
+	case name.Equal("on_chain_end"): // a tool that raised has no on_tool_end
+		for m := range output.Get("messages").Elems() {
+			d.failedIn(m)
+		}
+	}
+}
+
+// failedIn notes a result that is an error, of which the events of the protocol have the text alone.
+func (d *stream) failedIn(result jsonv.Value) {
+	if id := ident.Peek(result.Get("tool_call_id")); id != "" && result.Get("status").Equal("error") {
+		d.Seen.Add("failed:"+d.unique(id), maxSeen)
 	}
 }
 
@@ -265,8 +287,8 @@ func (d *stream) again(p *conversation.Part) *msg.Message {
 	return m
 }
 
-// result emits the result of a call, once.
-func (d *stream) result(id string, content jsonv.Value, messageID string) {
+// result emits the result of a call, once. In a list of messages it has an error where it is one.
+func (d *stream) result(id string, content, fault jsonv.Value, messageID string) {
 	if id == "" {
 		d.Unknown(d.typ, d.Root)
 		return
@@ -280,6 +302,12 @@ func (d *stream) result(id string, content jsonv.Value, messageID string) {
 	m := d.add(msg.ToolResult, "result:"+call)
 	m.Role, m.Content, m.Tool.CallID, m.Tool.ProtocolID = msg.RoleTool, content.Text(), call, id
 	m.SetAttr("message_id", messageID)
+	words := fault.Text()
+	if conversation.Failed(m, !words.IsZero() || d.Seen.Has("failed:"+call)); m.Content.IsZero() {
+		m.Content = words
+	} else if word := words.String(); word != "error" { // LangGraph's for any
+		m.SetAttr("error", conversation.Cut(word, conversation.MaxAttr))
+	}
 	if c := d.Calls.Get(call); c != nil {
 		m.Tool.Name = c.Name
 		d.Calls.End(c)

@@ -74,7 +74,7 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 	switch {
 	case role.Equal("tool"):
 		call := ident.Of(v.First("toolCallId", "tool_call_id"))
-		d.result(cmp.Or(d.ids[call], call), content, id)
+		d.result(cmp.Or(d.ids[call], call), content, v.Get("error"), id)
 		return
 	case role.Equal("activity"):
 		d.notice("ACTIVITY_SNAPSHOT", v)
