@@ -16,6 +16,8 @@
 //     the next request, one of LangGraph in MESSAGES_SNAPSHOT (since August 2026, with the word "error") and in RAW.
 //   - LangGraph leaves out the arguments that came with the name of a call, which are in
 //     rawEvent, and the last pieces of a text, which are in the snapshot.
+//   - CopilotKit's user interface connects to a thread when it is shown, with a request like that of a run and a run id of
+//     its own; the response has the events of all runs of the thread again, under their ids, without times.
 //   - Some adapters number their calls and messages from 1 in each run, and some providers the
 //     calls of a tool: such ids are unique in a run only.
 package agui
@@ -83,6 +85,7 @@ type state struct {
 	Asked   []asked                                `json:",omitempty"` // the calls of the run, in order
 	Counted bool                                   `json:",omitempty"` // responses of the run have tokens of their own
 	Waits   bool                                   `json:",omitempty"` // by an event the run waits for a person
+	Past    bool                                   `json:",omitempty"` // the events were sent before
 	Said    conversation.Written                   `json:",omitzero"`  // the last text
 	SaidBy  string                                 `json:",omitempty"` // its key
 }
@@ -94,10 +97,14 @@ func (d *stream) In() (session, run string) {
 
 // Flush emits the parts that are not complete.
 func (d *stream) Flush() {
+	first := len(d.Out.Messages)
 	for _, p := range d.Parts.Parts {
 		if !p.Empty() && d.Calls.Get(p.CallID) == nil {
 			d.fill(d.Out.Add(), p)
 		}
+	}
+	if d.Past {
+		past(d.Out, first)
 	}
 }
 

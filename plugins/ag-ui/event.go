@@ -17,9 +17,11 @@ import (
 // Read decodes an event by its type, or a request, which has none.
 func (d *stream) Read() {
 	d.typ, d.At = d.Name(d.Root.Get("type")), conversation.TimeOf(d.Root.Get("timestamp"))
-	if d.typ == "" && d.Root.Get("messages").Is(jsonv.Array) {
-		d.request()
+	if d.typ == "" && d.requested() {
 		return
+	}
+	if d.Past {
+		defer past(d.Out, len(d.Out.Messages))
 	}
 	switch d.typ {
 	case "RUN_STARTED":
@@ -65,6 +67,11 @@ func (d *stream) Read() {
 // raw decodes LangGraph's own events: one ends a response and has its tokens, others have the results that are errors.
 func (d *stream) raw(event jsonv.Value) {
 	output := event.Path("data", "output")
+	failed := func(result jsonv.Value) { // the events of the protocol have its text alone
+		if id := ident.Peek(result.Get("tool_call_id")); id != "" && result.Get("status").Equal("error") {
+			d.Seen.Add("failed:"+d.unique(id), maxSeen)
+		}
+	}
 	switch name := event.Get("event"); {
 	case name.Equal("on_chat_model_end"):
 		u := output.Get("usage_metadata")
@@ -72,21 +79,14 @@ func (d *stream) raw(event jsonv.Value) {
 			ID: ident.Of(output.Get("id")), Model: ident.Of(output.Path("response_metadata", "model_name")),
 		})
 	case name.Equal("on_tool_end"):
-		d.failedIn(output)
+		failed(output)
 		for m := range output.Path("update", "messages").Elems() {
-			d.failedIn(m)
+			failed(m)
 		}
 	case name.Equal("on_chain_end"): // a tool that raised has no on_tool_end
 		for m := range output.Get("messages").Elems() {
-			d.failedIn(m)
+			failed(m)
 		}
-	}
-}
-
-// failedIn notes a result that is an error, of which the events of the protocol have the text alone.
-func (d *stream) failedIn(result jsonv.Value) {
-	if id := ident.Peek(result.Get("tool_call_id")); id != "" && result.Get("status").Equal("error") {
-		d.Seen.Add("failed:"+d.unique(id), maxSeen)
 	}
 }
 
