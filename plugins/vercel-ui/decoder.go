@@ -11,6 +11,8 @@
 //   - An output may be preliminary: the next one replaces it.
 //   - A call that waits for an approval, or for a tool of the chat itself, ends the stream. The
 //     next request has the answer in its last message, and its stream goes on with that message.
+//   - An answer that is written again, and one to a prompt that was edited, are asked for with the id of the same prompt; the
+//     server names the new message only if the application gives it ids.
 //   - Nothing has a time. Tokens and models are in messageMetadata, if the application puts them
 //     there.
 //   - assistant-ui has a dialect of its own: part-start, path, textDelta.
@@ -42,7 +44,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "vercel-ui",
-			Revision:   7,
+			Revision:   8,
 			Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
 		},
