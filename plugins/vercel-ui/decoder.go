@@ -44,7 +44,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "vercel-ui",
-			Revision:   8,
+			Revision:   9,
 			Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
 		},

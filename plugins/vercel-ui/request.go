@@ -48,6 +48,9 @@ func (d *stream) request(v jsonv.Value) {
 	}
 	if m := d.status("request:" + msg.HashKey(d.Run.ID, string(last.Peek()))); m != nil {
 		conversation.AttrsAs(m, v, ident.Of, "trigger", "message_id=messageId")
+		if last.Get("role").Equal("assistant") { // the run that paused goes on
+			m.Signal = msg.RunResume
+		}
 	}
 }
 
