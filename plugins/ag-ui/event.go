@@ -328,7 +328,8 @@ func (d *stream) total() {
 
 // counts reads tokens, which have no response: they are those of the run by that model.
 func (d *stream) counts(u jsonv.Value) {
-	in, out := u.First("inputTokens", "input_tokens", "promptTokens", "prompt_tokens"), u.First("outputTokens", "output_tokens", "completionTokens", "completion_tokens")
+	in := u.First("inputTokens", "input_tokens", "promptTokens", "prompt_tokens", "input_token_count")
+	out := u.First("outputTokens", "output_tokens", "completionTokens", "completion_tokens", "output_token_count")
 	if !in.IsCount() && !out.IsCount() {
 		return
 	}
@@ -338,7 +339,24 @@ func (d *stream) counts(u jsonv.Value) {
 	c.Reasoning = max(u.Get("reasoningTokens").Uint(), u.Path("output_token_details", "reasoning").Uint())
 	c.CacheRead = min(c.Input, max(u.Get("cachedInputTokens").Uint(), u.Path("input_token_details", "cache_read").Uint()))
 	c.Input -= c.CacheRead
+	frameworkCounts(u, &c)
 	d.usage(u, c, r)
+}
+
+// frameworkCounts reads the counts beside input and output as Microsoft's Agent Framework names them. It passes on what each
+// provider counts: the cached tokens are in the input, but for Anthropic (without a total), Bedrock (whose total has them beside
+// it), and Claude's agent, where they are taken for that if they are more than the input; Gemini's thoughts are beside the output.
+func frameworkCounts(u jsonv.Value, c *conversation.Counts) {
+	wrote, total := u.Get("cache_creation_input_token_count"), u.Get("total_token_count").Uint()
+	read, written, thoughts := u.Get("cache_read_input_token_count").Uint(), wrote.Uint(), u.Get("reasoning_output_token_count").Uint()
+	cached, sum := read+written, c.Input+c.Output
+	if thoughts > 0 && total == sum+thoughts {
+		c.Output, sum = c.Output+thoughts, total
+	}
+	if beside := cached > c.Input || wrote.IsCount() && total == 0 || total >= sum+cached; !beside {
+		c.Input -= cached
+	}
+	c.Reasoning, c.CacheRead, c.CacheWrite = max(c.Reasoning, thoughts), c.CacheRead+read, c.CacheWrite+written
 }
 
 // usage emits the tokens of a response, once. The output has those of reasoning.
