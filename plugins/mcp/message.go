@@ -1,8 +1,9 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -367,9 +368,44 @@ func answer(m *msg.Message, result jsonv.Value) {
 	switch structured := result.Get("structuredContent"); {
 	case m.Content.IsZero():
 		m.Content = structured.JSON()
-	case structured.Len() == 1 && bytes.Equal(structured.Get("result").Chars(), m.Content.Append(nil)):
+	case structured.Exists() && repeats(structured, result.Get("content")):
 		structured.MarkRead() // a copy
 	case structured.Exists():
 		m.Content = msg.Plain(m.Content.String() + "\n" + string(structured.Raw()))
 	}
+}
+
+// repeats reports whether the texts of a content are a structured content once more, as the specification asks of servers: its
+// JSON in a text or, where the SDKs have wrapped what is no object in {"result": …}, that, or a text for each of its items.
+func repeats(structured, content jsonv.Value) bool {
+	var texts []string
+	for b := range content.Elems() {
+		texts = append(texts, b.Get("text").PeekText().String())
+	}
+	inner := structured.Get("result")
+	switch {
+	case !inner.Exists() || structured.Len() != 1:
+		return len(texts) == 1 && says(texts[0], structured)
+	case len(texts) == 1 && (says(texts[0], inner) || says(texts[0], structured)):
+		return true
+	case inner.Len() != len(texts):
+		return false
+	}
+	i := 0
+	for v := range inner.Elems() {
+		if !says(texts[i], v) {
+			return false
+		}
+		i++
+	}
+	return i == len(texts)
+}
+
+// says reports whether a text is a value: a string, or its JSON however it is spaced.
+func says(text string, v jsonv.Value) bool {
+	if v.Is(jsonv.String) && v.PeekStr() == text {
+		return true
+	}
+	var a, b any
+	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(v.Peek(), &b) == nil && reflect.DeepEqual(a, b)
 }
