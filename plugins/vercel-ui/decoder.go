@@ -98,6 +98,7 @@ func (d *stream) Read() {
 		}
 	case d.Frame.Kind == frame.Request:
 		d.request(d.Root)
+	case d.Frame.Kind == frame.Body && refused(d):
 	default:
 		d.chunk(d.Root)
 	}
@@ -227,6 +228,21 @@ func (d *stream) finish(p *conversation.Part, c msg.Completeness) {
 	signal := m.Signal
 	d.fill(m, p, c)
 	m.Signal = signal
+}
+
+// refused decodes the response of a server that refuses a request, in place of a stream: {"error":"…"}, {"error":{"message":"…"}},
+// or {"code":"…","message":"…"}. The SDK has no form for it.
+func refused(d *stream) bool {
+	fault := d.Root.Get("error")
+	if !d.Run.Active() || d.Root.Get("type").Exists() || !fault.Is(jsonv.Object) && !fault.Is(jsonv.String) && !d.Root.Get("message").Is(jsonv.String) {
+		return false
+	}
+	text := jsonv.FirstText(fault.Get("message"), d.Root.Get("message"), fault)
+	m := d.add(msg.Error, "error:"+msg.HashKey(d.response(), text.String()))
+	m.IsError, m.Content, m.Tool.ErrorType = true, text, ident.First(d.Root.Get("code"), fault.Get("code"), fault.Get("type"))
+	d.Run.Failed = true
+	d.end("error", nil)
+	return true
 }
 
 // end ends the run, or pauses it while calls wait for the chat.
