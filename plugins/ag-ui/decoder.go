@@ -18,6 +18,7 @@
 //     rawEvent, and the last pieces of a text, which are in the snapshot.
 //   - CopilotKit's user interface connects to a thread when it is shown, with a request like that of a run and a run id of
 //     its own; the response has the events of all runs of the thread again, under their ids, without times.
+//   - Claude's agent has its tokens, and whether it failed, in the result of RUN_FINISHED, its model in CUSTOM system:init.
 //   - Some adapters number their calls and messages from 1 in each run, and some providers the
 //     calls of a tool: such ids are unique in a run only.
 package agui
@@ -85,6 +86,7 @@ type state struct {
 	Asked   []asked                                `json:",omitempty"` // the calls of the run, in order
 	Counted bool                                   `json:",omitempty"` // responses of the run have tokens of their own
 	Waits   bool                                   `json:",omitempty"` // by an event the run waits for a person
+	Model   string                                 `json:",omitempty"` // of Claude's agent
 	Past    bool                                   `json:",omitempty"` // the events were sent before
 	Said    conversation.Written                   `json:",omitzero"`  // the last text
 	SaidBy  string                                 `json:",omitempty"` // its key

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -52,6 +53,9 @@ func (d *stream) Read() {
 		d.Waits = d.Waits || d.Root.Get("name").Equal("on_interrupt")
 		if d.Root.Get("name").In("usage", "token_usage", "tokenUsage") { // of servers that have no other way
 			d.counts(d.Root.Get("value"))
+		}
+		if d.Root.Get("name").Equal("system:init") { // of Claude's agent
+			d.Model = cmp.Or(ident.Peek(d.Root.Path("value", "model")), d.Model)
 		}
 		d.notice(d.typ, d.Root)
 	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED",
@@ -132,6 +136,9 @@ func (d *stream) finished() {
 		m.Signal = msg.RunPause
 	default:
 		m.Kind, m.FinishReason = msg.Stop, cmp.Or(ident.Of(outcome.Get("type")), "stop")
+		if result := d.Root.Get("result"); result.First("isError", "is_error").Bool() && result.First("num_turns", "numTurns").IsCount() { // of Claude's agent
+			m.IsError, m.FinishReason = true, "error"
+		}
 		d.Run.End(m)
 	}
 }
@@ -314,12 +321,15 @@ func (d *stream) result(id string, content, fault jsonv.Value, messageID string)
 	}
 }
 
-// total reads the tokens of the run by each model, unless its responses have them.
+// total reads the tokens of the run by each model, unless its responses have them, or those in the result of Claude's agent.
 func (d *stream) total() {
-	list := d.Root.Get("usage")
+	list, result := d.Root.Get("usage"), d.Root.Get("result")
 	if d.Counted {
 		list.MarkRead()
 		return
+	}
+	if u := result.Get("usage"); result.First("num_turns", "numTurns").IsCount() {
+		d.usage(u, anthropic.Usage(u), conversation.Response{ID: msg.HashKey(d.Run.ID, "result"), Model: d.Model})
 	}
 	for u := range list.Elems() {
 		d.counts(u)
