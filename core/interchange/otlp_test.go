@@ -175,6 +175,8 @@ func lost() map[string]string {
 		"acp/load":                  outside,
 		"acp/loaded_late":           outside,
 		"acp/replayed":              outside,
+		"ag-ui/connected":           outside,
+		"ag-ui/failed_tools":        apart,
 		"ag-ui/interrupted":         apart,
 		"ag-ui/odd":                 outside,
 		"atif/agents":               outside,

@@ -12,8 +12,13 @@
 //     RAW and in rawEvent. Its tokens are only there.
 //   - CrewAI and LlamaIndex have results only in MESSAGES_SNAPSHOT, which repeats the
 //     conversation, with new ids of messages, and of calls, each time.
+//   - A result that is an error is marked in lists of messages alone, by error: a tool of the user interface in
+//     the next request, one of LangGraph in MESSAGES_SNAPSHOT (since August 2026, with the word "error") and in RAW.
 //   - LangGraph leaves out the arguments that came with the name of a call, which are in
 //     rawEvent, and the last pieces of a text, which are in the snapshot.
+//   - CopilotKit's user interface connects to a thread when it is shown, with a request like that of a run and a run id of
+//     its own; the response has the events of all runs of the thread again, under their ids, without times.
+//   - Claude's agent has its tokens, and whether it failed, in the result of RUN_FINISHED, its model in CUSTOM system:init.
 //   - Some adapters number their calls and messages from 1 in each run, and some providers the
 //     calls of a tool: such ids are unique in a run only.
 package agui
@@ -40,7 +45,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "ag-ui",
-			Revision:   9,
+			Revision:   10,
 			Summary:    "AG-UI events between an agent and a user interface.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
 		},
@@ -81,6 +86,8 @@ type state struct {
 	Asked   []asked                                `json:",omitempty"` // the calls of the run, in order
 	Counted bool                                   `json:",omitempty"` // responses of the run have tokens of their own
 	Waits   bool                                   `json:",omitempty"` // by an event the run waits for a person
+	Model   string                                 `json:",omitempty"` // of Claude's agent
+	Past    bool                                   `json:",omitempty"` // the events were sent before
 	Said    conversation.Written                   `json:",omitzero"`  // the last text
 	SaidBy  string                                 `json:",omitempty"` // its key
 }
@@ -92,10 +99,14 @@ func (d *stream) In() (session, run string) {
 
 // Flush emits the parts that are not complete.
 func (d *stream) Flush() {
+	first := len(d.Out.Messages)
 	for _, p := range d.Parts.Parts {
 		if !p.Empty() && d.Calls.Get(p.CallID) == nil {
 			d.fill(d.Out.Add(), p)
 		}
+	}
+	if d.Past {
+		past(d.Out, first)
 	}
 }
 

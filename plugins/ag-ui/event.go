@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -17,9 +18,11 @@ import (
 // Read decodes an event by its type, or a request, which has none.
 func (d *stream) Read() {
 	d.typ, d.At = d.Name(d.Root.Get("type")), conversation.TimeOf(d.Root.Get("timestamp"))
-	if d.typ == "" && d.Root.Get("messages").Is(jsonv.Array) {
-		d.request()
+	if d.typ == "" && d.requested() {
 		return
+	}
+	if d.Past {
+		defer past(d.Out, len(d.Out.Messages))
 	}
 	switch d.typ {
 	case "RUN_STARTED":
@@ -38,24 +41,21 @@ func (d *stream) Read() {
 	case "RUN_ERROR":
 		d.failed()
 	case "TOOL_CALL_RESULT":
-		d.result(d.id("toolCallId", "tool_call_id"), d.Root.First("content", "result"), d.id("messageId", "message_id"))
+		d.result(d.id("toolCallId", "tool_call_id"), d.Root.First("content", "result"), jsonv.Value{}, d.id("messageId", "message_id"))
 	case "MESSAGES_SNAPSHOT":
 		d.endChunks("")
 		d.messages(d.Root.Get("messages"), msg.Summary, "user", true)
 	case "USAGE_METADATA":
 		d.counts(d.Root)
-	case "RAW": // LangGraph's own events: one ends a response and has its tokens
-		if event := d.Root.Get("event"); event.Get("event").Equal("on_chat_model_end") {
-			output := event.Path("data", "output")
-			u := output.Get("usage_metadata")
-			d.usage(u, langchain.Counts(u, conversation.Counts{}), conversation.Response{
-				ID: ident.Of(output.Get("id")), Model: ident.Of(output.Path("response_metadata", "model_name")),
-			})
-		}
+	case "RAW":
+		d.raw(d.Root.Get("event"))
 	case "CUSTOM": // adapters of LangGraph and CrewAI report an interrupt so
 		d.Waits = d.Waits || d.Root.Get("name").Equal("on_interrupt")
 		if d.Root.Get("name").In("usage", "token_usage", "tokenUsage") { // of servers that have no other way
 			d.counts(d.Root.Get("value"))
+		}
+		if d.Root.Get("name").Equal("system:init") { // of Claude's agent
+			d.Model = cmp.Or(ident.Peek(d.Root.Path("value", "model")), d.Model)
 		}
 		d.notice(d.typ, d.Root)
 	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED",
@@ -64,6 +64,32 @@ func (d *stream) Read() {
 	default:
 		if !d.piece() {
 			d.Unknown(d.typ, d.Root)
+		}
+	}
+}
+
+// raw decodes LangGraph's own events: one ends a response and has its tokens, others have the results that are errors.
+func (d *stream) raw(event jsonv.Value) {
+	output := event.Path("data", "output")
+	failed := func(result jsonv.Value) { // the events of the protocol have its text alone
+		if id := ident.Peek(result.Get("tool_call_id")); id != "" && result.Get("status").Equal("error") {
+			d.Seen.Add("failed:"+d.unique(id), maxSeen)
+		}
+	}
+	switch name := event.Get("event"); {
+	case name.Equal("on_chat_model_end"):
+		u := output.Get("usage_metadata")
+		d.usage(u, langchain.Counts(u, conversation.Counts{}), conversation.Response{
+			ID: ident.Of(output.Get("id")), Model: ident.Of(output.Path("response_metadata", "model_name")),
+		})
+	case name.Equal("on_tool_end"):
+		failed(output)
+		for m := range output.Path("update", "messages").Elems() {
+			failed(m)
+		}
+	case name.Equal("on_chain_end"): // a tool that raised has no on_tool_end
+		for m := range output.Get("messages").Elems() {
+			failed(m)
 		}
 	}
 }
@@ -110,6 +136,9 @@ func (d *stream) finished() {
 		m.Signal = msg.RunPause
 	default:
 		m.Kind, m.FinishReason = msg.Stop, cmp.Or(ident.Of(outcome.Get("type")), "stop")
+		if result := d.Root.Get("result"); result.First("isError", "is_error").Bool() && result.First("num_turns", "numTurns").IsCount() { // of Claude's agent
+			m.IsError, m.FinishReason = true, "error"
+		}
 		d.Run.End(m)
 	}
 }
@@ -265,8 +294,8 @@ func (d *stream) again(p *conversation.Part) *msg.Message {
 	return m
 }
 
-// result emits the result of a call, once.
-func (d *stream) result(id string, content jsonv.Value, messageID string) {
+// result emits the result of a call, once. In a list of messages it has an error where it is one.
+func (d *stream) result(id string, content, fault jsonv.Value, messageID string) {
 	if id == "" {
 		d.Unknown(d.typ, d.Root)
 		return
@@ -280,18 +309,27 @@ func (d *stream) result(id string, content jsonv.Value, messageID string) {
 	m := d.add(msg.ToolResult, "result:"+call)
 	m.Role, m.Content, m.Tool.CallID, m.Tool.ProtocolID = msg.RoleTool, content.Text(), call, id
 	m.SetAttr("message_id", messageID)
+	words := fault.Text()
+	if conversation.Failed(m, !words.IsZero() || d.Seen.Has("failed:"+call)); m.Content.IsZero() {
+		m.Content = words
+	} else if word := words.String(); word != "error" { // LangGraph's for any
+		m.SetAttr("error", conversation.Cut(word, conversation.MaxAttr))
+	}
 	if c := d.Calls.Get(call); c != nil {
 		m.Tool.Name = c.Name
 		d.Calls.End(c)
 	}
 }
 
-// total reads the tokens of the run by each model, unless its responses have them.
+// total reads the tokens of the run by each model, unless its responses have them, or those in the result of Claude's agent.
 func (d *stream) total() {
-	list := d.Root.Get("usage")
+	list, result := d.Root.Get("usage"), d.Root.Get("result")
 	if d.Counted {
 		list.MarkRead()
 		return
+	}
+	if u := result.Get("usage"); result.First("num_turns", "numTurns").IsCount() {
+		d.usage(u, anthropic.Usage(u), conversation.Response{ID: msg.HashKey(d.Run.ID, "result"), Model: d.Model})
 	}
 	for u := range list.Elems() {
 		d.counts(u)
@@ -300,7 +338,8 @@ func (d *stream) total() {
 
 // counts reads tokens, which have no response: they are those of the run by that model.
 func (d *stream) counts(u jsonv.Value) {
-	in, out := u.First("inputTokens", "input_tokens", "promptTokens", "prompt_tokens"), u.First("outputTokens", "output_tokens", "completionTokens", "completion_tokens")
+	in := u.First("inputTokens", "input_tokens", "promptTokens", "prompt_tokens", "input_token_count")
+	out := u.First("outputTokens", "output_tokens", "completionTokens", "completion_tokens", "output_token_count")
 	if !in.IsCount() && !out.IsCount() {
 		return
 	}
@@ -310,7 +349,24 @@ func (d *stream) counts(u jsonv.Value) {
 	c.Reasoning = max(u.Get("reasoningTokens").Uint(), u.Path("output_token_details", "reasoning").Uint())
 	c.CacheRead = min(c.Input, max(u.Get("cachedInputTokens").Uint(), u.Path("input_token_details", "cache_read").Uint()))
 	c.Input -= c.CacheRead
+	frameworkCounts(u, &c)
 	d.usage(u, c, r)
+}
+
+// frameworkCounts reads the counts beside input and output as Microsoft's Agent Framework names them. It passes on what each
+// provider counts: the cached tokens are in the input, but for Anthropic (without a total), Bedrock (whose total has them beside
+// it), and Claude's agent, where they are taken for that if they are more than the input; Gemini's thoughts are beside the output.
+func frameworkCounts(u jsonv.Value, c *conversation.Counts) {
+	wrote, total := u.Get("cache_creation_input_token_count"), u.Get("total_token_count").Uint()
+	read, written, thoughts := u.Get("cache_read_input_token_count").Uint(), wrote.Uint(), u.Get("reasoning_output_token_count").Uint()
+	cached, sum := read+written, c.Input+c.Output
+	if thoughts > 0 && total == sum+thoughts {
+		c.Output, sum = c.Output+thoughts, total
+	}
+	if beside := cached > c.Input || wrote.IsCount() && total == 0 || total >= sum+cached; !beside {
+		c.Input -= cached
+	}
+	c.Reasoning, c.CacheRead, c.CacheWrite = max(c.Reasoning, thoughts), c.CacheRead+read, c.CacheWrite+written
 }
 
 // usage emits the tokens of a response, once. The output has those of reasoning.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -26,9 +27,54 @@ func kindOf(role jsonv.Value) msg.Kind {
 	return msg.Assistant
 }
 
+// requested decodes a request. CopilotKit sends those of all agents to one address, in an object with the method.
+func (d *stream) requested() bool {
+	path, _, _ := strings.Cut(d.Frame.Name, "?")
+	connects := strings.Contains(path, "/agent/") && strings.HasSuffix(path, "/connect")
+	agent := ident.Below(path, "/agent/")
+	if body := d.Root.Get("body"); body.Get("messages").Is(jsonv.Array) {
+		connects, agent = d.Root.Get("method").Equal("agent/connect"), ident.Of(d.Root.Path("params", "agentId"))
+		d.Root.Get("method").Equal("agent/run")
+		d.Root = body
+	}
+	if !d.Root.Get("messages").Is(jsonv.Array) {
+		return false
+	}
+	if d.Past = connects; !connects {
+		d.request().SetAttr("agent_id", agent)
+		return true
+	}
+	// A user interface shows a thread again. No run begins: the response has the events of its runs once more.
+	d.Session = cmp.Or(d.id("threadId", "thread_id"), d.Session)
+	d.Root.Get("messages").MarkRead() // those that the user interface has
+	d.Run = conversation.Run{}
+	d.status("connect:"+d.id("runId", "run_id")).SetAttr("agent_id", agent)
+	return true
+}
+
+// past makes the messages of an event that is sent once more those of a history, from the first on. They have no time, so
+// a run that they belonged to would last until now.
+func past(out *decoder.Output, first int) {
+	for i := range out.Messages[first:] {
+		m := &out.Messages[first+i]
+		if m.Kind == msg.ToolCall {
+			m.SetAttr("message_id", m.ResponseID)
+		}
+		m.Key, m.Run, m.Signal, m.ResponseID, m.Usage = "history:"+m.Key, "", msg.NoSignal, "", msg.Tokens{}
+		m.Complete = min(m.Complete, msg.Summary)
+		switch m.Kind {
+		case msg.Stop, msg.Usage:
+			m.Kind, m.FinishReason = msg.Status, ""
+		case msg.Status, msg.Unknown:
+		default:
+			m.SetAttr("type", msg.History)
+		}
+	}
+}
+
 // request decodes the request of a run, RunAgentInput: its prompt, or the results of tools that
 // the user interface executed. The messages before them are of earlier runs.
-func (d *stream) request() {
+func (d *stream) request() *msg.Message {
 	before := d.Run.ID
 	d.start()
 	d.asked(before, d.Root)
@@ -38,6 +84,7 @@ func (d *stream) request() {
 		m.Signal = msg.RunResume
 		m.SetAttr("resume", conversation.ShortJSON(resume))
 	}
+	return m
 }
 
 // asked decodes the messages of a request. The results in it are of calls of the run before.
@@ -74,7 +121,7 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 	switch {
 	case role.Equal("tool"):
 		call := ident.Of(v.First("toolCallId", "tool_call_id"))
-		d.result(cmp.Or(d.ids[call], call), content, id)
+		d.result(cmp.Or(d.ids[call], call), content, v.Get("error"), id)
 		return
 	case role.Equal("activity"):
 		d.notice("ACTIVITY_SNAPSHOT", v)

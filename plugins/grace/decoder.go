@@ -37,7 +37,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "grace",
-			Revision:   6,
+			Revision:   7,
 			Summary:    "Runs of Lemon AI and GRACE: streams, logs and database rows.",
 			Transports: []frame.Kind{frame.Event, frame.Text, frame.Line, frame.Body, frame.Request},
 			Reload:     true,

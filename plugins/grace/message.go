@@ -169,6 +169,9 @@ func (r *message) said() {
 	case "task":
 		r.taskStatus(r.say(msg.Task, r.hash, r.content))
 	case "error": // its status is success and does not help
+		if r.task == "" {
+			r.endTasks("interrupted")
+		}
 		m := r.say(msg.Error, r.hash, r.content)
 		m.SetAttr("error_type", "agent_error")
 		r.setTask(m)
@@ -181,6 +184,9 @@ func (r *message) said() {
 		if r.content.PeekText().IsZero() {
 			kind = msg.Stop
 		}
+		if r.about == "" {
+			r.endTasks("stop")
+		}
 		m := r.say(kind, cmp.Or(r.uuid, r.hash), r.content)
 		if r.about == "" { // GRACE also sends one for a single task, and then the turn goes on
 			r.end(m, "stop", r.Turn.Failed)
@@ -190,6 +196,7 @@ func (r *message) said() {
 		if r.Turn.Failed {
 			reason = "error"
 		}
+		r.endTasks("interrupted")
 		r.end(r.say(msg.Stop, r.hash, r.content), reason, true)
 	case "progress", "coding", "coding_complete", "update_status":
 		m := r.say(msg.Status, r.hash, r.content)

@@ -226,6 +226,25 @@ func (r *message) endRun(m *msg.Message, reason string, failed bool) {
 	}
 }
 
+// endTasks ends the tasks of a turn that ends, of which no message has ended: the answer comes after all of them, and GRACE sends
+// no task messages.
+func (r *message) endTasks(reason string) {
+	failed := reason != "stop"
+	for i := range r.Plan {
+		t := &r.Plan[i]
+		if !t.Begun || t.Ended {
+			continue
+		}
+		t.Ended = true
+		m := r.addToTurn(msg.Stop, "ended:"+r.Turn.Run+"/"+t.ID)
+		m.Run, m.ParentRun, m.Delegation.Link, m.Agent.Name = r.Turn.Run+"/"+t.ID, r.Turn.Run, msg.ByParent, t.name()
+		m.Hidden, m.Signal, m.FinishReason, m.IsError = true, msg.RunEnd, reason, failed
+		if m = r.addTask(t, msg.DelegationResult, "result:"); failed {
+			m.IsError, m.Tool.ErrorType = true, reason
+		}
+	}
+}
+
 // addTask adds a message of the delegation of a task: the agent runs each task of its plan in a loop of its own, with a
 // memory of its own, which begins with the first message that names the task. Numbers of tasks come again in the next turn.
 func (r *message) addTask(t *task, kind msg.Kind, key string) *msg.Message {

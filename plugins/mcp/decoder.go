@@ -6,7 +6,10 @@
 //
 //   - Ids of requests count from 0 in each direction of each connection.
 //   - isError in a result is a failure of the tool, error one of the protocol.
-//   - structuredContent repeats the texts of content.
+//   - Over HTTP a server that refuses a request, as one does that has forgotten the session, answers without the id of the
+//     request: with null, with "server-error" (the Python SDK up to 1.x) or without any, or with an error of OAuth.
+//   - structuredContent repeats the texts of content: as JSON, and what is no object as {"result": …}, of which a list has a
+//     text for each item.
 //   - A cancelled call may still be answered, and usually is not.
 //   - A result that is a task ends nothing: the result of the call is that of tasks/result, or, since 2026-07-28, in the
 //     task when it is completed.
@@ -36,7 +39,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "mcp", Revision: 6, LocalIDs: true,
+			Name: "mcp", Revision: 7, LocalIDs: true,
 			Summary:    "Model Context Protocol between an agent and a server of tools.",
 			Transports: []frame.Kind{frame.Line, frame.Text, frame.Request, frame.Body, frame.Event},
 		},

@@ -1,11 +1,13 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -271,7 +273,10 @@ func (d *connection) end(c *call, result *msg.Message) {
 // response decodes a result or an error.
 func (d *connection) response() {
 	result, fault := d.m.Get("result"), d.m.Get("error")
-	q, _ := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
+	q, known := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
+	if !known && fault.Exists() && d.refused(fault) {
+		return
+	}
 	c := d.Calls.Get(q.Call)
 	switch {
 	case q.Method == "tools/call" && c != nil, q.Method == "tasks/result" && c != nil && !fault.Exists():
@@ -312,6 +317,21 @@ func (d *connection) response() {
 	jsonrpc.Failed(m, fault)
 }
 
+// refused decodes an error of a server over HTTP that names no request: it is that of the calls in the request which it answers.
+func (d *connection) refused(fault jsonv.Value) (of bool) {
+	if d.Frame.Kind != frame.Body {
+		return false
+	}
+	for _, q := range d.Requests {
+		if c := d.Calls.GetOpen(q.Call); c != nil && q.Method == "tools/call" && !c.Waiting && c.Task == "" {
+			d.result(c, jsonv.Value{}, fault)
+			of = true
+		}
+	}
+	d.Requests = slices.DeleteFunc(d.Requests, func(q jsonrpc.Request) bool { return of && q.From == jsonrpc.Client })
+	return of
+}
+
 // result decodes the response of a call.
 func (d *connection) result(c *call, result, fault jsonv.Value) {
 	if result.Get("resultType").Equal("input_required") {
@@ -336,6 +356,9 @@ func (d *connection) result(c *call, result, fault jsonv.Value) {
 	meta(m, result.Get("_meta"))
 	conversation.Failed(m, result.Get("isError").Bool())
 	jsonrpc.Failed(m, fault)
+	if fault.Is(jsonv.String) { // of the server's authorization: {"error":"invalid_token","error_description":"…"}
+		m.Tool.ErrorType, m.Content = ident.Of(fault), jsonv.Or(d.m.Get("error_description"), fault).Text()
+	}
 	d.end(c, m)
 }
 
@@ -345,9 +368,44 @@ func answer(m *msg.Message, result jsonv.Value) {
 	switch structured := result.Get("structuredContent"); {
 	case m.Content.IsZero():
 		m.Content = structured.JSON()
-	case structured.Len() == 1 && bytes.Equal(structured.Get("result").Chars(), m.Content.Append(nil)):
+	case structured.Exists() && repeats(structured, result.Get("content")):
 		structured.MarkRead() // a copy
 	case structured.Exists():
 		m.Content = msg.Plain(m.Content.String() + "\n" + string(structured.Raw()))
 	}
+}
+
+// repeats reports whether the texts of a content are a structured content once more, as the specification asks of servers: its
+// JSON in a text or, where the SDKs have wrapped what is no object in {"result": …}, that, or a text for each of its items.
+func repeats(structured, content jsonv.Value) bool {
+	var texts []string
+	for b := range content.Elems() {
+		texts = append(texts, b.Get("text").PeekText().String())
+	}
+	inner := structured.Get("result")
+	switch {
+	case !inner.Exists() || structured.Len() != 1:
+		return len(texts) == 1 && says(texts[0], structured)
+	case len(texts) == 1 && (says(texts[0], inner) || says(texts[0], structured)):
+		return true
+	case inner.Len() != len(texts):
+		return false
+	}
+	i := 0
+	for v := range inner.Elems() {
+		if !says(texts[i], v) {
+			return false
+		}
+		i++
+	}
+	return i == len(texts)
+}
+
+// says reports whether a text is a value: a string, or its JSON however it is spaced.
+func says(text string, v jsonv.Value) bool {
+	if v.Is(jsonv.String) && v.PeekStr() == text {
+		return true
+	}
+	var a, b any
+	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(v.Peek(), &b) == nil && reflect.DeepEqual(a, b)
 }

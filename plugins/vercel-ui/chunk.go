@@ -17,6 +17,9 @@ import (
 // chunk decodes one chunk.
 func (d *stream) chunk(v jsonv.Value) {
 	d.typ = d.Name(v.Get("type"))
+	if d.Session == "" && d.Run.ID == "" { // without a request
+		d.Session = chatOf(d.Origin)
+	}
 	id := ident.Of(v.Get("id"))
 	group, action, _ := strings.Cut(d.typ, "-")
 	kind := msg.Assistant
@@ -53,6 +56,16 @@ func (d *stream) chunk(v jsonv.Value) {
 	default:
 		d.control(v)
 	}
+}
+
+// chatOf is the id of the chat in the address from which a page that is loaded again takes the rest of an answer:
+// GET …/api/chat/<chat>/stream. The stream has the answer from its beginning.
+func chatOf(address string) string {
+	path, _, _ := strings.Cut(address, "?")
+	if path, ok := strings.CutSuffix(path, "/stream"); ok {
+		return ident.Bounded(path[strings.LastIndexByte(path, '/')+1:])
+	}
+	return ""
 }
 
 // notice decodes a source, or data of the application.

@@ -11,6 +11,8 @@
 //   - An output may be preliminary: the next one replaces it.
 //   - A call that waits for an approval, or for a tool of the chat itself, ends the stream. The
 //     next request has the answer in its last message, and its stream goes on with that message.
+//   - An answer that is written again, and one to a prompt that was edited, are asked for with the id of the same prompt; the
+//     server names the new message only if the application gives it ids.
 //   - Nothing has a time. Tokens and models are in messageMetadata, if the application puts them
 //     there.
 //   - assistant-ui has a dialect of its own: part-start, path, textDelta.
@@ -42,7 +44,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "vercel-ui",
-			Revision:   7,
+			Revision:   9,
 			Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
 			Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
 		},
@@ -96,6 +98,7 @@ func (d *stream) Read() {
 		}
 	case d.Frame.Kind == frame.Request:
 		d.request(d.Root)
+	case d.Frame.Kind == frame.Body && refused(d):
 	default:
 		d.chunk(d.Root)
 	}
@@ -225,6 +228,21 @@ func (d *stream) finish(p *conversation.Part, c msg.Completeness) {
 	signal := m.Signal
 	d.fill(m, p, c)
 	m.Signal = signal
+}
+
+// refused decodes the response of a server that refuses a request, in place of a stream: {"error":"…"}, {"error":{"message":"…"}},
+// or {"code":"…","message":"…"}. The SDK has no form for it.
+func refused(d *stream) bool {
+	fault := d.Root.Get("error")
+	if !d.Run.Active() || d.Root.Get("type").Exists() || !fault.Is(jsonv.Object) && !fault.Is(jsonv.String) && !d.Root.Get("message").Is(jsonv.String) {
+		return false
+	}
+	text := jsonv.FirstText(fault.Get("message"), d.Root.Get("message"), fault)
+	m := d.add(msg.Error, "error:"+msg.HashKey(d.response(), text.String()))
+	m.IsError, m.Content, m.Tool.ErrorType = true, text, ident.First(d.Root.Get("code"), fault.Get("code"), fault.Get("type"))
+	d.Run.Failed = true
+	d.end("error", nil)
+	return true
 }
 
 // end ends the run, or pauses it while calls wait for the chat.

@@ -36,7 +36,7 @@ func (d *stream) request(v jsonv.Value) {
 		return
 	}
 	if id := ident.Of(prompt.Get("id")); id != "" {
-		d.begin(id, "")
+		d.begin(id+again(v, last), "")
 	} else {
 		d.begin("", string(last.Get("id").Peek()))
 	}
@@ -48,7 +48,24 @@ func (d *stream) request(v jsonv.Value) {
 	}
 	if m := d.status("request:" + msg.HashKey(d.Run.ID, string(last.Peek()))); m != nil {
 		conversation.AttrsAs(m, v, ident.Of, "trigger", "message_id=messageId")
+		if last.Get("role").Equal("assistant") { // the run that paused goes on
+			m.Signal = msg.RunResume
+		}
 	}
+}
+
+// again is the end of the id of a run that works on a prompt once more: the chat has its answer written again, or the user
+// has edited it. Then the request names that message. It is empty for any other run.
+func again(v, last jsonv.Value) string {
+	trigger, message := v.Get("trigger"), ident.Peek(v.Get("messageId"))
+	if last.Get("role").Equal("user") && (trigger.Equal("regenerate-message") || message != "") {
+		facts := []string{trigger.PeekStr(), message}
+		for p := range last.Get("parts").Elems() {
+			facts = append(facts, p.Get("text").PeekStr())
+		}
+		return "/" + msg.HashKey(facts...)[:8]
+	}
+	return ""
 }
 
 func (d *stream) prompt(v jsonv.Value) {
@@ -70,7 +87,11 @@ func (d *stream) prompt(v jsonv.Value) {
 	if content := v.Get("content"); texts.N == 0 && content.Is(jsonv.String) { // before version 5
 		texts.Add(content.Text())
 	}
-	m := d.add(msg.User, cmp.Or(ident.Of(v.Get("id")), "prompt:"+msg.HashKey(d.Run.ID, texts.Joined().String())))
+	key := d.Run.ID // made of its id
+	if ident.Of(v.Get("id")) == "" {
+		key = "prompt:" + msg.HashKey(d.Run.ID, texts.Joined().String())
+	}
+	m := d.add(msg.User, key)
 	m.Role, m.Content, m.Attachments, m.Agent.Kind = msg.RoleUser, texts.Joined(), files, msg.KindHuman
 }
 
