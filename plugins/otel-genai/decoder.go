@@ -6,6 +6,7 @@
 //   - The cached tokens are in the input, and the reasoning is in the output. Emitters for Anthropic that
 //     are older than 1.40 have them beside it: tokens that do not fit into the input, or into the total, are beside it.
 //   - Two instrumentations may record one response, in spans one below the other: the inner one counts.
+//   - A call may be recorded by the framework, by the client of MCP below it, and by the server below that. Only the first has the model's id.
 //   - The span of an agent repeats the sum of its responses; so does Vercel's outer span.
 //   - Old and new names are there at once: the new one counts.
 //   - Content is in attributes (JSON text, or structured), in log records of 1.28 to 1.36 with the text in
@@ -29,7 +30,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 6,
+		Name: "otel-genai", Revision: 7,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{
@@ -83,6 +84,9 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 
 // rules sets the kind of a span.
 func rules(s *otlp.Span) {
+	if s.Serves && s.MCP { // the call is the client's
+		return
+	}
 	otlp.GenAIRules(s)
 	s.AddReasoning("gen_ai.usage.experimental.reasoning_tokens") // of Google's ADK, up to 2.2
 	if s.Tool == "(merged tools)" {                              // ADK's sum of calls that have spans of their own

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -132,6 +133,7 @@ func (e *emitter) all(spans []*Span) {
 	sums := make(map[string]conversation.Counts)                  // of the responses of a run
 	tools := make(map[string]*Span)
 	e.innermost(spans)
+	e.outermost(spans)
 	for _, s := range spans {
 		k := e.tree.nodes[s.ID]
 		e.one(s, e.tree.sessionOf(k), "span")
@@ -250,6 +252,60 @@ func (e *emitter) innermost(spans []*Span) {
 			}
 		}
 	}
+}
+
+// outermost makes a call of MCP a step of the one above it, where the framework records it too: the outer one counts, which the model has
+// made, with what the inner one alone has. Its failure is that of the last inner one, as a framework may return the error to the model as a
+// text.
+func (e *emitter) outermost(spans []*Span) {
+	if e.profile.Direct || e.profile.OneSource {
+		return
+	}
+	var last map[*Span]*Span // the inner one of each
+	for _, s := range spans {
+		at := e.tree.nodes[s.ID]
+		if s.Kind != Tool || !s.MCP || e.ours(s) {
+			continue
+		}
+		for n := 0; n < maxDepth; n++ {
+			if at = e.tree.nodes[at.Parent]; at == nil || at.Kind > Step {
+				break
+			}
+		}
+		if at == nil || at.Kind != Tool || !sameTool(at.Tool, s.Tool) || at.Call != "" && s.Call != "" && at.Call != s.Call {
+			continue
+		}
+		k := slices.IndexFunc(spans, func(o *Span) bool { return o.ID == at.ID })
+		if k >= 0 && e.ours(spans[k]) {
+			continue
+		}
+		if s.Kind, e.tree.nodes[s.ID].Kind = Step, Step; k < 0 { // it is emitted
+			continue
+		}
+		outer := spans[k]
+		outer.Call, outer.Server = cmp.Or(outer.Call, s.Call), cmp.Or(outer.Server, s.Server)
+		at.Call = outer.Call
+		for _, f := range [...]struct{ to, from *string }{{&outer.Args, &s.Args}, {&outer.Result, &s.Result}} {
+			if *f.to == "" {
+				*f.to, *f.from = *f.from, ""
+			}
+		}
+		if last == nil {
+			last = make(map[*Span]*Span)
+		}
+		last[outer] = s
+	}
+	for _, outer := range slices.Backward(spans) {
+		if s := last[outer]; s != nil && s.Failed {
+			outer.Failed, outer.ErrorType, outer.Message = true, cmp.Or(outer.ErrorType, s.ErrorType), cmp.Or(outer.Message, s.Message)
+		}
+	}
+}
+
+// sameTool reports whether the name of a tool is another one with its server before it: harbour_sound_depth, sound_depth.
+func sameTool(outer, inner string) bool {
+	server, is := strings.CutSuffix(outer, inner)
+	return inner != "" && is && (server == "" || strings.ContainsAny(server[len(server)-1:], "_.:/-"))
 }
 
 // one makes a response or a call a step, and drops the tokens, if the other kind of record has those of the session.

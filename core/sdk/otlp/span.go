@@ -87,6 +87,11 @@ type Span struct {
 	Params []msg.Attr `json:",omitempty"`
 	Attrs  []msg.Attr `json:",omitempty"`
 
+	// Serves is set on a span of a server that another span called.
+	Serves bool `json:"-"`
+	// MCP is set on a span of MCP: the call that its client makes may have a span of the framework above it.
+	MCP bool `json:",omitempty"`
+
 	counts         counts
 	request, reply string  // as a framework has them
 	stated         string  // model
