@@ -30,7 +30,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 7,
+		Name: "otel-genai", Revision: 8,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{
@@ -61,14 +61,14 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.AskedModel:   {"llm.request.model_name", "llm.model_name", "ai.model.id"},
 	otlp.Provider:     {"llm.provider", "llm.system", "ai.model.provider"},
 	otlp.ResponseID:   {"ai.response.id"},
-	otlp.Finish:       {"ai.response.finishReason"},
+	otlp.Finish:       {"ai.response.finishReason", "llm.finish_reason", "gen_ai.response.finish_reason", "gen_ai.response.stop_reason", "llm.response.finish_reason", "llm.response.stop_reason"},
 	otlp.InputTokens:  {"llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens"},
 	otlp.OutputTokens: {"llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens"},
-	otlp.CacheRead: {"llm.token_count.prompt_details.cache_read", "ai.usage.cachedInputTokens",
+	otlp.CacheRead: {"llm.token_count.prompt_details.cache_read", "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens",
 		details + "cache_read_tokens", details + "cache_read_input_tokens", details + "cached_tokens"},
-	otlp.CacheWrite:      {"llm.token_count.prompt_details.cache_write", details + "cache_write_tokens", details + "cache_creation_input_tokens"},
-	otlp.ReasoningTokens: {"llm.token_count.completion_details.reasoning", "ai.usage.reasoningTokens", details + "reasoning_tokens", details + "thoughts_tokens"},
-	otlp.TotalTokens:     {"llm.token_count.total", "llm.usage.total_tokens"},
+	otlp.CacheWrite:      {"llm.token_count.prompt_details.cache_write", "ai.usage.inputTokenDetails.cacheWriteTokens", details + "cache_write_tokens", details + "cache_creation_input_tokens"},
+	otlp.ReasoningTokens: {"llm.token_count.completion_details.reasoning", "ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens", "llm.usage.reasoning_tokens", details + "reasoning_tokens", details + "thoughts_tokens"},
+	otlp.TotalTokens:     {"llm.token_count.total", "llm.usage.total_tokens", "ai.usage.totalTokens"},
 	otlp.CallID:          {"tool.id", "ai.toolCall.id", "tool_call.id"},
 	otlp.ToolName:        {"tool.name", "ai.toolCall.name"},
 	otlp.Arguments:       {"tool.parameters", "ai.toolCall.args", "gcp.vertex.agent.tool_call_args", "input"},
@@ -79,7 +79,9 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.Output:          {"ai.response.text", "ai.response.object"},
 	otlp.Reply:           {"output.value", "traceloop.entity.output"},
 	otlp.Tools:           {"ai.prompt.tools"},
-	otlp.FirstChunk:      {"ai.response.msToFirstChunk"},
+	otlp.Thoughts:        {"ai.response.reasoning"},
+	otlp.FirstChunk:      {"ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"},
+	otlp.FirstSecs:       {"gen_ai.client.operation.time_to_first_chunk"},
 })
 
 // rules sets the kind of a span.

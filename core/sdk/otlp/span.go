@@ -196,17 +196,28 @@ func (s *Span) Attr(key, value string) {
 
 // count computes the exclusive classes. Inclusive counts have the cached tokens in the input, and the
 // conventions have it so; tokens that do not fit into it are beside it. outside: the reasoning is not part of
-// the output.
+// the output, as that which does not fit into it, or which the total has beside it. Gemini's thoughts are never part of it where the total
+// is Google's own, which may be all that is known of them.
 func (s *Span) count(inclusive, outside bool) {
 	c := &s.counts
 	cached := c.read + c.write
-	if c.total > 0 && cached > 0 {
-		inclusive = inclusive && c.total != c.in+c.out+cached
+	rest := c.total - c.in - c.out
+	if gemini := strings.Contains(strings.ToLower(cmp.Or(s.Model, s.Asked)), "gemini"); gemini && rest > 0 {
+		outside = true
+		if c.reasoning == 0 {
+			c.reasoning = rest
+		}
+		c.in += max(rest-c.reasoning, 0) // that which the provider's own tools have read
+	} else if rest > 0 && cached > 0 {
+		inclusive = inclusive && rest != cached
 	}
+	beside := 0.0
 	if inclusive && c.in >= cached {
 		c.in -= cached
+	} else {
+		beside = cached
 	}
-	if outside {
+	if outside || c.reasoning > c.out || c.reasoning > 0 && rest == c.reasoning+beside {
 		c.out += c.reasoning
 	}
 	s.Counts = conversation.Counts{Input: uint64(c.in), Output: uint64(c.out), CacheRead: uint64(c.read), CacheWrite: uint64(c.write), Reasoning: uint64(c.reasoning)}
