@@ -30,7 +30,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 8,
+		Name: "otel-genai", Revision: 9,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{
@@ -46,7 +46,7 @@ const details = "gen_ai.usage.details."
 
 // names are the attributes, the newest first.
 var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
-	otlp.Session:      {"session.id", "ai.telemetry.metadata.sessionId", "traceloop.association.properties.session_id", "langfuse.session.id", "gcp.vertex.agent.session_id", "earshot.session.id"},
+	otlp.Session:      {"session.id", "ai.telemetry.metadata.sessionId", "traceloop.association.properties.session_id", "langfuse.session.id", "langsmith.metadata.session_id", "langsmith.metadata.thread_id", "langsmith.metadata.conversation_id", "gcp.vertex.agent.session_id", "earshot.session.id"},
 	otlp.Run:          {"earshot.run.id"},
 	otlp.ParentAgent:  {"earshot.parent_run.id"},
 	otlp.AgentID:      {"earshot.agent.id"},
@@ -56,7 +56,7 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.StatedKind:   {"earshot.span.kind"},
 	otlp.StatedModel:  {"earshot.model"},
 	otlp.Operation:    {"openinference.span.kind", "traceloop.span.kind", "ai.operationId"},
-	otlp.AgentName:    {"agent.name", "gen_ai.workflow.name", "ai.telemetry.functionId", "traceloop.entity.name", "traceloop.workflow.name"},
+	otlp.AgentName:    {"agent.name", "gen_ai.workflow.name", "ai.telemetry.functionId", "traceloop.entity.name", "traceloop.workflow.name", "agent_name"},
 	otlp.ModelField:   {"llm.response.model_name", "ai.response.model"},
 	otlp.AskedModel:   {"llm.request.model_name", "llm.model_name", "ai.model.id"},
 	otlp.Provider:     {"llm.provider", "llm.system", "ai.model.provider"},
@@ -71,8 +71,8 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.TotalTokens:     {"llm.token_count.total", "llm.usage.total_tokens", "ai.usage.totalTokens"},
 	otlp.CallID:          {"tool.id", "ai.toolCall.id", "tool_call.id"},
 	otlp.ToolName:        {"tool.name", "ai.toolCall.name"},
-	otlp.Arguments:       {"tool.parameters", "ai.toolCall.args", "gcp.vertex.agent.tool_call_args", "input"},
-	otlp.Result:          {"ai.toolCall.result", "gcp.vertex.agent.tool_response", "output", "earshot.tool.result"},
+	otlp.Arguments:       {"tool.parameters", "ai.toolCall.args", "gcp.vertex.agent.tool_call_args", "tool_arguments", "input"},
+	otlp.Result:          {"ai.toolCall.result", "gcp.vertex.agent.tool_response", "tool_response", "output", "earshot.tool.result"},
 	otlp.System:          {"ai.system"},
 	otlp.Input:           {"ai.prompt.messages"},
 	otlp.Request:         {"input.value", "traceloop.entity.input", "ai.prompt"},
@@ -80,7 +80,7 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.Reply:           {"output.value", "traceloop.entity.output"},
 	otlp.Tools:           {"ai.prompt.tools"},
 	otlp.Thoughts:        {"ai.response.reasoning"},
-	otlp.FirstChunk:      {"ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"},
+	otlp.FirstChunk:      {"ai.response.msToFirstChunk", "ai.stream.msToFirstChunk", "gen_ai.server.time_to_first_token"},
 	otlp.FirstSecs:       {"gen_ai.client.operation.time_to_first_chunk"},
 })
 
@@ -89,9 +89,14 @@ func rules(s *otlp.Span) {
 	if s.Serves && s.MCP { // the call is the client's
 		return
 	}
+	byEvents := s.Kind
+	s.Kind = otlp.Other
 	otlp.GenAIRules(s)
 	s.AddReasoning("gen_ai.usage.experimental.reasoning_tokens") // of Google's ADK, up to 2.2
 	if s.Tool == "(merged tools)" {                              // ADK's sum of calls that have spans of their own
+		s.Kind = otlp.Step
+	}
+	if s.Has("langsmith.span.kind") == "prompt" { // a template, whose operation is chat too
 		s.Kind = otlp.Step
 	}
 	if s.Kind > otlp.Other {
@@ -106,6 +111,10 @@ func rules(s *otlp.Span) {
 	case op == "AGENT", op == "agent", op == "workflow", op == "ai.generateText", op == "ai.streamText", op == "ai.generateObject", op == "ai.streamObject":
 		s.Kind = otlp.Agent
 	case op != "":
+	case byEvents > otlp.Other:
+		s.Kind = byEvents
+	case s.Name == "agent run": // of Pydantic AI, version 2 of its attributes
+		s.Kind = otlp.Agent
 	case s.Counted || s.Response != "" || s.Has("llm.request.type") != "":
 		s.Kind = otlp.Chat
 	case s.Tool != "" || s.Call != "":

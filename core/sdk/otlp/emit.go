@@ -168,6 +168,7 @@ func (e *emitter) all(spans []*Span) {
 	for _, s := range spans {
 		if s.Kind == Chat {
 			e.calls(s, tools)
+			results(s.In, tools)
 		}
 		if run := e.tree.nodes[s.ID].Run; s.Kind == Chat && !prompted[run] && !e.begun(place{run, e.tree.sessionOf(e.tree.nodes[s.ID]), ""}) {
 			prompted[run] = true
@@ -349,6 +350,18 @@ func (e *emitter) calls(s *Span, tools map[string]*Span) {
 		}
 		return true
 	})
+}
+
+// results gives calls whose spans have no result the one that the next request has.
+func results(in []Part, tools map[string]*Span) {
+	for _, p := range in {
+		if t := tools[p.Call]; t != nil && p.Kind == msg.ToolResult && t.Stated == "" && t.Result == "" {
+			t.Result = p.Text
+			if p.Failed && !t.Failed {
+				t.Failed, t.ErrorType = true, "tool_error"
+			}
+		}
+	}
 }
 
 // delegations marks the calls below which an agent runs.

@@ -124,6 +124,9 @@ func appendPart(list []Part, p jsonv.Value, role msg.Role) []Part {
 	if knownTypes[typ] {
 		p.Get("type").MarkRead()
 	}
+	if block, is := appendBlock(list, p, role); is {
+		return block
+	}
 	switch {
 	case typ == "tool_call" || typ == "tool_use" || typ == "function_call" || typ == "server_tool_call":
 		args := p.First("arguments", "args", "input", "server_tool_call")
@@ -145,6 +148,41 @@ func appendPart(list []Part, p jsonv.Value, role msg.Role) []Part {
 		}
 	}
 	return appendText(list, kindOf(role), p.JSON().String()) // an image, a file: as it is
+}
+
+// appendBlock appends a part as Bedrock's Converse API has it, whose only member names its kind: {text}, {toolUse}, {toolResult},
+// {reasoningContent}.
+func appendBlock(list []Part, p jsonv.Value, role msg.Role) (to []Part, is bool) {
+	if use := p.Get("toolUse"); use.Is(jsonv.Object) {
+		return append(list, Part{Kind: msg.ToolCall, Call: ident.Of(use.Get("toolUseId")), Tool: ident.Of(use.Get("name")), Text: use.Get("input").Text().String()}), true
+	}
+	if thought := p.Path("reasoningContent", "reasoningText", "text"); thought.Is(jsonv.String) {
+		return appendText(list, msg.Reasoning, thought.Str()), true
+	}
+	res := p.Get("toolResult")
+	if !res.Is(jsonv.Object) {
+		return list, false
+	}
+	part := Part{Kind: msg.ToolResult, Call: ident.Of(res.Get("toolUseId")), Failed: res.Get("status").Equal("error")}
+	res.Get("status").Equal("success")
+	part.Text = textOf(res.Get("content"))
+	return append(list, part), true
+}
+
+// textOf is the text of a list of blocks that are texts, or the JSON of any other value.
+func textOf(v jsonv.Value) string {
+	var texts []string
+	for b := range v.Elems() {
+		if !b.Get("text").Is(jsonv.String) || b.Len() != 1 {
+			return v.JSON().String()
+		}
+		texts = append(texts, b.Get("text").PeekStr())
+	}
+	if len(texts) == 0 {
+		return v.Text().String()
+	}
+	v.MarkRead()
+	return strings.Join(texts, "\n")
 }
 
 // indexed collects messages that are flattened into the names of attributes:
