@@ -30,7 +30,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 9,
+		Name: "otel-genai", Revision: 10,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{
@@ -62,8 +62,8 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.Provider:     {"llm.provider", "llm.system", "ai.model.provider"},
 	otlp.ResponseID:   {"ai.response.id"},
 	otlp.Finish:       {"ai.response.finishReason", "llm.finish_reason", "gen_ai.response.finish_reason", "gen_ai.response.stop_reason", "llm.response.finish_reason", "llm.response.stop_reason"},
-	otlp.InputTokens:  {"llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens"},
-	otlp.OutputTokens: {"llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens"},
+	otlp.InputTokens:  {"llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens", "gen_ai.response.prompt_tokens"},
+	otlp.OutputTokens: {"llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens", "gen_ai.response.completion_tokens"},
 	otlp.CacheRead: {"llm.token_count.prompt_details.cache_read", "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens",
 		details + "cache_read_tokens", details + "cache_read_input_tokens", details + "cached_tokens"},
 	otlp.CacheWrite:      {"llm.token_count.prompt_details.cache_write", "ai.usage.inputTokenDetails.cacheWriteTokens", details + "cache_write_tokens", details + "cache_creation_input_tokens"},
@@ -83,6 +83,13 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.FirstChunk:      {"ai.response.msToFirstChunk", "ai.stream.msToFirstChunk", "gen_ai.server.time_to_first_token"},
 	otlp.FirstSecs:       {"gen_ai.client.operation.time_to_first_chunk"},
 })
+
+// responses are operations that are no names of the conventions: those of Semantic Kernel, and the calls of LiteLLM.
+var responses = map[string]bool{
+	"chat.completions": true, "text.completions": true,
+	"acompletion": true, "atext_completion": true, "aresponses": true, "anthropic_messages": true,
+	"agenerate_content": true, "generate_content_stream": true, "agenerate_content_stream": true,
+}
 
 // rules sets the kind of a span.
 func rules(s *otlp.Span) {
@@ -105,6 +112,8 @@ func rules(s *otlp.Span) {
 	s.Kind = otlp.Step
 	switch op := s.Op; {
 	case strings.HasSuffix(op, ".doGenerate"), strings.HasSuffix(op, ".doStream"), op == "LLM":
+		s.Kind = otlp.Chat
+	case responses[op]:
 		s.Kind = otlp.Chat
 	case op == "ai.toolCall", op == "TOOL", op == "tool":
 		tool(s)

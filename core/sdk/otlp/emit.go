@@ -184,7 +184,8 @@ func (e *emitter) all(spans []*Span) {
 	}
 	for _, s := range spans {
 		k := e.tree.nodes[s.ID]
-		if s.Kind == Other && !e.tree.isOurs(k) {
+		begins := k.Parent == "" && k.Run == s.key() && used[k.Run] // the root is a server's request, whose run has no agent
+		if s.Kind == Other && !e.tree.isOurs(k) && !begins {
 			if e.complete == msg.Complete {
 				e.Dropped++
 			}
