@@ -30,7 +30,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "otel-genai", Revision: 10,
+		Name: "otel-genai", Revision: 11,
 		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
 		Names:   names,
 		Indexed: map[string]otlp.Field{
@@ -55,6 +55,9 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.Delegate:     {"earshot.delegate.to"},
 	otlp.StatedKind:   {"earshot.span.kind"},
 	otlp.StatedModel:  {"earshot.model"},
+	otlp.CacheWrite1h: {"earshot.usage.cache_write_1h.input_tokens"},
+	otlp.TierField:    {"earshot.usage.tier"},
+	otlp.StatedCost:   {"earshot.usage.stated_picodollars"},
 	otlp.Operation:    {"openinference.span.kind", "traceloop.span.kind", "ai.operationId"},
 	otlp.AgentName:    {"agent.name", "gen_ai.workflow.name", "ai.telemetry.functionId", "traceloop.entity.name", "traceloop.workflow.name", "agent_name"},
 	otlp.ModelField:   {"llm.response.model_name", "ai.response.model"},

@@ -131,6 +131,7 @@ func (e *emitter) all(spans []*Span) {
 	used := make(map[string]bool)                                 // runs that have more than steps
 	counts := make(map[string]bool)                               // spans with a response below them whose tokens are known
 	sums := make(map[string]conversation.Counts)                  // of the responses of a run
+	costs := make(map[string]uint64)                              // that these state
 	tools := make(map[string]*Span)
 	e.innermost(spans)
 	e.outermost(spans)
@@ -155,6 +156,7 @@ func (e *emitter) all(spans []*Span) {
 		used[k.Run] = used[k.Run] || s.Kind == Agent || s.Kind == Chat || s.Kind == Tool || e.begun(place{k.Run, e.tree.sessionOf(k), ""})
 		if s.Kind == Chat && s.Counted {
 			sums[k.Run] = sums[k.Run].Add(s.Counts)
+			costs[k.Run] += s.Cost
 		}
 		if at := e.tree.nodes[k.Parent]; at != nil && s.Kind == Chat && s.Asked+s.Model == "" && !e.ours(s) {
 			s.Asked = at.Model // of its agent
@@ -203,6 +205,7 @@ func (e *emitter) all(spans []*Span) {
 			whole := e.ours(s) // it has its run's own texts and tokens, and those of its responses are in the sum
 			if rest, ok := s.Counts.Sub(sums[k.Run]); whole && counts[s.ID] && ok && !e.begun(p) && rest != (conversation.Counts{}) {
 				s.Counts, counts[s.ID] = rest, false
+				s.Cost -= min(s.Cost, costs[k.Run])
 			}
 			e.agent(s, p, asked[k.Run] && !whole, spoken[k.Run] && !whole, counts[s.ID])
 		case Chat:
@@ -572,6 +575,7 @@ func (e *emitter) agent(s *Span, p place, asked, spoken, counted bool) {
 	if s.Counted && !counted {
 		if m := e.add(p, msg.Usage, "usage:"+s.key(), s.End, msg.Complete); m != nil {
 			m.Hidden, m.Usage = true, s.Counts.Tokens(msg.TranscriptFinal)
+			m.Usage.Tier, m.Usage.Stated = s.Tier, s.Cost
 		}
 	}
 	m := e.end(s, p)

@@ -72,6 +72,9 @@ const (
 	CacheWrite
 	ReasoningTokens
 	TotalTokens
+	CacheWrite1h
+	TierField
+	StatedCost // US dollars times 10^12
 	CallID
 	ToolName
 	ToolServer
@@ -251,6 +254,8 @@ func (s *Span) text(r *reader, f Field) *string {
 		return &s.Stated
 	case StatedModel:
 		return &s.stated
+	case TierField:
+		return &s.Tier
 	case ErrorType:
 		return &s.ErrorType
 	case EventName:
@@ -274,6 +279,10 @@ func (s *Span) number(f Field) *float64 {
 		return &s.counts.reasoning
 	case TotalTokens:
 		return &s.counts.total
+	case CacheWrite1h:
+		return &s.counts.write1h
+	case StatedCost:
+		return &s.counts.cost
 	}
 	return nil
 }
@@ -292,7 +301,7 @@ func (r *reader) set(s *Span, f Field, v Value) (ok bool) {
 		var n float64
 		if n, ok = v.Number(); ok {
 			*number = n
-			s.Counted = s.Counted || f == InputTokens || f == OutputTokens
+			s.Counted = s.Counted || f == InputTokens || f == OutputTokens || f == StatedCost
 		}
 		return ok
 	}

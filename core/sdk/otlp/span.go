@@ -113,7 +113,7 @@ type Part struct {
 }
 
 // counts are the tokens as the attributes have them, before the rules of the format.
-type counts struct{ in, out, read, write, reasoning, total float64 }
+type counts struct{ in, out, read, write, write1h, reasoning, total, cost float64 }
 
 // key is the span's name in a session.
 func (s *Span) key() string {
@@ -220,7 +220,8 @@ func (s *Span) count(inclusive, outside bool) {
 	if outside || c.reasoning > c.out || c.reasoning > 0 && rest == c.reasoning+beside {
 		c.out += c.reasoning
 	}
-	s.Counts = conversation.Counts{Input: uint64(c.in), Output: uint64(c.out), CacheRead: uint64(c.read), CacheWrite: uint64(c.write), Reasoning: uint64(c.reasoning)}
+	s.Counts = conversation.Counts{Input: uint64(c.in), Output: uint64(c.out), CacheRead: uint64(c.read), CacheWrite: uint64(c.write), Reasoning: uint64(c.reasoning), CacheWrite1h: uint64(c.write1h)}
+	s.Cost = cmp.Or(s.Cost, uint64(c.cost))
 }
 
 // merge adds the fields of another record of the same span.
