@@ -162,7 +162,7 @@ func (p *Profile) usage(a attrs, s *msg.Span) {
 	a.str(KeyProvenance, u.Provenance.String())
 }
 
-// Terms calls add for what the convention has no attribute for: by which terms the tokens of a span are billed, and what they cost. The store
+// Terms calls add for facts that the convention has no attribute for: the terms by which the tokens of a span are billed, and their cost. The store
 // has columns of them.
 func Terms(s *msg.Span, add func(key string, v Value)) {
 	a := attrs{add}

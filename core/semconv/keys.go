@@ -117,6 +117,6 @@ const (
 	KeyFailedResult  = "earshot.tool.result"                       // of a call that failed: the convention has none
 	KeyCacheWrite1h  = "earshot.usage.cache_write_1h.input_tokens" // of those written to a cache; as the next two over OTLP alone, for another sidecar
 	KeyTier          = "earshot.usage.tier"                        // that the tokens are billed by
-	KeyStated        = "earshot.usage.stated_picodollars"          // that the protocol says they cost
+	KeyStated        = "earshot.usage.stated_picodollars"          // their cost by the protocol
 	KeyTrimmed       = "earshot.trimmed"                           // how many attributes and events were taken off to fit a request
 )

@@ -260,7 +260,7 @@ func (e *emitter) innermost(spans []*Span) {
 }
 
 // outermost makes a call of MCP a step of the one above it, where the framework records it too: the outer one counts, which the model has
-// made, with what the inner one alone has. Its failure is that of the last inner one, as a framework may return the error to the model as a
+// made, with all that the inner one alone has. Its failure is that of the last inner one, as a framework may return the error to the model as a
 // text.
 func (e *emitter) outermost(spans []*Span) {
 	if e.profile.Direct || e.profile.OneSource {
@@ -356,7 +356,7 @@ func (e *emitter) calls(s *Span, tools map[string]*Span) {
 	})
 }
 
-// results gives calls whose spans have no result the one that the next request has.
+// results sets the result of calls whose spans have none: the next request has it.
 func results(in []Part, tools map[string]*Span) {
 	for _, p := range in {
 		if t := tools[p.Call]; t != nil && p.Kind == msg.ToolResult && t.Stated == "" && t.Result == "" {

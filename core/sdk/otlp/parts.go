@@ -279,7 +279,7 @@ func (m *flat) add(rest string, v Value) bool {
 		c.typ = v.leaf.PeekStr()
 	case "text", "image.image.url", "audio.audio.url", "audio.audio.transcript":
 		c.text += v.Text()
-	default: // what seals a thought, for the provider alone
+	default: // the seal of a thought, for the provider alone
 		return false
 	}
 	return true
