@@ -17,18 +17,22 @@ type Provider struct {
 // Route is a glob of request paths and the format of their responses.
 type Route struct{ Path, Format string }
 
-var openAI = []Route{{"**/responses", "openai-responses"}, {"**/chat/completions", "openai-chat"}}
+var (
+	// A response in the background is asked for by its id.
+	openAI    = []Route{{"**/responses{,/*}", "openai-responses"}, {"**/chat/completions", "openai-chat"}}
+	anthropic = Route{"**/v1/messages", "anthropic-sse"}
+)
 
 // Providers are those whose traffic there is a decoder for. The variables are those of the providers' own
 // SDKs and of Ollama's clients.
 func Providers() []Provider {
 	return []Provider{
-		{"anthropic", "ANTHROPIC_BASE_URL", "https://api.anthropic.com", []Route{{"**/v1/messages", "anthropic-sse"}}},
+		{"anthropic", "ANTHROPIC_BASE_URL", "https://api.anthropic.com", []Route{anthropic}},
 		{"openai", "OPENAI_BASE_URL", "https://api.openai.com/v1", openAI},
 		{"gemini", "GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com", []Route{
-			{"**/models/*enerateContent", "gemini-api"}, {"/ws/*.BidiGenerateContent*", "gemini-live"},
+			{"**/models/*enerateContent", "gemini-api"}, {"**/interactions{,/*}", "gemini-api"}, {"/ws/*.BidiGenerateContent*", "gemini-live"},
 		}},
-		{"ollama", "OLLAMA_HOST", "http://127.0.0.1:11434", append([]Route{{"/api/chat", "ollama"}, {"/api/generate", "ollama"}}, openAI...)},
+		{"ollama", "OLLAMA_HOST", "http://127.0.0.1:11434", append([]Route{{"/api/chat", "ollama"}, {"/api/generate", "ollama"}, anthropic}, openAI...)},
 	}
 }
 

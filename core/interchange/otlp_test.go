@@ -127,7 +127,7 @@ func spanFacts(b *export.Batch) map[string]int {
 }
 
 func tokens(u msg.Tokens) string {
-	return fmt.Sprint(u.Input, " ", u.Output, " ", u.CacheRead, " ", u.CacheWrite, " ", u.Reasoning)
+	return fmt.Sprint(u.Input, " ", u.Output, " ", u.CacheRead, " ", u.CacheWrite, " ", u.Reasoning, " ", u.CacheWrite1h, " ", u.Tier, " ", u.Stated)
 }
 
 // texts are the texts, arguments and results of each run, in order.

@@ -162,6 +162,15 @@ func (p *Profile) usage(a attrs, s *msg.Span) {
 	a.str(KeyProvenance, u.Provenance.String())
 }
 
+// Terms calls add for facts that the convention has no attribute for: the terms by which the tokens of a span are billed, and their cost. The store
+// has columns of them.
+func Terms(s *msg.Span, add func(key string, v Value)) {
+	a := attrs{add}
+	a.some(KeyCacheWrite1h, s.Usage.CacheWrite1h)
+	a.str(KeyTier, s.Usage.Tier)
+	a.some(KeyStated, s.Usage.Stated)
+}
+
 func (p *Profile) tool(a attrs, s *msg.Span) {
 	t := &s.Tool
 	a.str(KeyToolName, t.Name)

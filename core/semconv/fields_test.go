@@ -36,7 +36,7 @@ var elsewhere = map[string]string{
 	"ResultTokens": "known when the span has been sent; a column of tool_calls", "ResultTokensFrom": "as ResultTokens", "Amends": "such a span is not sent",
 	"Client.Project": "a column of spans", "Client.Branch": "a column of spans", "Client.Version": "a column of spans", "Client.Host": "a column of spans", "Client.User": "a column of spans",
 	"Delegate.CorrelationID": "finds the child run, which the span names", "Delegate.CorrelationPrompt": "as CorrelationID",
-	"Usage.CacheWrite1h": "the conventions have no attribute for it; a column of spans",
+	"Usage.CacheWrite1h": "the conventions have no attribute for it; a column of spans, and of Terms",
 	"Usage.Tier":         "as CacheWrite1h",
 	"Usage.Stated":       "as CacheWrite1h",
 	"Tool.ErrorType":     "the span's own ErrorType says it",

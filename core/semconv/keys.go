@@ -110,10 +110,13 @@ const (
 	KeyChunks        = "earshot.response.chunks"
 	KeyEvents        = "earshot.response.events"
 	KeyBytes         = "earshot.response.bytes"
-	KeyBuffered      = "earshot.response.buffered"      // its events came all at once at its end
-	KeyDropped       = "earshot.input.messages.dropped" // how many of the messages before are not there
-	KeySpanKind      = "earshot.span.kind"              // run, chat, tool, delegation or workflow; over OTLP, as the next two: the store has columns
-	KeyModel         = "earshot.model"                  // as the protocol names it, of either of the two
-	KeyFailedResult  = "earshot.tool.result"            // of a call that failed: the convention has none
-	KeyTrimmed       = "earshot.trimmed"                // how many attributes and events were taken off to fit a request
+	KeyBuffered      = "earshot.response.buffered"                 // its events came all at once at its end
+	KeyDropped       = "earshot.input.messages.dropped"            // how many of the messages before are not there
+	KeySpanKind      = "earshot.span.kind"                         // run, chat, tool, delegation or workflow; over OTLP, as the next two: the store has columns
+	KeyModel         = "earshot.model"                             // as the protocol names it, of either of the two
+	KeyFailedResult  = "earshot.tool.result"                       // of a call that failed: the convention has none
+	KeyCacheWrite1h  = "earshot.usage.cache_write_1h.input_tokens" // of those written to a cache; as the next two over OTLP alone, for another sidecar
+	KeyTier          = "earshot.usage.tier"                        // that the tokens are billed by
+	KeyStated        = "earshot.usage.stated_picodollars"          // their cost by the protocol
+	KeyTrimmed       = "earshot.trimmed"                           // how many attributes and events were taken off to fit a request
 )

@@ -35,7 +35,9 @@ func (x *Exporter) span(s *msg.Span) *tracepb.Span {
 	if !s.Parent.IsZero() {
 		out.ParentSpanId = s.Parent[:]
 	}
-	p.Attributes(s, func(key string, v semconv.Value) { out.Attributes = append(out.Attributes, pair(key, value(v))) })
+	add := func(key string, v semconv.Value) { out.Attributes = append(out.Attributes, pair(key, value(v))) }
+	p.Attributes(s, add)
+	semconv.Terms(s, add)
 	out.Attributes = append(out.Attributes, pair(semconv.KeySpanKind, text(s.Kind.String())))
 	if s.Model != "" {
 		out.Attributes = append(out.Attributes, pair(semconv.KeyModel, text(s.Model)))

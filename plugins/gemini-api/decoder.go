@@ -12,7 +12,7 @@
 //   - Calls have no ids, as a rule. Results name the tool, and are in the order of the calls;
 //     an id that begins with the tool's name is the client's own.
 //   - finishReason is STOP for calls too, and finishMessage says then that there are some. Clients of Google's own libraries
-//     ask for the numbers of the enums.
+//     ask for the numbers of the enums. MALFORMED_FUNCTION_CALL and its like often have no message, no content and no id.
 //   - Proxies in front of other models send STOP with nothing before the answer, or the counts behind it.
 //   - Vertex AI may send a call in pieces: its name, then values with a JSONPath each, then {}.
 //   - A stream without alt=sse is a list of chunks.
@@ -38,7 +38,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "gemini-api", Revision: 9, Provider: "gcp.gen_ai", Many: true, Lines: true,
+		Name: "gemini-api", Revision: 10, Provider: "gcp.gen_ai", Many: true, Lines: true,
 		Summary: "Gemini API: generateContent, its streams, and interactions.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { return exchange.Resource(origin, "interactions") },
@@ -118,9 +118,9 @@ func candidate(x *exchange.Exchange, c jsonv.Value, out *decoder.Output) bool {
 	if stop != "" {
 		x.Stop = stop
 		x.CloseAll(out, n+" ")
-		if why := c.Get("finishMessage"); why.Is(jsonv.String) && stop == "STOP" {
+		if why := c.Get("finishMessage"); stop == "STOP" {
 			why.MarkRead() // "Model generated function call(s)."
-		} else if why.Is(jsonv.String) {
+		} else if why.Is(jsonv.String) || gemini.Failed(stop) {
 			x.Fail(out, stop, why.Text())
 			x.Stop = stop
 		}

@@ -272,6 +272,8 @@ func interaction(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 		return
 	}
-	x.Stop = ident.Of(status)
+	if x.Stop = ident.Of(status); x.Stop == "failed" && x.Fault == "" {
+		x.Fail(out, x.Stop, msg.Text{})
+	}
 	x.End(out)
 }

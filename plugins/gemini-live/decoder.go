@@ -42,7 +42,7 @@ var leavesOut []byte
 func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
-			Name: "gemini-live", Revision: 3, Summary: "Gemini Live API: sessions over a WebSocket, by voice or text.",
+			Name: "gemini-live", Revision: 4, Summary: "Gemini Live API: sessions over a WebSocket, by voice or text.",
 			Transports: []frame.Kind{frame.Binary, frame.Text, frame.Line}, Options: json.RawMessage(exchange.Schema), LocalIDs: true,
 		},
 		LeavesOut: leavesOut,
@@ -371,8 +371,19 @@ func (d *session) server(p, usage jsonv.Value) {
 		if !d.open() {
 			d.answer()
 		}
+		if failed(reason) {
+			x.CloseAll(d.Out, "")
+			x.Stop = cmp.Or(x.Stop, reason)
+			x.Fail(d.Out, reason, msg.Text{})
+		}
 		d.end(cmp.Or(reason, "turnComplete"), false)
 	}
+}
+
+// failed reports whether a turnCompleteReason is that of a turn which the model could not end, as MALFORMED_FUNCTION_CALL, or was not to,
+// as RESPONSE_REJECTED.
+func failed(reason string) bool {
+	return reason != "" && reason != "TURN_COMPLETE_REASON_UNSPECIFIED" && reason != "NEED_MORE_INPUT"
 }
 
 // end ends a generation. One that was interrupted was so by the words after it.

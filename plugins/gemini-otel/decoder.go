@@ -6,6 +6,8 @@
 //     beside its input.
 //   - Each response has two records, api_response and gen_ai.client.inference.operation.details: the first one counts.
 //     Spans have it a third time: of a session that kind counts that arrives first.
+//   - finish_reasons are those of the conventions: error is a call that the model could not write, content_filter an answer that
+//     was blocked. Both are an api_response, and no api_error.
 //   - tool_call has no id of the call. The span of a call has it in gen_ai.tool.call_id.
 //   - A sub-agent's prompt_id is <agent>#<turn>; that of the main agent has eight of the sign.
 //   - The name of an event is an attribute; the body is for people.
@@ -26,7 +28,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "gemini-otel", Revision: 3, Provider: "gcp.gemini",
+		Name: "gemini-otel", Revision: 4, Provider: "gcp.gemini",
 		Summary: "OpenTelemetry of Gemini CLI: log events and spans.",
 		Names:   names, Outside: true, Direct: true, OneSource: true, Rootless: true,
 		Rules: rules, Event: event, LeavesOut: leavesOut,
@@ -95,6 +97,9 @@ func event(s *otlp.Span, name string, body otlp.Value) bool {
 	case "gemini_cli.api_response":
 		s.Kind = otlp.Chat
 		s.AddInput("tool_token_count")
+		if s.Finish == "error" || s.Finish == "content_filter" {
+			s.Failed, s.ErrorType = true, s.Finish
+		}
 	case "gemini_cli.api_error":
 		s.Kind, s.Failed = otlp.Chat, true
 	case "gemini_cli.tool_call":

@@ -41,13 +41,24 @@ func Tier(v jsonv.Value) string {
 }
 
 // Finish returns the finishReason of a candidate. Clients of Google's own libraries ask for the numbers of the enum instead
-// of its names ($alt=json;enum-encoding=int); above five the APIs of Gemini and of Vertex number differently.
+// of its names ($alt=json;enum-encoding=int); above five the APIs of Gemini and of Vertex number differently, and the number is the reason.
 func Finish(v jsonv.Value) string {
 	names := [...]string{"FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER"}
 	if n := v.Int(); v.Is(jsonv.Number) && 0 <= n && int(n) < len(names) {
 		return names[n]
 	}
-	return ident.Of(v)
+	return ident.OrNumber(v)
+}
+
+// Failed reports whether a finishReason is that of a response which the model did not end, and the limit of its length neither:
+// a call that it could not write (MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, …) or an answer that was blocked (SAFETY, RECITATION, …).
+// A finishMessage may be beside it.
+func Failed(reason string) bool {
+	switch reason {
+	case "", "FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS":
+		return false
+	}
+	return true
 }
 
 // Counts returns the counts in the classes of package conversation. Gemini counts the thoughts

@@ -23,6 +23,7 @@ type stream struct {
 	table   table
 
 	seenSession string // in the frame
+	scope       string // of the span that is read
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -48,7 +49,7 @@ func (d *stream) Flush() {
 			decided = true
 		}
 		open := slices.DeleteFunc(slices.Clone(t.Held), func(s *Span) bool {
-			return s.Stub && s.Response == "" && !s.Counted || !decided && (s.Kind == Chat || s.Kind == Tool || s.Counted)
+			return s.Stub && s.Response == "" && !s.Counted || !decided && (s.Kind == Chat || s.Kind == Tool || s.Counted) || t.unplaced(s)
 		})
 		if len(open) > 0 {
 			d.release(t, open, d.Out, msg.Partial)
@@ -91,9 +92,11 @@ func (d *stream) document(v jsonv.Value, out *decoder.Output, grown []*trace) []
 	case spans.Is(jsonv.Array):
 		for resource := range spans.Elems() {
 			for scope := range resource.First("scopeSpans", "scope_spans").Elems() {
+				d.scope = scope.Path("scope", "name").PeekStr()
 				for span := range scope.Get("spans").Elems() {
 					grown = d.span(span, grown)
 				}
+				d.scope = ""
 			}
 		}
 		d.Frames++
@@ -170,8 +173,14 @@ func (d *stream) span(v jsonv.Value, grown []*trace) []*trace {
 	if n := kind.PeekStr(); strings.HasPrefix(n, "SPAN_KIND_") {
 		kind.MarkRead()
 	}
+	server := 2
+	if context.Exists() {
+		server = 1 // of the JavaScript SDK, which begins with INTERNAL
+	}
+	s.Serves = s.Parent != "" && (kind.Equal("SPAN_KIND_SERVER") || kind.Is(jsonv.Number) && int(kind.Int()) == server)
 	s.Failed = s.Failed || s.ErrorType != ""
 	r.done(s)
+	s.MCP = s.Has("mcp.method.name") != "" || strings.HasSuffix(d.scope, ".mcp") // OpenLLMetry's has no attribute of it
 	for e := range v.Get("events").Elems() {
 		d.spanEvent(s, e)
 	}

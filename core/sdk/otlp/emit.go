@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -130,8 +131,10 @@ func (e *emitter) all(spans []*Span) {
 	used := make(map[string]bool)                                 // runs that have more than steps
 	counts := make(map[string]bool)                               // spans with a response below them whose tokens are known
 	sums := make(map[string]conversation.Counts)                  // of the responses of a run
+	costs := make(map[string]uint64)                              // that these state
 	tools := make(map[string]*Span)
 	e.innermost(spans)
+	e.outermost(spans)
 	for _, s := range spans {
 		k := e.tree.nodes[s.ID]
 		e.one(s, e.tree.sessionOf(k), "span")
@@ -153,6 +156,7 @@ func (e *emitter) all(spans []*Span) {
 		used[k.Run] = used[k.Run] || s.Kind == Agent || s.Kind == Chat || s.Kind == Tool || e.begun(place{k.Run, e.tree.sessionOf(k), ""})
 		if s.Kind == Chat && s.Counted {
 			sums[k.Run] = sums[k.Run].Add(s.Counts)
+			costs[k.Run] += s.Cost
 		}
 		if at := e.tree.nodes[k.Parent]; at != nil && s.Kind == Chat && s.Asked+s.Model == "" && !e.ours(s) {
 			s.Asked = at.Model // of its agent
@@ -166,6 +170,7 @@ func (e *emitter) all(spans []*Span) {
 	for _, s := range spans {
 		if s.Kind == Chat {
 			e.calls(s, tools)
+			results(s.In, tools)
 		}
 		if run := e.tree.nodes[s.ID].Run; s.Kind == Chat && !prompted[run] && !e.begun(place{run, e.tree.sessionOf(e.tree.nodes[s.ID]), ""}) {
 			prompted[run] = true
@@ -181,7 +186,8 @@ func (e *emitter) all(spans []*Span) {
 	}
 	for _, s := range spans {
 		k := e.tree.nodes[s.ID]
-		if s.Kind == Other && !e.tree.isOurs(k) {
+		begins := k.Parent == "" && k.Run == s.key() && used[k.Run] // the root is a server's request, whose run has no agent
+		if s.Kind == Other && !e.tree.isOurs(k) && !begins {
 			if e.complete == msg.Complete {
 				e.Dropped++
 			}
@@ -199,6 +205,7 @@ func (e *emitter) all(spans []*Span) {
 			whole := e.ours(s) // it has its run's own texts and tokens, and those of its responses are in the sum
 			if rest, ok := s.Counts.Sub(sums[k.Run]); whole && counts[s.ID] && ok && !e.begun(p) && rest != (conversation.Counts{}) {
 				s.Counts, counts[s.ID] = rest, false
+				s.Cost -= min(s.Cost, costs[k.Run])
 			}
 			e.agent(s, p, asked[k.Run] && !whole, spoken[k.Run] && !whole, counts[s.ID])
 		case Chat:
@@ -252,6 +259,60 @@ func (e *emitter) innermost(spans []*Span) {
 	}
 }
 
+// outermost makes a call of MCP a step of the one above it, where the framework records it too: the outer one counts, which the model has
+// made, with all that the inner one alone has. Its failure is that of the last inner one, as a framework may return the error to the model as a
+// text.
+func (e *emitter) outermost(spans []*Span) {
+	if e.profile.Direct || e.profile.OneSource {
+		return
+	}
+	var last map[*Span]*Span // the inner one of each
+	for _, s := range spans {
+		at := e.tree.nodes[s.ID]
+		if s.Kind != Tool || !s.MCP || e.ours(s) {
+			continue
+		}
+		for n := 0; n < maxDepth; n++ {
+			if at = e.tree.nodes[at.Parent]; at == nil || at.Kind > Step {
+				break
+			}
+		}
+		if at == nil || at.Kind != Tool || !sameTool(at.Tool, s.Tool) || at.Call != "" && s.Call != "" && at.Call != s.Call {
+			continue
+		}
+		k := slices.IndexFunc(spans, func(o *Span) bool { return o.ID == at.ID })
+		if k >= 0 && e.ours(spans[k]) {
+			continue
+		}
+		if s.Kind, e.tree.nodes[s.ID].Kind = Step, Step; k < 0 { // it is emitted
+			continue
+		}
+		outer := spans[k]
+		outer.Call, outer.Server = cmp.Or(outer.Call, s.Call), cmp.Or(outer.Server, s.Server)
+		at.Call = outer.Call
+		for _, f := range [...]struct{ to, from *string }{{&outer.Args, &s.Args}, {&outer.Result, &s.Result}} {
+			if *f.to == "" {
+				*f.to, *f.from = *f.from, ""
+			}
+		}
+		if last == nil {
+			last = make(map[*Span]*Span)
+		}
+		last[outer] = s
+	}
+	for _, outer := range slices.Backward(spans) {
+		if s := last[outer]; s != nil && s.Failed {
+			outer.Failed, outer.ErrorType, outer.Message = true, cmp.Or(outer.ErrorType, s.ErrorType), cmp.Or(outer.Message, s.Message)
+		}
+	}
+}
+
+// sameTool reports whether the name of a tool is another one with its server before it: harbour_sound_depth, sound_depth.
+func sameTool(outer, inner string) bool {
+	server, is := strings.CutSuffix(outer, inner)
+	return inner != "" && is && (server == "" || strings.ContainsAny(server[len(server)-1:], "_.:/-"))
+}
+
 // one makes a response or a call a step, and drops the tokens, if the other kind of record has those of the session.
 func (e *emitter) one(s *Span, session, source string) {
 	if !e.profile.OneSource || s.Kind != Chat && s.Kind != Tool && !s.Counted {
@@ -293,6 +354,18 @@ func (e *emitter) calls(s *Span, tools map[string]*Span) {
 		}
 		return true
 	})
+}
+
+// results sets the result of calls whose spans have none: the next request has it.
+func results(in []Part, tools map[string]*Span) {
+	for _, p := range in {
+		if t := tools[p.Call]; t != nil && p.Kind == msg.ToolResult && t.Stated == "" && t.Result == "" {
+			t.Result = p.Text
+			if p.Failed && !t.Failed {
+				t.Failed, t.ErrorType = true, "tool_error"
+			}
+		}
+	}
 }
 
 // delegations marks the calls below which an agent runs.
@@ -502,6 +575,7 @@ func (e *emitter) agent(s *Span, p place, asked, spoken, counted bool) {
 	if s.Counted && !counted {
 		if m := e.add(p, msg.Usage, "usage:"+s.key(), s.End, msg.Complete); m != nil {
 			m.Hidden, m.Usage = true, s.Counts.Tokens(msg.TranscriptFinal)
+			m.Usage.Tier, m.Usage.Stated = s.Tier, s.Cost
 		}
 	}
 	m := e.end(s, p)

@@ -58,6 +58,7 @@ func GenAIRules(s *Span) {
 		s.Kind = Chat
 	case "execute_tool":
 		s.Kind = Tool
+		s.fromMessages()
 	case "invoke_agent", "invoke_workflow":
 		s.Kind = Agent
 	case "embeddings", "create_agent", "retrieval", "plan", "agent_step":
@@ -90,6 +91,10 @@ func GenAIEvent(s *Span, name string, body Value) bool {
 			return false
 		}
 		if text := cmp.Or(s.Take("content"), s.Take("gen_ai.event.content")); text != "" {
+			if list := s.blocks("content", text, r); list != nil {
+				s.In = append(s.In, list...)
+				break
+			}
 			part := Part{Kind: kindOf(r), Text: text}
 			if r == msg.RoleTool {
 				part.Call = s.Take("id")
@@ -105,7 +110,9 @@ func GenAIEvent(s *Span, name string, body Value) bool {
 	case "choice":
 		if text := s.Take("message"); text != "" {
 			var inner jsonv.Doc
-			if inner.Parse([]byte(text)) == nil && inner.Root().Is(jsonv.Object) {
+			if list := s.blocks("message", text, msg.RoleAssistant); list != nil {
+				s.Out = append(s.Out, list...)
+			} else if inner.Parse([]byte(text)) == nil && inner.Root().Is(jsonv.Object) {
 				s.Out = appendMessage(s.Out, inner.Root(), msg.RoleAssistant)
 				s.Attr("message", unread(&inner))
 			} else {
@@ -124,6 +131,32 @@ func GenAIEvent(s *Span, name string, body Value) bool {
 	}
 	s.Kind = Chat
 	return true
+}
+
+// blocks are the parts of a text that is a list of them in JSON, as Strands has the messages of its events; nil if it is none.
+func (s *Span) blocks(name, text string, role msg.Role) (list []Part) {
+	var doc jsonv.Doc
+	if text[0] != '[' || doc.Parse([]byte(text)) != nil {
+		return nil
+	}
+	for b := range doc.Root().Elems() {
+		if !b.First("text", "type", "toolUse", "toolResult", "reasoningContent", "image", "document").Exists() {
+			return nil
+		}
+		list = appendPart(list, b, role)
+	}
+	s.Attr(name, unread(&doc))
+	return list
+}
+
+// fromMessages takes the arguments and the result of a call from the messages of its span, where they are no attributes.
+func (s *Span) fromMessages() {
+	for _, p := range s.In {
+		s.Args = cmp.Or(s.Args, p.Text)
+	}
+	for _, p := range s.Out {
+		s.Result = cmp.Or(s.Result, p.Text)
+	}
 }
 
 // AddCalls adds the calls of a response, a list in JSON.

@@ -14,14 +14,15 @@ import (
 // parts reads messages: a list of them, one, or a text. Both shapes that are in use are known:
 // {role, parts: [{type, content}]} of the conventions and {role, content: [{type, text}]} of providers
 // and libraries, with tool_calls or without.
-// left has the unknown ones.
-func parts(v Value, role msg.Role) (list []Part, left string) {
+// finish is the reason for which the first one ended, left has the unknown ones.
+func parts(v Value, role msg.Role) (list []Part, finish, left string) {
 	var doc jsonv.Doc
 	root := v.parsed(&doc)
 	switch {
 	case root.Is(jsonv.Array):
 		for m := range root.Elems() {
 			list = appendMessage(list, m, role)
+			finish = cmp.Or(finish, ident.Of(m.Get("finish_reason")))
 		}
 	case root.Is(jsonv.Object) && root.Get("messages").Is(jsonv.Array):
 		for m := range root.Get("messages").Elems() {
@@ -29,6 +30,7 @@ func parts(v Value, role msg.Role) (list []Part, left string) {
 		}
 	case root.Is(jsonv.Object) && root.First("role", "parts", "content").Exists():
 		list = appendMessage(list, root, role)
+		finish = ident.Of(root.Get("finish_reason"))
 	default:
 		list = appendText(list, kindOf(role), v.Text())
 		root = jsonv.Value{}
@@ -40,7 +42,7 @@ func parts(v Value, role msg.Role) (list []Part, left string) {
 		v.leaf.MarkRead()
 		left = unread(&doc)
 	}
-	return list, left
+	return list, finish, left
 }
 
 func kindOf(role msg.Role) msg.Kind {
@@ -122,6 +124,9 @@ func appendPart(list []Part, p jsonv.Value, role msg.Role) []Part {
 	if knownTypes[typ] {
 		p.Get("type").MarkRead()
 	}
+	if block, is := appendBlock(list, p, role); is {
+		return block
+	}
 	switch {
 	case typ == "tool_call" || typ == "tool_use" || typ == "function_call" || typ == "server_tool_call":
 		args := p.First("arguments", "args", "input", "server_tool_call")
@@ -145,14 +150,55 @@ func appendPart(list []Part, p jsonv.Value, role msg.Role) []Part {
 	return appendText(list, kindOf(role), p.JSON().String()) // an image, a file: as it is
 }
 
+// appendBlock appends a part as Bedrock's Converse API has it, whose only member names its kind: {text}, {toolUse}, {toolResult},
+// {reasoningContent}.
+func appendBlock(list []Part, p jsonv.Value, role msg.Role) (to []Part, is bool) {
+	if use := p.Get("toolUse"); use.Is(jsonv.Object) {
+		return append(list, Part{Kind: msg.ToolCall, Call: ident.Of(use.Get("toolUseId")), Tool: ident.Of(use.Get("name")), Text: use.Get("input").Text().String()}), true
+	}
+	if thought := p.Path("reasoningContent", "reasoningText", "text"); thought.Is(jsonv.String) {
+		return appendText(list, msg.Reasoning, thought.Str()), true
+	}
+	res := p.Get("toolResult")
+	if !res.Is(jsonv.Object) {
+		return list, false
+	}
+	part := Part{Kind: msg.ToolResult, Call: ident.Of(res.Get("toolUseId")), Failed: res.Get("status").Equal("error")}
+	res.Get("status").Equal("success")
+	part.Text = textOf(res.Get("content"))
+	return append(list, part), true
+}
+
+// textOf is the text of a list of blocks that are texts, or the JSON of any other value.
+func textOf(v jsonv.Value) string {
+	var texts []string
+	for b := range v.Elems() {
+		if !b.Get("text").Is(jsonv.String) || b.Len() != 1 {
+			return v.JSON().String()
+		}
+		texts = append(texts, b.Get("text").PeekStr())
+	}
+	if len(texts) == 0 {
+		return v.Text().String()
+	}
+	v.MarkRead()
+	return strings.Join(texts, "\n")
+}
+
 // indexed collects messages that are flattened into the names of attributes:
 // llm.input_messages.0.message.role, gen_ai.prompt.0.content.
 type indexed struct{ messages map[int]*flat }
 
 type flat struct {
-	role, content, name, call string
-	contents                  map[int]string
-	calls                     map[int]*Part
+	role, content, name, call, finish string
+	contents                          map[int]*content
+	calls                             map[int]*Part
+}
+
+// content is a part of a message: a text, a thought, the address of a file, or a call in its place among them.
+type content struct {
+	typ, text string
+	call      Part
 }
 
 // maxIndex bounds the numbers in the names.
@@ -162,7 +208,11 @@ var nested = strings.NewReplacer("message_content.", "", "message.", "", "tool_c
 
 // add takes an attribute, whose name behind the prefix is rest; false if it is none of a message.
 func (x *indexed) add(rest string, v Value) bool {
-	n, rest, ok := index(nested.Replace(rest))
+	n, rest, ok := index(rest)
+	rest = strings.TrimPrefix(rest, "message.")
+	if !strings.HasPrefix(rest, "contents.") {
+		rest = nested.Replace(rest)
+	}
 	if !ok || !v.Exists() || v.leaf.Is(jsonv.Object) {
 		return false
 	}
@@ -171,7 +221,7 @@ func (x *indexed) add(rest string, v Value) bool {
 	}
 	m := x.messages[n]
 	if m == nil {
-		m = &flat{contents: make(map[int]string), calls: make(map[int]*Part)}
+		m = &flat{contents: make(map[int]*content), calls: make(map[int]*Part)}
 		x.messages[n] = m
 	}
 	switch {
@@ -186,15 +236,10 @@ func (x *indexed) add(rest string, v Value) bool {
 		m.name = v.Text()
 	case rest == "tool_call_id":
 		m.call = ident.Bounded(v.Text())
+	case rest == "finish_reason":
+		m.finish = ident.Bounded(v.Text())
 	case strings.HasPrefix(rest, "contents."):
-		k, what, ok := index(rest[len("contents."):])
-		if what == "type" {
-			return v.leaf.In("text", "image", "reasoning")
-		}
-		if !ok {
-			return false
-		}
-		m.contents[k] += v.Text()
+		return m.add(rest[len("contents."):], v)
 	case strings.HasPrefix(rest, "tool_calls."):
 		k, what, ok := index(rest[len("tool_calls."):])
 		if !ok {
@@ -205,16 +250,50 @@ func (x *indexed) add(rest string, v Value) bool {
 			c = &Part{Kind: msg.ToolCall}
 			m.calls[k] = c
 		}
-		switch what {
-		case "id":
-			c.Call = ident.Bounded(v.Text())
-		case "name":
-			c.Tool = ident.Bounded(v.Text())
-		case "arguments":
-			c.Text = v.Text()
-		default:
+		return c.add(what, v)
+	default:
+		return false
+	}
+	return true
+}
+
+// add takes an attribute of the content that rest begins with.
+func (m *flat) add(rest string, v Value) bool {
+	k, what, ok := index(rest)
+	if !ok {
+		return false
+	}
+	c := m.contents[k]
+	if c == nil {
+		c = &content{call: Part{Kind: msg.ToolCall}}
+		m.contents[k] = c
+	}
+	if call, is := strings.CutPrefix(what, "tool_call."); is {
+		return c.call.add(strings.TrimPrefix(call, "function."), v)
+	}
+	switch strings.TrimPrefix(what, "message_content.") {
+	case "type":
+		if !v.leaf.In("text", "image", "audio", "reasoning", "tool_use") {
 			return false
 		}
+		c.typ = v.leaf.PeekStr()
+	case "text", "image.image.url", "audio.audio.url", "audio.audio.transcript":
+		c.text += v.Text()
+	default: // the seal of a thought, for the provider alone
+		return false
+	}
+	return true
+}
+
+// add takes an attribute of a call.
+func (p *Part) add(name string, v Value) bool {
+	switch name {
+	case "id":
+		p.Call = ident.Bounded(v.Text())
+	case "name":
+		p.Tool = ident.Bounded(v.Text())
+	case "arguments":
+		p.Text = v.Text()
 	default:
 		return false
 	}
@@ -228,6 +307,24 @@ func index(s string) (n int, rest string, ok bool) {
 	return n, rest, err == nil && n >= 0 && n < maxIndex
 }
 
+// has reports whether a call is one of the message's own list.
+func (m *flat) has(call string) bool {
+	for _, c := range m.calls {
+		if c.Call == call {
+			return true
+		}
+	}
+	return false
+}
+
+// finish is the reason for which the first message ended.
+func (x *indexed) finish() (reason string) {
+	for _, n := range numbers(x.messages) {
+		reason = cmp.Or(reason, x.messages[n].finish)
+	}
+	return reason
+}
+
 // parts are the messages in the order of their numbers.
 func (x *indexed) parts(role msg.Role) (list []Part) {
 	for _, n := range numbers(x.messages) {
@@ -238,7 +335,16 @@ func (x *indexed) parts(role msg.Role) (list []Part) {
 		before := len(list)
 		list = appendText(list, kindOf(of), m.content)
 		for _, k := range numbers(m.contents) {
-			list = appendText(list, kindOf(of), m.contents[k])
+			switch c := m.contents[k]; {
+			case c.call.Tool != "":
+				if !m.has(c.call.Call) {
+					list = append(list, c.call)
+				}
+			case c.typ == "reasoning":
+				list = appendText(list, msg.Reasoning, c.text)
+			default:
+				list = appendText(list, kindOf(of), c.text)
+			}
 		}
 		if of == msg.RoleTool {
 			for i := before; i < len(list); i++ {

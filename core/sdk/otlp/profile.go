@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -71,6 +72,9 @@ const (
 	CacheWrite
 	ReasoningTokens
 	TotalTokens
+	CacheWrite1h
+	TierField
+	StatedCost // US dollars times 10^12
 	CallID
 	ToolName
 	ToolServer
@@ -91,6 +95,7 @@ const (
 	// texts of an agent or a tool.
 	Request
 	Reply
+	Thoughts   // of a response, apart from its messages
 	FirstChunk // ms after the start
 	FirstSecs  // s after the start
 	Duration   // ms
@@ -148,6 +153,8 @@ type reader struct {
 	first   float64
 	at      int64 // by the attributes
 	event   string
+	finish  string // by the messages of a response
+	thought string
 }
 
 // read reads attributes into s: a list of key and value, or an object.
@@ -247,6 +254,8 @@ func (s *Span) text(r *reader, f Field) *string {
 		return &s.Stated
 	case StatedModel:
 		return &s.stated
+	case TierField:
+		return &s.Tier
 	case ErrorType:
 		return &s.ErrorType
 	case EventName:
@@ -270,6 +279,10 @@ func (s *Span) number(f Field) *float64 {
 		return &s.counts.reasoning
 	case TotalTokens:
 		return &s.counts.total
+	case CacheWrite1h:
+		return &s.counts.write1h
+	case StatedCost:
+		return &s.counts.cost
 	}
 	return nil
 }
@@ -288,7 +301,7 @@ func (r *reader) set(s *Span, f Field, v Value) (ok bool) {
 		var n float64
 		if n, ok = v.Number(); ok {
 			*number = n
-			s.Counted = s.Counted || f == InputTokens || f == OutputTokens
+			s.Counted = s.Counted || f == InputTokens || f == OutputTokens || f == StatedCost
 		}
 		return ok
 	}
@@ -305,7 +318,7 @@ func (r *reader) set(s *Span, f Field, v Value) (ok bool) {
 	case ErrorMessage:
 		s.Message = v.Text()
 	case System:
-		list, left := parts(v, msg.RoleSystem)
+		list, _, left := parts(v, msg.RoleSystem)
 		s.System = ""
 		s.Attr("gen_ai.system_instructions", left)
 		for _, p := range list {
@@ -315,12 +328,14 @@ func (r *reader) set(s *Span, f Field, v Value) (ok bool) {
 		s.Tools = v.Text()
 	case Input:
 		var left string
-		s.In, left = parts(v, msg.RoleUser)
+		s.In, _, left = parts(v, msg.RoleUser)
 		s.Attr("gen_ai.input.messages", left)
 	case Output:
 		var left string
-		s.Out, left = parts(v, msg.RoleAssistant)
+		s.Out, r.finish, left = parts(v, msg.RoleAssistant)
 		s.Attr("gen_ai.output.messages", left)
+	case Thoughts:
+		r.thought = v.Text()
 	case Request, Reply: // see framework
 	case FirstChunk, FirstSecs:
 		var n float64
@@ -350,6 +365,10 @@ func (r *reader) done(s *Span) {
 	s.In, s.Out = append(s.In, r.in.parts(msg.RoleUser)...), append(s.Out, r.out.parts(msg.RoleAssistant)...)
 	s.In, s.request = r.framework(s, s.In, Request, msg.RoleUser)
 	s.Out, s.reply = r.framework(s, s.Out, Reply, msg.RoleAssistant)
+	if r.thought != "" && !slices.ContainsFunc(s.Out, func(p Part) bool { return p.Kind == msg.Reasoning }) {
+		s.Out = append([]Part{{Kind: msg.Reasoning, Text: r.thought}}, s.Out...)
+	}
+	s.Finish = cmp.Or(s.Finish, r.finish, r.out.finish())
 	if r.first > 0 && s.Start > 0 {
 		s.First = s.Start + int64(r.first)
 	}
@@ -368,7 +387,7 @@ func (r *reader) framework(s *Span, list []Part, f Field, role msg.Role) (all []
 	if !v.Exists() {
 		return list, ""
 	}
-	more, left := parts(v, role)
+	more, _, left := parts(v, role)
 	s.Attr(name, left)
 	if len(list) == 0 {
 		return more, v.Text()

@@ -87,6 +87,11 @@ type Span struct {
 	Params []msg.Attr `json:",omitempty"`
 	Attrs  []msg.Attr `json:",omitempty"`
 
+	// Serves is set on a span of a server that another span called.
+	Serves bool `json:"-"`
+	// MCP is set on a span of MCP: the call that its client makes may have a span of the framework above it.
+	MCP bool `json:",omitempty"`
+
 	counts         counts
 	request, reply string  // as a framework has them
 	stated         string  // model
@@ -108,7 +113,7 @@ type Part struct {
 }
 
 // counts are the tokens as the attributes have them, before the rules of the format.
-type counts struct{ in, out, read, write, reasoning, total float64 }
+type counts struct{ in, out, read, write, write1h, reasoning, total, cost float64 }
 
 // key is the span's name in a session.
 func (s *Span) key() string {
@@ -191,20 +196,32 @@ func (s *Span) Attr(key, value string) {
 
 // count computes the exclusive classes. Inclusive counts have the cached tokens in the input, and the
 // conventions have it so; tokens that do not fit into it are beside it. outside: the reasoning is not part of
-// the output.
+// the output, as that which does not fit into it, or which the total has beside it. Gemini's thoughts are never part of it where the total
+// is Google's own, which may be all that is known of them.
 func (s *Span) count(inclusive, outside bool) {
 	c := &s.counts
 	cached := c.read + c.write
-	if c.total > 0 && cached > 0 {
-		inclusive = inclusive && c.total != c.in+c.out+cached
+	rest := c.total - c.in - c.out
+	if gemini := strings.Contains(strings.ToLower(cmp.Or(s.Model, s.Asked)), "gemini"); gemini && rest > 0 {
+		outside = true
+		if c.reasoning == 0 {
+			c.reasoning = rest
+		}
+		c.in += max(rest-c.reasoning, 0) // that which the provider's own tools have read
+	} else if rest > 0 && cached > 0 {
+		inclusive = inclusive && rest != cached
 	}
+	beside := 0.0
 	if inclusive && c.in >= cached {
 		c.in -= cached
+	} else {
+		beside = cached
 	}
-	if outside {
+	if outside || c.reasoning > c.out || c.reasoning > 0 && rest == c.reasoning+beside {
 		c.out += c.reasoning
 	}
-	s.Counts = conversation.Counts{Input: uint64(c.in), Output: uint64(c.out), CacheRead: uint64(c.read), CacheWrite: uint64(c.write), Reasoning: uint64(c.reasoning)}
+	s.Counts = conversation.Counts{Input: uint64(c.in), Output: uint64(c.out), CacheRead: uint64(c.read), CacheWrite: uint64(c.write), Reasoning: uint64(c.reasoning), CacheWrite1h: uint64(c.write1h)}
+	s.Cost = cmp.Or(s.Cost, uint64(c.cost))
 }
 
 // merge adds the fields of another record of the same span.

@@ -39,6 +39,7 @@ type known struct {
 	Agent    string `json:",omitempty"`
 	Model    string `json:",omitempty"`
 	AgentID  string `json:",omitempty"`
+	Tool     string `json:",omitempty"`
 	Stub     bool   `json:",omitempty"` // of log records alone
 
 	rebuilt bool
@@ -97,6 +98,28 @@ func (d *stream) hold(s *Span, grown []*trace) []*trace {
 		grown = append(grown, t)
 	}
 	return grown
+}
+
+// unplaced reports whether a call is one of MCP whose span may have that of the same call above it, or not.
+func (t *trace) unplaced(s *Span) bool {
+	if !s.MCP || s.Kind != Tool || s.Call != "" {
+		return false
+	}
+	for id, n := s.Parent, 0; id != "" && n < maxDepth; n++ {
+		h := slices.IndexFunc(t.Held, func(o *Span) bool { return o.ID == id && !o.Stub })
+		k := slices.IndexFunc(t.Known, func(o *known) bool { return o.ID == id })
+		switch {
+		case h >= 0 && t.Held[h].Kind > Step, k >= 0 && t.Known[k].Kind > Step:
+			return false
+		case h >= 0:
+			id = t.Held[h].Parent
+		case k >= 0:
+			id = t.Known[k].Parent
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // settle emits the spans of a trace whose ancestors are known up to the root.
@@ -193,13 +216,13 @@ type tree struct {
 func (t *tree) add(s *Span) *known {
 	if k := t.nodes[s.ID]; k != nil { // log records of a span that was emitted
 		if k.Stub && !s.Stub {
-			k.Parent, k.Kind, k.Stub, k.Agent, k.Call = s.Parent, s.Kind, false, s.Agent, s.Call
+			k.Parent, k.Kind, k.Stub, k.Agent, k.Call, k.Tool = s.Parent, s.Kind, false, s.Agent, s.Call, s.Tool
 		}
 		return k
 	}
 	k := &known{
 		ID: s.ID, Parent: s.Parent, Kind: s.Kind, Run: s.Run, Call: s.Call, Response: s.Response, Session: s.Session,
-		Agent: s.Agent, AgentID: s.AgentID, Model: cmp.Or(s.Asked, s.Model), Stub: s.Stub,
+		Agent: s.Agent, AgentID: s.AgentID, Tool: s.Tool, Model: cmp.Or(s.Asked, s.Model), Stub: s.Stub,
 	}
 	t.nodes[s.ID] = k
 	return k
