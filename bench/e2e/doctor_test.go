@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // doctor runs the doctor and returns its findings, "status check detail" each, and whether it
@@ -73,4 +76,48 @@ func TestDoctor(t *testing.T) {
 	if found, well := h.doctor(); well || !has(found, "fail data_dir") {
 		t.Errorf("%q", found)
 	}
+}
+
+// TestDoctorComparesFiles: what doctor says of files is true of files that no run has seen, of documents and lines that were
+// written anew, of files that were renamed, and of a source that began at the end of its files.
+func TestDoctorComparesFiles(t *testing.T) {
+	h := newHome(t)
+	h.notesRevision(1)
+	h.configure(h.notesDecoder(), "sources:", files("notes", "in/*.jsonl"), files("atif", "trials/*.json"),
+		"  - {name: late, type: file, format: notes, start_at: end, paths: [\"DIR/late/*.jsonl\"]}")
+	h.write("in/a.jsonl", note(1, "")+note(2, ""))
+	h.write("in/b.jsonl", note(3, ""))
+	h.write("in/c.jsonl", note(4, "")+note(5, ""))
+	h.write("late/d.jsonl", note(6, ""))
+	h.write("trials/voyage.json", trajectory(1))
+	h.drain()
+	h.write("trials/voyage.json", trajectory(3))
+	h.write("in/c.jsonl", note(7, "")+note(8, "")+note(9, ""))
+	h.drain()
+	h.must(os.Rename(h.path("in/b.jsonl"), h.path("in/renamed.jsonl")))
+	check := func(when string, want ...string) {
+		t.Helper()
+		found, well := h.doctor()
+		var got []string
+		for _, f := range found {
+			if strings.HasPrefix(strings.SplitN(f, " ", 2)[1], "files ") {
+				got = append(got, f)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" || !well {
+			t.Errorf("%s (-want +got):\n%s", when, d)
+		}
+	}
+	began := "note files source late began at the end of its files (start_at), so that they are not compared"
+	check("all is read", began, "ok files nothing that is there is unread")
+	h.write("in/new.jsonl", note(10, "")+note(11, ""))
+	unread := func(lines string) string {
+		return fmt.Sprintf("note files %d B in 1 files are not read yet, or are last lines without an end", len(lines))
+	}
+	check("a new file", began, unread(note(10, "")+note(11, "")))
+	h.must(os.Remove(h.path("in/new.jsonl")))
+	h.write("in/a.jsonl", note(12, ""))
+	check("written anew, and shorter", began, unread(note(12, "")), "note files 1 files are shorter than the part that was read: replaced or truncated")
+	h.must(os.Remove(h.path("in/a.jsonl")))
+	check("deleted", began, "note files 1 files that were read are gone", "ok files nothing that is there is unread")
 }

@@ -19,7 +19,7 @@ import (
 // FileReport is the state of the files of one file source.
 type FileReport struct {
 	Source, Format string
-	Files          int
+	Files          []string      // that match and may be read
 	Unread         []file.Unread // files that match and may not be read
 	Match          FormatMatch   // of its beginnings; zero if they were not decoded
 	// Better is a bundled format that decodes them, where the source's own does not.
@@ -39,7 +39,7 @@ func (s *FileReport) Warnings() []string { return append(s.UnreadableWarnings(),
 // OtherWarnings is Warnings without the files that may not be read.
 func (s *FileReport) OtherWarnings() []string {
 	var out []string
-	if s.Files == 0 && len(s.Unread) == 0 {
+	if len(s.Files) == 0 && len(s.Unread) == 0 {
 		out = append(out, fmt.Sprintf("source %s: no file matches its paths", s.Source))
 	}
 	if s.Match.Mismatch() {
@@ -87,7 +87,7 @@ func ReportFiles(ctx context.Context, d Decoders, c *config.Config, decode bool,
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", src.Name, err)
 		}
-		s.Files, s.Unread = len(files), unread
+		s.Files, s.Unread = files, unread
 		if decode && len(files) > 0 {
 			if err := s.match(ctx, d, c, string(src.Options), files); err != nil {
 				return nil, err

@@ -54,7 +54,7 @@ func TestSurvey(t *testing.T) {
 	if d := cmp.Diff(want, says); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if !errors.Is(denied("b.jsonl"), fs.ErrPermission) || surveys[1].Files != 2 || len(surveys[1].Unread) != 1 {
+	if !errors.Is(denied("b.jsonl"), fs.ErrPermission) || len(surveys[1].Files) != 2 || len(surveys[1].Unread) != 1 {
 		t.Errorf("%+v", surveys[1])
 	}
 }
