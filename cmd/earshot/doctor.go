@@ -52,9 +52,9 @@ func newDoctor() *cobra.Command {
 		Long: `Check the data directory, the disk, the decoders, the store and its schema, the
 clock, and the books of each source: that every byte read was decoded, quarantined or
 dropped for a reason, that the tables have the rows in the books, and that no part of
-a file is unread. Differences are explained. It fails for a file that may not be read,
-for paths that match no file, and for a source whose decoder recognizes next to
-nothing.
+a file is unread. Differences are explained. It fails for a file or database that may
+not be read, for paths that match none, and for a source whose decoder recognizes next
+to nothing.
 
 With --deep the files are decoded again without storing, and every message is looked
 up in the tables. Without it that is done for file sources of up to 256 MiB that have
