@@ -34,6 +34,8 @@ type Client struct {
 
 	tried     atomic.Bool // to connect at least once
 	connected atomic.Bool
+	heard     atomic.Int64 // when bytes of the server came last, or were recorded; Unix ns
+	recording atomic.Bool  // the recorder takes a message: meanwhile no answer is read
 }
 
 // state is the State of a recording.
@@ -162,7 +164,11 @@ func (c *Client) receive(ctx context.Context, conn *websocket.Conn, recording so
 		if f != nil {
 			f.At = time.Now().UnixNano()
 			meter.Chunk(f.At, len(f.Data)+int(f.Dropped), 1)
-			if e := recording.Record(ctx, f); e != nil {
+			c.recording.Store(true)
+			e := recording.Record(ctx, f)
+			c.heard.Store(time.Now().UnixNano())
+			c.recording.Store(false)
+			if e != nil {
 				recording.Gap(source.ReasonRefused, 1, int64(len(f.Data))+f.Dropped)
 				return fmt.Errorf("record: %w", e)
 			}
@@ -243,13 +249,15 @@ func appendAll(buf []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
-// ping pings the server every PingInterval, and calls gone when it does not answer.
+// ping pings the server every PingInterval, and calls gone when it is silent. The answer may be behind a long message, or not be
+// read while the recorder has no room.
 func (c *Client) ping(ctx context.Context, conn *websocket.Conn, gone context.CancelCauseFunc) {
 	for retry.Wait(ctx, c.PingInterval) {
+		asked := time.Now().UnixNano()
 		answer, cancel := context.WithTimeout(ctx, c.PingTimeout)
 		err := conn.Ping(answer)
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !c.recording.Load() && c.heard.Load() < asked {
 			gone(fmt.Errorf("the server does not answer a ping within %s", c.PingTimeout))
 			return
 		}
