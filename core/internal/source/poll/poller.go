@@ -48,8 +48,8 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 			return nil
 		case err != nil:
 			pause = max(p.backoff.Next(), p.interval)
-			if busy := (*statusError)(nil); errors.As(err, &busy) {
-				pause = max(pause, busy.after)
+			if busy := (*source.Answered)(nil); errors.As(err, &busy) {
+				pause = max(pause, busy.After)
 			}
 			if text := err.Error(); text != p.logged {
 				p.logged = text

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/core/config/spec"
@@ -306,12 +307,29 @@ func TestFailures(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
 			}
-			if e := (*statusError)(nil); errors.As(err, &e) && e.after != 7*time.Second {
-				t.Errorf("retry after %s", e.after)
+			if e := (*source.Answered)(nil); errors.As(err, &e) && e.After != 7*time.Second {
+				t.Errorf("retry after %s", e.After)
 			}
 			p.http.CloseIdleConnections()
 		})
 	}
+}
+
+// TestEncodedAlthoughNotAskedFor: the encoding of a server that does not look at what it was asked for is undone.
+func TestEncodedAlthoughNotAskedFor(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "br")
+		z := brotli.NewWriter(w)
+		_, _ = io.WriteString(z, `[{"id":1}]`)
+		_ = z.Close()
+	}))
+	defer srv.Close()
+	rec := recordtest.New()
+	p := poller(t, rec, Settings{Config: Config{URL: srv.URL}})
+	round(t, p)
+	recordtest.Equal(t, "frames", rec.Streams()[1].Text(), "body [{\"id\":1}]\n")
+	p.http.CloseIdleConnections()
 }
 
 // An answer beyond the limit is set aside with its head.

@@ -74,7 +74,11 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 			c.logged = text
 			c.Logger.Warn("not connected; it is tried again", "origin", c.origin, "error", err)
 		}
-		if !retry.Wait(ctx, c.backoff.Next()) {
+		pause := c.backoff.Next()
+		if busy := (*source.Answered)(nil); errors.As(err, &busy) {
+			pause = max(pause, busy.After)
+		}
+		if !retry.Wait(ctx, pause) {
 			return nil
 		}
 	}
@@ -128,7 +132,7 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 	}
 	switch {
 	case err != nil && res != nil && res.StatusCode != http.StatusSwitchingProtocols:
-		return nil, fmt.Errorf("the server answered %s instead of a WebSocket", res.Status)
+		return nil, source.NewAnswered(res, "the server answered "+res.Status+" instead of a WebSocket")
 	case err != nil:
 		return nil, err
 	}
