@@ -24,7 +24,8 @@ type Poller struct {
 	ledger    source.Recording
 	pages     *Pages     // nil: one answer has everything
 	seenItems *seenItems // of a list whose items are requested
-	logged    string     // the last failure that was logged
+	failing   map[uint64]*failing
+	logged    string // the last failure that was logged
 
 	polled  atomic.Bool // one round at least
 	polling atomic.Bool
@@ -47,7 +48,11 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			pause = max(p.backoff.Next(), p.interval)
+			if errors.As(err, &itemsError{}) {
+				p.backoff.Reset()
+			} else {
+				pause = max(p.backoff.Next(), p.interval)
+			}
 			if busy := (*source.Answered)(nil); errors.As(err, &busy) {
 				pause = max(pause, busy.After)
 			}
