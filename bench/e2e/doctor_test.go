@@ -3,8 +3,12 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,4 +124,34 @@ func TestDoctorComparesFiles(t *testing.T) {
 	check("written anew, and shorter", began, unread(note(12, "")), "note files 1 files are shorter than the part that was read: replaced or truncated")
 	h.must(os.Remove(h.path("in/a.jsonl")))
 	check("deleted", began, "note files 1 files that were read are gone", "ok files nothing that is there is unread")
+}
+
+// TestServerThatDoesNotAnswer: a source whose server refuses it is a problem and fails doctor, until the server answers.
+func TestServerThatDoesNotAnswer(t *testing.T) {
+	var well atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !well.Load() {
+			http.Error(w, "who are you", http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close) // after the sidecar has ended
+	h := newHome(t).configure(`telemetry: {listen: "127.0.0.1:0"}`, "sources:", "  - {name: remote, type: sse, format: agno, url: "+server.URL+"/events}")
+	h.startRunning()
+	h.until("the problem", func() bool {
+		rows := h.query("SELECT source, reason, error FROM dead_letters")
+		return slices.Contains(rows, "remote\tunexpected_answer\tthe server answered 401 Unauthorized")
+	})
+	const failing = "fail source remote its server does not answer"
+	if found, ok := h.doctor(); ok || !has(found, failing) {
+		t.Errorf("%q", found)
+	}
+	well.Store(true)
+	h.until("the server to answer", func() bool {
+		found, _ := h.doctor()
+		return !has(found, failing)
+	})
 }

@@ -53,8 +53,8 @@ func newDoctor() *cobra.Command {
 clock, and the books of each source: that every byte read was decoded, quarantined or
 dropped for a reason, that the tables have the rows in the books, and that no part of
 a file is unread. Differences are explained. It fails for a file or database that may
-not be read, for paths that match none, and for a source whose decoder recognizes next
-to nothing.
+not be read, for paths that match none, for a source whose decoder recognizes next to
+nothing, and for one whose server does not answer the sidecar that runs.
 
 With --deep the files are decoded again without storing, and every message is looked
 up in the tables. Without it that is done for file sources of up to 256 MiB that have
@@ -188,6 +188,7 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	d.files(accounts, surveys, denied)
 	d.formats(ctx, r)
 	d.losses(ctx, r)
+	d.servers(ctx)
 	if deep {
 		d.deep(ctx, r, nil)
 	} else if len(suspects) > 0 {
@@ -358,6 +359,15 @@ func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) (survey
 		}
 	}
 	return surveys, n
+}
+
+// servers checks that the servers of live sources answer, as the sidecar that runs has found.
+func (d *doctor) servers(ctx context.Context) {
+	each(scrape(ctx, app.MetricsAddress(d.cfg))["earshot_source_failing"], func(source string, v float64) {
+		if v > 0 {
+			d.fail("source "+source, "its server does not answer, or not as it should, so that it is not read: the log of the sidecar has the reason")
+		}
+	})
 }
 
 // formats checks that the decoders recognize the traffic of their sources.

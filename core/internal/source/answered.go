@@ -11,6 +11,8 @@ import (
 type Answered struct {
 	Text  string
 	After time.Duration // the pause that it asks for; 0: none
+	// Lasting: it will not be otherwise until a person changes something, as far as the status says.
+	Lasting bool
 }
 
 func (e *Answered) Error() string { return e.Text }
@@ -20,5 +22,10 @@ const maxAfter = time.Hour
 
 // NewAnswered is the error of a response, in words.
 func NewAnswered(res *http.Response, text string) *Answered {
-	return &Answered{text, min(retry.ParseAfter(res.Header.Get("Retry-After"), time.Now()), maxAfter)}
+	lasting := res.StatusCode < http.StatusInternalServerError
+	switch res.StatusCode {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		lasting = false
+	}
+	return &Answered{text, min(retry.ParseAfter(res.Header.Get("Retry-After"), time.Now()), maxAfter), lasting}
 }

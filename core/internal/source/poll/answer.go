@@ -62,7 +62,7 @@ func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, err
 	}
 	shape := body.ShapeOf(res.Header.Get("Content-Type"))
 	if shape != body.Document && shape != body.Lines {
-		return nil, fmt.Errorf("the server answered with %q, which is not JSON", body.Media(res.Header.Get("Content-Type")))
+		return nil, source.NewAnswered(res, fmt.Sprintf("the server answered with %q, which is not JSON", body.Media(res.Header.Get("Content-Type"))))
 	}
 	return p.read(res, shape, u)
 }

@@ -44,6 +44,9 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 		p.polled.Store(true)
 		p.polling.Store(false)
 		pause := p.interval
+		if ctx.Err() == nil {
+			p.Attempted(source.Address(p.url), err)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -61,11 +61,13 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 		switch {
 		case errors.Is(err, errOver):
 			s.finish()
+			c.Attempted(c.origin, nil)
 			c.Logger.Info("the stream is over", "origin", c.origin)
 			<-ctx.Done()
 			return nil
 		case err != nil && ctx.Err() == nil:
 			c.logFailure(err)
+			c.Attempted(c.origin, err)
 		}
 		if !c.resumes() {
 			s.close()
@@ -121,6 +123,7 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 	}
 	defer func() { _ = in.Close() }()
 	c.logged = ""
+	c.Attempted(c.origin, nil)
 	if s.recording == nil {
 		if err := s.record(ctx, ""); err != nil {
 			return err

@@ -74,6 +74,7 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 			c.logged = text
 			c.Logger.Warn("not connected; it is tried again", "origin", c.origin, "error", err)
 		}
+		c.Attempted(c.origin, err)
 		pause := c.backoff.Next()
 		if busy := (*source.Answered)(nil); errors.As(err, &busy) {
 			pause = max(pause, busy.After)
@@ -93,6 +94,7 @@ func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 		return err
 	}
 	defer func() { _ = conn.CloseNow() }()
+	c.Attempted(c.origin, nil)
 	meter.Head(time.Now().UnixNano())
 	recording, err := rec.Begin(ctx, c.Format, source.ID{Key: c.key(), Origin: c.origin, Anchor: time.Now().UnixNano()})
 	if err != nil {
