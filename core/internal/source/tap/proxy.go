@@ -38,8 +38,12 @@ func (t *Tap) newProxy() *httputil.ReverseProxy {
 
 func (t *Tap) transport(p *http.Protocols) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	var through func(*http.Request) (*url.URL, error) // as the client would go by itself; an http:// upstream is beside us
+	if t.upstream.Scheme == "https" {
+		through = http.ProxyFromEnvironment
+	}
 	return &http.Transport{
-		// No proxy of the environment: the upstream is beside us.
+		Proxy: through,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, addr)
 			if err != nil {
