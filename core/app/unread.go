@@ -45,12 +45,12 @@ func CompareFiles(s *config.Source, report *FileReport, streams []ReadUpTo) (c U
 	paths := slices.AppendSeq(slices.Clone(report.Files), maps.Keys(byOrigin))
 	slices.Sort(paths)
 	var gone []string
-	here := make(map[string]bool)
+	here := make(map[string]file.Content)
 	for _, path := range slices.Compact(paths) {
 		now, err := file.ContentOf(path)
 		switch {
 		case err == nil:
-			here[now.Inode] = true
+			here[now.Inode] = now
 		case os.IsNotExist(err):
 			gone = append(gone, path)
 		}
@@ -60,9 +60,12 @@ func CompareFiles(s *config.Source, report *FileReport, streams []ReadUpTo) (c U
 		known := append(slices.Clone(byOrigin[path]), byInode[now.Inode]...)
 		read, longest := int64(-1), int64(-1)
 		for _, r := range known {
-			longest = max(longest, r.Read)
-			if now.Is(r.Stream) {
+			is := now.Is(r.Stream)
+			if is {
 				read = max(read, r.Read)
+			}
+			if is || r.Origin == path { // else another file had the inode
+				longest = max(longest, r.Read)
 			}
 		}
 		switch {
@@ -78,7 +81,7 @@ func CompareFiles(s *config.Source, report *FileReport, streams []ReadUpTo) (c U
 		}
 	}
 	for _, path := range gone {
-		if !slices.ContainsFunc(byOrigin[path], func(r ReadUpTo) bool { return here[file.InodeOf(r.Stream)] }) {
+		if !slices.ContainsFunc(byOrigin[path], func(r ReadUpTo) bool { return here[file.InodeOf(r.Stream)].Is(r.Stream) }) {
 			c.Gone++
 		}
 	}
