@@ -16,7 +16,7 @@ import (
 )
 
 // TestRunCommandBehindAProxy: where a provider is reached through the proxy of the environment alone, a command is answered and
-// recorded as without Earshot.
+// recorded as without Earshot, also if it trusts an authority of that proxy that the system does not know.
 func TestRunCommandBehindAProxy(t *testing.T) {
 	h := newHome(t)
 	provider := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -46,22 +46,25 @@ func TestRunCommandBehindAProxy(t *testing.T) {
 	self, err := os.Executable()
 	h.must(err)
 	env := append(os.Environ(), "HOME="+h.dir, "XDG_DATA_HOME="+h.path("share"), "XDG_CONFIG_HOME="+h.path("config"), "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "EARSHOT_CONFIG=",
-		"ANTHROPIC_BASE_URL=https://example.com", "HTTPS_PROXY="+proxy.URL, "SSL_CERT_FILE="+h.path("ca.pem"), promptVariable+"=Trim the sail.")
+		"ANTHROPIC_BASE_URL=https://example.com", "HTTPS_PROXY="+proxy.URL)
 	if cache, err := os.UserCacheDir(); err == nil {
 		env = append(env, "XDG_CACHE_HOME="+cache) // the engine
 	}
-	earshot := func(args ...string) string {
-		t.Helper()
-		c := exec.Command(filepath.Join(bin, "earshot"), args...)
-		c.Dir, c.Env = h.dir, env
-		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Errorf("%v: %v\n%s", args, err, out)
+	for i, authority := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} {
+		prompt := "Trim the sail for " + authority
+		earshot := func(args ...string) string {
+			t.Helper()
+			c := exec.Command(filepath.Join(bin, "earshot"), args...)
+			c.Dir, c.Env = h.dir, append(env[:len(env):len(env)], authority+"="+h.path("ca.pem"), promptVariable+"="+prompt)
+			out, err := c.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v: %v\n%s", args, err, out)
+			}
+			return string(out)
 		}
-		return string(out)
-	}
-	earshot("run", "--", self, "-test.run", "^TestPost$")
-	if out := earshot("sessions", "-o", "json"); !strings.Contains(out, "Trim the sail.") || tunnels.Load() == 0 {
-		t.Errorf("%d tunnels, sessions:\n%s", tunnels.Load(), out)
+		earshot("run", "--", self, "-test.run", "^TestPost$")
+		if out := earshot("sessions", "-o", "json"); !strings.Contains(out, prompt) || tunnels.Load() != int64(i+1) {
+			t.Errorf("%d tunnels, sessions:\n%s", tunnels.Load(), out)
+		}
 	}
 }
