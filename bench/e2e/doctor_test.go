@@ -82,8 +82,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorComparesFiles: what doctor says of files is true of files that no run has seen, of documents and lines that were
-// written anew, of files that were renamed, and of a source that began at the end of its files.
+// TestDoctorComparesFiles: the findings on files are true of files that no run has seen, of documents and lines that were
+// rewritten, of files that were renamed, and of a source that began at the end of its files.
 func TestDoctorComparesFiles(t *testing.T) {
 	h := newHome(t)
 	h.notesRevision(1)

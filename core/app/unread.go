@@ -26,7 +26,7 @@ type UnreadFiles struct {
 	Old     int   // that are left alone, by ignore_older_than
 }
 
-// CompareFiles compares the files of a source with how far its streams were read. A file that was written anew has a stream of
+// CompareFiles compares the files of a source with how far its streams were read. A file that was rewritten has a stream of
 // each content, and one that was renamed has its stream under the former name.
 func CompareFiles(s *config.Source, report *FileReport, streams []ReadUpTo) (c UnreadFiles) {
 	settings, ok := s.Section.(*file.Config)

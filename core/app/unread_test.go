@@ -11,7 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/file"
 )
 
-// TestCompareFiles: a file that has the inode of a deleted one is compared with what was read of its own content.
+// TestCompareFiles: a file that has the inode of a deleted one is compared with the stream of its own content.
 func TestCompareFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	if err := os.WriteFile(path, []byte("{}\n{}\n"), 0o600); err != nil {

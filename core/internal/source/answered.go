@@ -7,11 +7,11 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// Answered is the error of a server that answered and did not send what was asked for.
+// Answered is the error of a server that answered something other than it was asked for.
 type Answered struct {
 	Text  string
 	After time.Duration // the pause that it asks for; 0: none
-	// Lasting: it will not be otherwise until a person changes something, as far as the status says.
+	// Lasting: it will not be otherwise until a person changes something, by its status.
 	Lasting bool
 }
 

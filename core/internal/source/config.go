@@ -16,7 +16,7 @@ type Env struct {
 	Formats     map[string]Format // of the traffic
 	Connections *Connections      // of the process; nil: none is shared
 	Logger      *slog.Logger      // nil: none
-	// Attempt is called with how each attempt to read a server ends: nil when it answers as it should. nil: nobody listens.
+	// Attempt is called with how each attempt to read a server ends: nil when it answers as it should. It may be nil.
 	Attempt func(origin string, err error)
 }
 

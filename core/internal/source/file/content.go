@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Content is what a file has now, as far as it shows in the keys of streams.
+// Content is the present content of a file, as far as it shows in the keys of streams.
 type Content struct {
 	Size    int64
 	Changed time.Time
 	Inode   string // see InodeOf
-	line    string // the part of a key that stands for the first line
+	line    string // the part of a key that is a hash of the first line
 }
 
 // ContentOf looks at a file.
@@ -38,14 +38,14 @@ func ContentOf(path string) (c Content, err error) {
 	return Content{at.size, info.ModTime(), fmt.Sprintf("%x-%x", id.dev, id.ino), fmt.Sprintf("%016x", uint64(digestOf(head)))}, nil
 }
 
-// InodeOf is the part of a stream's key that stands for the inode that it was first read from.
+// InodeOf is the part of a stream's key that names the inode that it was first read from.
 func InodeOf(key string) string {
 	dev, rest, _ := strings.Cut(key, "-")
 	ino, _, _ := strings.Cut(rest, "-")
 	return dev + "-" + ino
 }
 
-// Is reports whether the stream of a key begins as the file does now: lines with this first line, from whatever inode, or a
+// Is reports whether the stream of a key begins as the file does now: lines with this first line, from any inode, or a
 // document of this inode and size.
 func (c Content) Is(key string) bool {
 	parts := strings.Split(key, "-")
@@ -58,5 +58,5 @@ func (c Content) Is(key string) bool {
 	return InodeOf(key) == c.Inode && parts[2] == strconv.FormatInt(c.Size, 10)
 }
 
-// IsRotated reports whether the name is one that rotation gives.
+// IsRotated reports whether the name is that of a rotated file.
 func IsRotated(path string) bool { return rotationBase(path) != path }

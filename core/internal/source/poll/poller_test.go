@@ -342,7 +342,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestEncodedAlthoughNotAskedFor: the encoding of a server that does not look at what it was asked for is undone.
+// TestEncodedAlthoughNotAskedFor: an encoding that the request did not accept is undone.
 func TestEncodedAlthoughNotAskedFor(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

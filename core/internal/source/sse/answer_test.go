@@ -58,7 +58,7 @@ func TestEncodedAlthoughNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: a server that is busy is asked again when it says so.
+// TestRetryAfter: a server that is busy is asked again after the pause that it asks for.
 func TestRetryAfter(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")

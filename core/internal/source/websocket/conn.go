@@ -32,7 +32,7 @@ func (c conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// newTransport returns a transport whose connections end with errEnd, and note when they were heard.
+// newTransport returns a transport whose connections end with errEnd, and note when bytes came.
 func newTransport(heard *atomic.Int64) *http.Transport {
 	wrapped := func(c net.Conn, err error) (net.Conn, error) {
 		if err != nil {
