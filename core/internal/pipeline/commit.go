@@ -25,6 +25,7 @@ import (
 type committer struct {
 	settings  *Settings
 	assembler *assemble.Assembler
+	replays   *replays
 	check     Checkpoint
 	sink      Sink
 	inFlight  *budget
@@ -62,8 +63,8 @@ type ended struct {
 	durable *atomic.Bool
 }
 
-func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Checkpoint, sink Sink, inFlight *budget, progress *progress) {
-	k.settings, k.assembler, k.check, k.sink, k.inFlight, k.progress = s, assembler, check, sink, inFlight, progress
+func (k *committer) init(s *Settings, assembler *assemble.Assembler, replays *replays, check Checkpoint, sink Sink, inFlight *budget, progress *progress) {
+	k.settings, k.assembler, k.replays, k.check, k.sink, k.inFlight, k.progress = s, assembler, replays, check, sink, inFlight, progress
 	k.bytes = s.Metrics.InFlight
 	k.changed, k.ended = make(map[uint64]*account), make(map[uint64]ended)
 	k.ledgers.pending = make(map[uint64]*account)
@@ -183,6 +184,7 @@ func (k *committer) forgetStream(name uint64, r checkpoint.Stream) {
 		delete(k.ledgers.pending, name)
 	}
 	delete(k.changed, name)
+	k.replays.take(name)
 	k.forgotten = append(k.forgotten, r)
 	k.ended[name] = ended{nil, k.durable}
 }
@@ -339,13 +341,18 @@ func (k *committer) close(ctx context.Context, how closing) error {
 	})
 }
 
-// commitGroups emits the spans of the sessions that changed, and adds their states to the checkpoint.
+// commitGroups emits the spans of the sessions that changed, and adds their states to the checkpoint, with
+// what they ask to be decoded again.
 func (k *committer) commitGroups(d *checkpoint.Delta) error {
-	return k.assembler.Commit(func(key string, open bool, state []byte) {
+	err := k.assembler.Commit(func(key string, open bool, state []byte) {
 		if !k.settings.erasedGroup(key) {
 			d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return k.replays.checkpoint(d)
 }
 
 // addLedgers adds the rows of accounts that are due.

@@ -31,9 +31,8 @@ type core struct {
 	accounts   accounts
 	accounting accounting
 	commits    committer
-	replays    []replay
+	replays    replays
 	verdicts   verdictCounts
-	awaited    awaited
 	reported   map[string]bool // inputs that could not be read, with the reason
 	opened     uint64          // streams so far
 	fatal      error           // of a call; it ends the core
@@ -164,16 +163,20 @@ func newCore(p *Pipeline, sink Sink) *core {
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters, alerts: &p.alerts,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account), make(map[*account]struct{}), p.files},
-		awaited:  awaited{runs: make(map[uint64][]assemble.RunRef)},
+		replays:  replays{awaited: make(map[uint64][]assemble.RunRef)},
 		reported: make(map[string]bool), verdicts: verdictCounts{p.metrics, make(map[verdictKey]bool)},
 	}
 	rules := p.settings.Assemble
 	rules.Replay, rules.LocalIDs, rules.LastBytes = !p.check.Fresh(), p.localIDs, c.accounts.lastBytes
 	rules.Begun = c.accounts.anchor
-	rules.HistoryRead = func() bool { return c.inbox.pending.Load() == 0 && len(c.replays) == 0 && c.accounts.historyRead() }
+	rules.HistoryRead = func() bool {
+		return c.inbox.pending.Load() == 0 && len(c.replays.pending) == 0 && c.accounts.historyRead()
+	}
 	c.assembler = assemble.New(rules, p.check, c)
-	c.commits.init(&c.settings, c.assembler, p.check, sink, p.inFlight, &p.progress)
-	c.commits.read = func() bool { return c.inbox.pending.Load() == 0 && len(c.replays) == 0 && c.accounts.files.all() }
+	c.commits.init(&c.settings, c.assembler, &c.replays, p.check, sink, p.inFlight, &p.progress)
+	c.commits.read = func() bool {
+		return c.inbox.pending.Load() == 0 && len(c.replays.pending) == 0 && c.accounts.files.all()
+	}
 	c.accounting.init(&c.settings, c.assembler, &c.commits, &p.progress)
 	return c
 }
@@ -181,6 +184,9 @@ func newCore(p *Pipeline, sink Sink) *core {
 // run is the core's loop.
 func (c *core) run(ctx context.Context) error {
 	keys, err := c.check.OpenGroups()
+	if err == nil {
+		err = c.replays.load(c.check)
+	}
 	if err != nil {
 		return err
 	}
@@ -214,7 +220,7 @@ func (c *core) run(ctx context.Context) error {
 			err = c.commits.closeDue(ctx, now)
 		case now := <-slow.C:
 			again = c.accounts.rest(now, &c.settings)
-			c.awaited.ask(c.accounts.files, now)
+			c.replays.askSources(c.accounts.files, now)
 			if err = c.idle(now); err == nil {
 				c.collect()
 				err = c.commits.closeDue(ctx, now)
@@ -228,7 +234,7 @@ func (c *core) run(ctx context.Context) error {
 		if err == nil {
 			err = c.commits.serveWanted(ctx, time.Now())
 		}
-		if err == nil && len(c.replays) > 0 {
+		if err == nil && len(c.replays.pending) > 0 {
 			err = c.replay()
 		}
 		if ctx.Err() != nil {
@@ -451,7 +457,7 @@ func (x *accounts) flushAll(waiting *sync.WaitGroup) (done bool) {
 // drained reports whether every delivered frame is committed.
 func (c *core) drained() bool {
 	c.collect()
-	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.awaited.unasked || c.assembler.Ended() {
+	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.replays.unasked || c.assembler.Ended() {
 		return false
 	}
 	return c.accounts.decoded()

@@ -126,6 +126,7 @@ func (e *Erasing) from(c *core) error {
 	for k := range drop {
 		c.commits.dropped = append(c.commits.dropped, checkpoint.Group{Key: k})
 	}
+	c.replays.erase(e.Session)
 	for _, a := range c.accounts.of {
 		if a.erase(e) {
 			c.commits.touch(a)

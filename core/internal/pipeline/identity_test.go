@@ -18,9 +18,11 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
 	"github.com/earshot-dev/earshot/plugins"
 )
 
@@ -71,6 +73,35 @@ func TestPausesDoNotShow(t *testing.T) {
 		for some := range slices.Chunk(all, 8) { // more runs of one session than are remembered are forgotten
 			t.Run(name+"/at_once", func(t *testing.T) { law(t, some...) })
 		}
+	}
+}
+
+// TestForksWithPauses is the law for a transcript, a fork of it and a fork of that: which turns are copies is known
+// when those of the original have ended, and the forks are decoded again.
+func TestForksWithPauses(t *testing.T) {
+	factory := plugins.Bundled()["claude-code"]()
+	transcript := func(session string, turns ...int) (frames []frame.Frame) {
+		end := int64(0)
+		for _, n := range turns {
+			line := func(part, kind, rest string) {
+				data := fmt.Appendf(nil, `{"parentUuid":null,"sessionId":%q,"version":"2.1.60","type":%q,"uuid":"u%d%s","timestamp":"2026-05-01T08:%02d:0%s.000Z",%s}`, session, kind, n, part, n, part, rest)
+				frames = append(frames, frame.Frame{Kind: frame.Line, Pos: end, End: end + int64(len(data)) + 1, Data: data})
+				end += int64(len(data)) + 1
+			}
+			line("0", "user", fmt.Sprintf(`"promptId":"prompt-%d","message":{"role":"user","content":"Weigh sack %d."}`, n, n))
+			line("2", "assistant", fmt.Sprintf(`"requestId":"req-%d","message":{"id":"msg-%d","type":"message","role":"assistant","model":"claude-opus-4-1","content":[{"type":"text","text":"%d kg."}],"stop_reason":"end_turn","usage":{"input_tokens":%d,"output_tokens":5}}`, n, n, n, n))
+		}
+		return frames
+	}
+	var all []recording
+	for i, turns := range [][]int{{1, 2, 3}, {1, 2, 4}, {1, 2, 4, 5}} {
+		name := fmt.Sprintf("%d", i)
+		all = append(all, recording{name, factory, decoder.Stream{Source: "recorded", Origin: name + ".jsonl"}, transcript("session-"+name, turns...), false})
+	}
+	law(t, all...)
+	want := replayed(t, pauses{}, all)
+	if got := replayed(t, pauses{flush: always, commit: always, restart: always}, all); got != want {
+		t.Errorf("a restart after every frame (-without a pause +so):\n%s", differ(want, got))
 	}
 }
 
@@ -187,12 +218,13 @@ func (w *sidecar) must(err error) {
 
 // begin starts a sidecar, or restarts it.
 func (w *sidecar) begin() {
-	w.p = New(Settings{BatchRows: 64, Lanes: 1}, w.check, memorySink{w})
+	w.p = New(Settings{BatchRows: 64, Lanes: 1, Assemble: assemble.Settings{Unique: semconv.Unique}}, w.check, memorySink{w})
 	info := w.streams[0].factory.Info()
 	f := w.p.newFormat(info.Name, info)
 	w.p.formats[f.name] = f
 	keys, err := w.check.OpenGroups()
 	w.must(err)
+	w.must(w.p.core.replays.load(w.check))
 	for _, k := range keys {
 		w.must(w.p.core.assembler.Resume(k, time.Now()))
 	}
@@ -265,19 +297,26 @@ func (w *sidecar) do(h *testStream, cmd command, frames []frame.Frame) {
 		w.must(err)
 		r.Snapshot, r.HasSnapshot = slices.Clone(b), true
 	}
+	w.p.inbox.pending.Add(1)
+	w.reopened(h, func() {
+		w.must(w.p.core.take(result{cmd, r}))
+		if len(w.p.core.replays.pending) > 0 {
+			w.must(w.p.core.replay())
+		}
+	})
+}
+
+// reopened opens the decoders again of streams, but of one, that the core has rewound meanwhile.
+func (w *sidecar) reopened(but *testStream, meanwhile func()) {
 	generations := make(map[*testStream]int)
 	for _, o := range w.streams {
 		if o.a != nil {
 			generations[o] = o.a.generation
 		}
 	}
-	w.p.inbox.pending.Add(1)
-	w.must(w.p.core.take(result{cmd, r}))
-	if len(w.p.core.replays) > 0 {
-		w.must(w.p.core.replay())
-	}
+	meanwhile()
 	for o, generation := range generations {
-		if o != h && o.a.generation != generation && !o.closed {
+		if o != but && o.a.generation != generation && !o.closed {
 			w.open(o)
 		}
 	}
@@ -300,14 +339,18 @@ func (w *sidecar) commit() { w.must(w.p.core.commits.close(w.t.Context(), closin
 
 // finish is the end of a run until idle.
 func (w *sidecar) finish() {
-	w.deliver()
-	for _, h := range w.streams {
-		if !h.closed && !h.a.flushed() {
-			w.flush(h)
+	for again := true; again; {
+		w.deliver()
+		for _, h := range w.streams {
+			if !h.closed && !h.a.flushed() {
+				w.flush(h)
+			}
 		}
+		w.must(w.p.core.assembler.Finish())
+		w.commit()
+		again = w.p.core.replays.opened(&w.p.core.accounts)
+		w.reopened(nil, func() { w.must(w.p.core.replay()) })
 	}
-	w.must(w.p.core.assembler.Finish())
-	w.commit()
 }
 
 // checkpoints is a checkpoint in memory.
@@ -326,8 +369,14 @@ func (k checkpoints) Stream(_, key string) (checkpoint.Stream, bool, error) {
 }
 
 func (k checkpoints) Group(key string) ([]byte, error) { return k.groups[key], nil }
-func (k checkpoints) OpenGroups() ([]string, error)    { return slices.Collect(maps.Keys(k.groups)), nil }
-func (k checkpoints) Fresh() bool                      { return len(k.streams) == 0 }
+func (k checkpoints) OpenGroups() ([]string, error) {
+	keys := slices.Collect(maps.Keys(k.groups))
+	return slices.DeleteFunc(keys, func(key string) bool { // those of no session
+		k, err := assemble.ParseKey(key)
+		return err != nil || k.Format == ""
+	}), nil
+}
+func (k checkpoints) Fresh() bool { return len(k.streams) == 0 }
 func (k checkpoints) Commit(deltas ...checkpoint.Delta) error {
 	for _, d := range deltas {
 		for _, s := range d.Streams {

@@ -280,7 +280,7 @@ func (p *Pipeline) Drained(ctx context.Context) bool { return p.ask(ctx, (*core)
 // Decoded reports whether every delivered frame is decoded. That is as Drained has it.
 func (p *Pipeline) Decoded(ctx context.Context) bool {
 	return p.ask(ctx, func(c *core) bool {
-		return c.inbox.pending.Load() == 0 && len(c.replays) == 0 && c.accounts.decoded()
+		return c.inbox.pending.Load() == 0 && len(c.replays.pending) == 0 && c.accounts.decoded()
 	})
 }
 
@@ -295,24 +295,33 @@ func (p *Pipeline) ask(ctx context.Context, question func(*core) bool) bool {
 
 // Finish emits everything that is open, as incomplete or as ended by rule, and returns when
 // it is committed. The sources have delivered everything, but they run: a decoder that
-// crashes needs its frames again.
+// crashes needs its frames again, and so does a stream whose run has another place now that others have ended.
 func (p *Pipeline) Finish(ctx context.Context) error {
-	// The open messages of the decoders.
-	if err := poll(ctx, 5*time.Millisecond, func() (bool, error) { return p.flushAll(ctx) }); err != nil {
-		return err
-	}
-	// The open runs and calls of the assembler.
-	var committed <-chan struct{}
-	var err error
-	cerr := p.inbox.call(ctx, func(c *core) {
-		if err = c.assembler.Finish(); err == nil {
-			committed, err = c.commits.closeNow(ctx)
+	for {
+		// The open messages of the decoders.
+		if err := poll(ctx, 5*time.Millisecond, func() (bool, error) { return p.flushAll(ctx) }); err != nil {
+			return err
 		}
-	})
-	if err = cmp.Or(cerr, err); err != nil {
-		return err
+		// The open runs and calls of the assembler.
+		var committed <-chan struct{}
+		var again bool
+		var err error
+		cerr := p.inbox.call(ctx, func(c *core) {
+			if err = c.assembler.Finish(); err == nil {
+				committed, err = c.commits.closeNow(ctx)
+				again = c.replays.opened(&c.accounts)
+			}
+		})
+		if err = cmp.Or(cerr, err); err != nil {
+			return err
+		}
+		if err := p.inbox.wait(ctx, committed); err != nil || !again {
+			return err
+		}
+		if err := poll(ctx, 5*time.Millisecond, func() (bool, error) { return p.Decoded(ctx), nil }); err != nil {
+			return err
+		}
 	}
-	return p.inbox.wait(ctx, committed)
 }
 
 // SetFlushInterval changes the interval of a pipeline that runs. A longer one than that of the

@@ -93,17 +93,8 @@ func (c *core) asleep(f *format) error {
 	return nil
 }
 
-// replay is a run whose stream is decoded again from its beginning because the run's trace
-// has changed.
-type replay struct {
-	stream uint64
-	run    assemble.RunRef
-}
-
 // ReplayChildren implements assemble.Emitter; it is done after the batch at hand.
-func (c *core) ReplayChildren(stream uint64, r assemble.RunRef) {
-	c.replays = append(c.replays, replay{stream, r})
-}
+func (c *core) ReplayChildren(stream uint64, r assemble.RunRef) { c.replays.ask(replay{stream, r}) }
 
 // Replayable implements assemble.Emitter.
 func (c *core) Replayable(stream uint64) bool { return c.accounts.named[stream] != nil }
@@ -117,55 +108,14 @@ func (c *core) Flush(stream uint64) {
 	}
 }
 
-// maxAwaited bounds the streams that are to be decoded again when they are opened.
-const maxAwaited = 10_000
-
-// awaited has runs whose stream is not open, because at a start its source has yet to find
-// it, because it was closed, as that of a document is, or because it is gone. They are decoded
-// again when it is opened.
-type awaited struct {
-	runs    map[uint64][]assemble.RunRef // by their streams
-	unasked bool                         // the sources were not asked for all of them
-	asked   time.Time                    // when they were
-}
-
-// add reports whether there was room.
-func (w *awaited) add(r replay) bool {
-	runs, ok := w.runs[r.stream]
-	if !ok && len(w.runs) >= maxAwaited {
-		return false
-	}
-	if !slices.Contains(runs, r.run) {
-		w.runs[r.stream] = append(runs, r.run)
-	}
-	w.unasked = true
-	return true
-}
-
-// take returns the runs of a stream, which is open now.
-func (w *awaited) take(stream uint64) []assemble.RunRef {
-	runs := w.runs[stream]
-	delete(w.runs, stream)
-	return runs
-}
-
-// ask has the sources of files open awaited streams again, at most once in a while: each looks at all of its files.
-func (w *awaited) ask(files *fileSources, now time.Time) {
-	if !w.unasked || now.Sub(w.asked) < slowEvery {
-		return
-	}
-	w.unasked, w.asked = false, now
-	streams := make(map[uint64]struct{}, len(w.runs))
-	for name := range w.runs {
-		streams[name] = struct{}{}
-	}
-	files.again(streams)
-}
-
 // rejoin moves the runs of a stream that is open now into the traces of their parents, which
 // were found before it was.
 func (c *core) rejoin(stream uint64) error {
-	for _, r := range c.awaited.take(stream) {
+	for _, r := range c.replays.take(stream) {
+		if r.Run == "" { // the messages without a run
+			c.ReplayChildren(stream, r)
+			continue
+		}
 		if err := c.assembler.Rejoin(r, time.Now()); err != nil {
 			return err
 		}
@@ -175,10 +125,10 @@ func (c *core) rejoin(stream uint64) error {
 
 // replay has the streams decoded again that the assembler has asked for.
 func (c *core) replay() error {
-	for _, r := range c.replays {
+	for _, r := range c.replays.pending {
 		a := c.accounts.named[r.stream]
 		if a == nil {
-			if !c.awaited.add(r) {
+			if !c.replays.await(r) {
 				c.log.Warn("a link was found too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
 			}
 			continue
@@ -198,7 +148,7 @@ func (c *core) replay() error {
 		c.commits.touch(a)
 		c.rewind(a)
 	}
-	c.replays = c.replays[:0]
-	c.awaited.ask(c.accounts.files, time.Now())
+	c.replays.done()
+	c.replays.askSources(c.accounts.files, time.Now())
 	return nil
 }

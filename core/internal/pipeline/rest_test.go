@@ -187,7 +187,7 @@ func TestLateLinks(t *testing.T) {
 		if err := c.replay(); err != nil {
 			t.Fatal(err)
 		}
-		if pos := <-rewound; pos != 0 || len(c.replays) != 0 || len(c.commits.changed) != 1 {
+		if pos := <-rewound; pos != 0 || len(c.replays.pending) != 0 || len(c.commits.changed) != 1 {
 			t.Errorf("%s: delivered again from %d", run, pos)
 		}
 		r := a.record
@@ -202,17 +202,17 @@ func TestLateLinks(t *testing.T) {
 	for range 2 {
 		c.ReplayChildren(77, ref("r"))
 	}
-	if err := c.replay(); err != nil || len(c.awaited.runs[77]) != 1 {
-		t.Errorf("%v, %d are awaited", err, len(c.awaited.runs[77]))
+	if err := c.replay(); err != nil || len(c.replays.awaited[77]) != 1 {
+		t.Errorf("%v, %d are awaited", err, len(c.replays.awaited[77]))
 	}
-	if err := c.open(&stream{name: 77, feed: feed}, checkpoint.Stream{Source: "source", Key: "late"}); err != nil || len(c.awaited.runs) != 0 {
-		t.Errorf("%v, %d are awaited", err, len(c.awaited.runs))
+	if err := c.open(&stream{name: 77, feed: feed}, checkpoint.Stream{Source: "source", Key: "late"}); err != nil || len(c.replays.awaited) != 0 {
+		t.Errorf("%v, %d are awaited", err, len(c.replays.awaited))
 	}
-	full := awaited{runs: make(map[uint64][]assemble.RunRef)}
+	full := replays{awaited: make(map[uint64][]assemble.RunRef)}
 	for i := range uint64(maxAwaited) {
-		full.add(replay{i, ref("r")})
+		full.await(replay{i, ref("r")})
 	}
-	if full.add(replay{maxAwaited, ref("r")}) || !full.add(replay{1, ref("r2")}) || len(full.runs[1]) != 2 {
+	if full.await(replay{maxAwaited, ref("r")}) || !full.await(replay{1, ref("r2")}) || len(full.awaited[1]) != 2 {
 		t.Error("there is room for more than is bounded")
 	}
 }
