@@ -52,9 +52,9 @@ func newDoctor() *cobra.Command {
 		Long: `Check the data directory, the disk, the decoders, the store and its schema, the
 clock, and the books of each source: that every byte read was decoded, quarantined or
 dropped for a reason, that the tables have the rows in the books, and that no part of
-a file is unread. Differences are explained. It fails for a file that may not be read,
-for paths that match no file, and for a source whose decoder recognizes next to
-nothing.
+a file is unread. Differences are explained. It fails for a file or database that may
+not be read, for paths that match none, for a source whose decoder recognizes next to
+nothing, and for one whose server does not answer the sidecar that runs.
 
 With --deep the files are decoded again without storing, and every message is looked
 up in the tables. Without it that is done for file sources of up to 256 MiB that have
@@ -184,9 +184,11 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	d.books(accounts, rows, func(source string) bool { return deep || slices.Contains(suspects, source) })
 	d.positions(accounts, state)
 	d.identity(ctx, r, state)
-	d.files(accounts, d.unread(ctx, accounts))
+	surveys, denied := d.unread(ctx, accounts)
+	d.files(accounts, surveys, denied)
 	d.formats(ctx, r)
 	d.losses(ctx, r)
+	d.servers(ctx)
 	if deep {
 		d.deep(ctx, r, nil)
 	} else if len(suspects) > 0 {
@@ -335,13 +337,12 @@ func ageText(d time.Duration) string {
 
 // unread reports the files of file sources that are not read at all, with the reason, and
 // returns their number.
-func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) int {
+func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) (surveys []app.FileReport, n int) {
 	surveys, err := app.ReportFiles(ctx, decoders(), d.cfg, false, nil)
 	if err != nil {
 		d.fail("files", "%v", err)
-		return 1
+		return nil, 1
 	}
-	n := 0
 	for i := range surveys {
 		s := &surveys[i]
 		n += len(s.Unread)
@@ -357,7 +358,16 @@ func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) int {
 			}
 		}
 	}
-	return n
+	return surveys, n
+}
+
+// servers checks that the servers of live sources answer, as the sidecar that runs has found.
+func (d *doctor) servers(ctx context.Context) {
+	each(scrape(ctx, app.MetricsAddress(d.cfg))["earshot_source_failing"], func(source string, v float64) {
+		if v > 0 {
+			d.fail("source "+source, "its server does not answer, or not as it should, so that it is not read: the log of the sidecar has the reason")
+		}
+	})
 }
 
 // formats checks that the decoders recognize the traffic of their sources.
@@ -373,38 +383,40 @@ func (d *doctor) formats(ctx context.Context, r *reader) {
 }
 
 // files compares the ledger with the files on disk; denied files may not be read.
-func (d *doctor) files(accounts []inspect.Account, denied int) {
-	files := make(map[string]bool)
-	for i := range d.cfg.Sources {
-		files[d.cfg.Sources[i].Name] = app.Rereadable(&d.cfg.Sources[i])
-	}
-	unread, n, shorter, gone := int64(0), 0, 0, 0
-	for i := range accounts {
-		a := &accounts[i]
-		if !files[a.Source] || app.Packed(a.Origin) {
-			continue
+func (d *doctor) files(accounts []inspect.Account, surveys []app.FileReport, denied int) {
+	var sum app.UnreadFiles
+	for i := range surveys {
+		r := &surveys[i]
+		at := slices.IndexFunc(d.cfg.Sources, func(s config.Source) bool { return s.Name == r.Source })
+		var streams []app.ReadUpTo
+		for _, a := range accounts {
+			if a.Source == r.Source {
+				streams = append(streams, app.ReadUpTo{Stream: a.Stream, Origin: a.Origin, Read: a.Read})
+			}
 		}
-		info, err := os.Stat(a.Origin)
-		switch {
-		case err != nil:
-			gone++
-		case info.Size() < a.Read:
-			shorter++
-		case info.Size() > a.Read:
-			n++
-			unread += info.Size() - a.Read
+		c := app.CompareFiles(&d.cfg.Sources[at], r, streams)
+		if c.Unknown {
+			d.note("files", "source %s began at the end of its files (start_at), so that they are not compared", r.Source)
 		}
+		sum.Bytes += c.Bytes
+		sum.Files += c.Files
+		sum.Shorter += c.Shorter
+		sum.Gone += c.Gone
+		sum.Old += c.Old
 	}
-	if n > 0 {
-		d.note("files", "%s in %d files are not read yet, or are last lines without an end", byteSize(unread), n)
+	if sum.Files > 0 {
+		d.note("files", "%s in %d files are not read yet, or are last lines without an end", byteSize(sum.Bytes), sum.Files)
 	}
-	if shorter > 0 {
-		d.note("files", "%d files are shorter than the part that was read: replaced or truncated", shorter)
+	if sum.Shorter > 0 {
+		d.note("files", "%d files are shorter than the part that was read: replaced or truncated", sum.Shorter)
 	}
-	if gone > 0 {
-		d.note("files", "%d files that were read are gone", gone)
+	if sum.Gone > 0 {
+		d.note("files", "%d files that were read are gone", sum.Gone)
 	}
-	if n == 0 && denied == 0 {
+	if sum.Old > 0 {
+		d.note("files", "%d files are left alone, since they are older than ignore_older_than", sum.Old)
+	}
+	if sum.Files == 0 && denied == 0 {
 		d.ok("files", "nothing that is there is unread")
 	}
 }

@@ -97,7 +97,9 @@ func newUserService(file *configFile, out io.Writer) (service, error) {
 		}
 		s.argv = append(s.argv, "-c", path)
 	}
-	for _, name := range append(discover.Variables(), "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "EARSHOT_ENGINE_DIR") {
+	// Taps reach providers as agents do in the shell.
+	network := []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"}
+	for _, name := range slices.Concat(discover.Variables(), []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "EARSHOT_ENGINE_DIR"}, network) {
 		if v := os.Getenv(name); v != "" {
 			s.env[name] = v
 		}

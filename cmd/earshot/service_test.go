@@ -44,7 +44,7 @@ func TestServiceTexts(t *testing.T) {
 // TestServiceFindsTheSameAgents: the service reads where the shell of who installs it does.
 func TestServiceFindsTheSameAgents(t *testing.T) {
 	newPerson(t)
-	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "HERMES_HOME", "XDG_DATA_HOME", "EARSHOT_ENGINE_DIR"} {
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "HERMES_HOME", "XDG_DATA_HOME", "EARSHOT_ENGINE_DIR", "HTTPS_PROXY", "no_proxy", "SSL_CERT_FILE"} {
 		t.Setenv(name, "/elsewhere/"+name)
 		s, err := newUserService(new(configFile), io.Discard)
 		if err != nil || !strings.Contains(s.unit(), name+"=/elsewhere/"+name) {

@@ -129,9 +129,22 @@ func quit(cancel func()) {
 	}
 }
 
-// askSidecar reads the metrics of the sidecar that listens there; nil when none
-// does.
+// askSidecar reads the state of the sidecar whose metrics are there; nil when none is.
 func askSidecar(ctx context.Context, addr string) *inspect.Sidecar {
+	families := scrape(ctx, addr)
+	if families == nil {
+		return nil
+	}
+	s := &inspect.Sidecar{LagBy: make(map[string]float64)}
+	each(families["earshot_streams"], func(_ string, v float64) { s.Streams += v })
+	each(families["earshot_in_flight_bytes"], func(_ string, v float64) { s.InFlight += v })
+	each(families["earshot_export_records_total"], func(_ string, v float64) { s.Delivered += v })
+	each(families["earshot_export_lag_seconds"], func(exporter string, v float64) { s.LagBy[exporter] = v })
+	return s
+}
+
+// scrape reads the metrics of the sidecar that listens there; nil when none does.
+func scrape(ctx context.Context, addr string) map[string]*dto.MetricFamily {
 	if addr == "" {
 		return nil
 	}
@@ -151,12 +164,7 @@ func askSidecar(ctx context.Context, addr string) *inspect.Sidecar {
 	if err != nil || res.StatusCode != http.StatusOK || families["earshot_in_flight_bytes"] == nil {
 		return nil
 	}
-	s := &inspect.Sidecar{LagBy: make(map[string]float64)}
-	each(families["earshot_streams"], func(_ string, v float64) { s.Streams += v })
-	each(families["earshot_in_flight_bytes"], func(_ string, v float64) { s.InFlight += v })
-	each(families["earshot_export_records_total"], func(_ string, v float64) { s.Delivered += v })
-	each(families["earshot_export_lag_seconds"], func(exporter string, v float64) { s.LagBy[exporter] = v })
-	return s
+	return families
 }
 
 // each calls f with the first label and the value of each metric of a family.

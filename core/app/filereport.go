@@ -13,17 +13,19 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/frame/fixture"
 	"github.com/earshot-dev/earshot/core/internal/source/file"
+	"github.com/earshot-dev/earshot/core/internal/source/sqlite"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// FileReport is the state of the files of one file source.
+// FileReport is the state of the files of one source of files or databases.
 type FileReport struct {
 	Source, Format string
-	Files          int
+	Files          []string      // that match and may be read
 	Unread         []file.Unread // files that match and may not be read
 	Match          FormatMatch   // of its beginnings; zero if they were not decoded
 	// Better is a bundled format that decodes them, where the source's own does not.
 	Better string
+	what   string // file or database
 }
 
 // FormatMatch counts how much of some traffic a decoder understands.
@@ -39,8 +41,8 @@ func (s *FileReport) Warnings() []string { return append(s.UnreadableWarnings(),
 // OtherWarnings is Warnings without the files that may not be read.
 func (s *FileReport) OtherWarnings() []string {
 	var out []string
-	if s.Files == 0 && len(s.Unread) == 0 {
-		out = append(out, fmt.Sprintf("source %s: no file matches its paths", s.Source))
+	if len(s.Files) == 0 && len(s.Unread) == 0 {
+		out = append(out, fmt.Sprintf("source %s: no %s matches its paths", s.Source, s.what))
 	}
 	if s.Match.Mismatch() {
 		out = append(out, s.Match.Warning(s.Source, s.Format, s.Better))
@@ -71,25 +73,31 @@ func (f FormatMatch) Warning(source, format, better string) string {
 	return text
 }
 
-// ReportFiles reports on the files of the file sources. With decode, the beginnings of some
+// ReportFiles reports on the files of the sources of files and databases. With decode, the beginnings of some
 // files are decoded, by their source's decoder and, if that understands nothing, by the
 // bundled ones. open, if set, returns an error for a file that may not be read.
 func ReportFiles(ctx context.Context, d Decoders, c *config.Config, decode bool, open func(path string) error) ([]FileReport, error) {
 	var out []FileReport
 	for i := range c.Sources {
 		src := &c.Sources[i]
-		paths, ok := src.Section.(*file.Config)
-		if !ok {
+		s := FileReport{Source: src.Name, Format: src.Format, what: "file"}
+		var err error
+		switch paths := src.Section.(type) {
+		case *file.Config:
+			s.Files, s.Unread, err = paths.List(ctx, open)
+		case *sqlite.Config:
+			s.what = "database"
+			s.Files, err = paths.List(func(path string, err error) {
+				s.Unread = append(s.Unread, file.Unread{Path: path, Reason: sqlite.ReasonDatabase, Detail: err.Error()})
+			})
+		default:
 			continue
 		}
-		s := FileReport{Source: src.Name, Format: src.Format}
-		files, unread, err := paths.List(ctx, open)
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", src.Name, err)
 		}
-		s.Files, s.Unread = len(files), unread
-		if decode && len(files) > 0 {
-			if err := s.match(ctx, d, c, string(src.Options), files); err != nil {
+		if decode && len(s.Files) > 0 && s.what == "file" {
+			if err := s.match(ctx, d, c, string(src.Options), s.Files); err != nil {
 				return nil, err
 			}
 		}

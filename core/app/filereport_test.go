@@ -13,8 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 )
 
-// TestSurvey: the report of a file source has the paths that nothing matches, and each file
-// that may not be read, once.
+// TestSurvey: the report of a source of files or databases has the paths that nothing matches, and each file
+// that is not read, once.
 func TestSurvey(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.jsonl", "b.jsonl", "c.jsonl"} {
@@ -25,7 +25,9 @@ func TestSurvey(t *testing.T) {
 	cfg, err := config.Types{Sources: SourceTypes()}.Parse("e.yaml", []byte("data_dir: "+dir+"/data\nsources:\n"+
 		"  - {name: well, type: file, format: codex, paths: ['"+dir+"/a.jsonl']}\n"+
 		"  - {name: denied, type: file, format: codex, paths: ['"+dir+"/*.jsonl']}\n"+
-		"  - {name: none, type: file, format: codex, paths: ['"+dir+"/none/**']}\n"), func(string) (string, bool) { return "", false })
+		"  - {name: none, type: file, format: codex, paths: ['"+dir+"/none/**']}\n"+
+		"  - {name: text, type: sqlite, format: goose, paths: ['"+dir+"/a.*']}\n"+
+		"  - {name: nowhere, type: sqlite, format: goose, paths: ['"+dir+"/none/*.db']}\n"), func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +49,8 @@ func TestSurvey(t *testing.T) {
 	want := []string{
 		"source denied: DIR/b.jsonl is not read: open DIR/b.jsonl: permission denied",
 		"source none: no file matches its paths",
+		"source text: DIR/a.jsonl is not read: not a SQLite database",
+		"source nowhere: no database matches its paths",
 	}
 	for i := range want {
 		want[i] = strings.ReplaceAll(want[i], "DIR", dir)
@@ -54,7 +58,7 @@ func TestSurvey(t *testing.T) {
 	if d := cmp.Diff(want, says); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if !errors.Is(denied("b.jsonl"), fs.ErrPermission) || surveys[1].Files != 2 || len(surveys[1].Unread) != 1 {
+	if !errors.Is(denied("b.jsonl"), fs.ErrPermission) || len(surveys[1].Files) != 2 || len(surveys[1].Unread) != 1 {
 		t.Errorf("%+v", surveys[1])
 	}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -126,8 +127,11 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		return err
 	}
 	var listener source.Listener
+	attempts := &attempts{failing: r.metrics.Failing.With(c.Name)}
 	if r.backfill == nil {
-		if listener, err = section.NewListener(r.env(c, described)); err != nil {
+		env := r.env(c, described)
+		env.Attempt = attempts.note
+		if listener, err = section.NewListener(env); err != nil {
 			return err
 		}
 	}
@@ -157,7 +161,8 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		case r.backfill != nil:
 			f.sink = &wholeStreams{sink, r.Logger}
 		case i == 0:
-			f.source = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader}
+			attempts.sink = r.redactor.Sink(sink)
+			f.source = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader, attempts}
 		}
 		r.sources = append(r.sources, f)
 	}
@@ -175,11 +180,29 @@ func countTap(m *telemetry.Metrics, source string, t *tap.Tap) {
 	read(m.TapLost, func(c tap.Counts) int64 { return c.Lost })
 }
 
+// attempts is whether the server of a source answers. An answer that will not be otherwise by itself is a problem of the source.
+type attempts struct {
+	failing *telemetry.Gauge
+	sink    source.Sink
+}
+
+func (a *attempts) note(origin string, err error) {
+	if err == nil {
+		a.failing.Set(0)
+		return
+	}
+	a.failing.Set(1)
+	if answered := (*source.Answered)(nil); errors.As(err, &answered) && answered.Lasting {
+		a.sink.Trouble(origin, source.ReasonAnswer, err.Error())
+	}
+}
+
 // live is a listener together with the reader of its recordings.
 type live struct {
 	listener source.Listener
 	recorder source.Recorder
 	reader   source.Source
+	attempts *attempts
 }
 
 // Run implements source.Source. The reader goes on until the listener has ended.
@@ -192,6 +215,7 @@ func (l *live) Run(ctx context.Context, sink source.Sink) error {
 		read <- l.reader.Run(ctx, sink)
 	}()
 	err := l.listener.Run(ctx, l.recorder)
+	l.attempts.failing.Set(0)
 	if err != nil {
 		cancel()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
 // TestPersonalKindsAreThoseOfTheRedactor: the configuration names every kind.
@@ -92,7 +93,7 @@ func TestWhatIsHeardGoesThroughTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	l := &live{h, secrets.Recorder(j.Recorder("s")), j.Reader("s", "f", nil)}
+	l := &live{h, secrets.Recorder(j.Recorder("s")), j.Reader("s", "f", nil), &attempts{failing: new(telemetry.Gauge)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx, h) }()
@@ -122,7 +123,7 @@ func TestListenerThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	l := &live{h, j.Recorder("s"), j.Reader("s", "f", nil)}
+	l := &live{h, j.Recorder("s"), j.Reader("s", "f", nil), &attempts{failing: new(telemetry.Gauge)}}
 	if err := l.Run(t.Context(), h); !errors.Is(err, inUse) {
 		t.Error(err)
 	}

@@ -16,6 +16,8 @@ type Env struct {
 	Formats     map[string]Format // of the traffic
 	Connections *Connections      // of the process; nil: none is shared
 	Logger      *slog.Logger      // nil: none
+	// Attempt is called with how each attempt to read a server ends: nil when it answers as it should. It may be nil.
+	Attempt func(origin string, err error)
 }
 
 // Format is how the decoder of a format describes its traffic; see decoder.Info.
@@ -23,6 +25,13 @@ type Format struct {
 	MetadataFiles         []string
 	Documents             []string
 	Resume, Pages, Tables json.RawMessage
+}
+
+// Attempted calls Attempt.
+func (e *Env) Attempted(origin string, err error) {
+	if e.Attempt != nil {
+		e.Attempt(origin, err)
+	}
 }
 
 // Log is the log of the source: with its name, or one that drops everything.

@@ -13,6 +13,9 @@ const (
 	// ReasonProtocol: bytes that the protocol does not allow; nothing after them can
 	// be cut into frames.
 	ReasonProtocol = "protocol_error"
+	// ReasonAnswer: a server answered something other than it was asked for: the path, the headers or the format
+	// may be wrong.
+	ReasonAnswer = "unexpected_answer"
 	// ReasonRefused: the recorder returned an error.
 	ReasonRefused = "not_recorded"
 )

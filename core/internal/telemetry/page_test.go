@@ -90,6 +90,7 @@ func touch(m *Metrics) {
 	m.ExporterLag.With("clickhouse").Set(1.5)
 	m.StoreBehind.With("clickhouse").Add(2)
 	m.Streams.With("quay").Inc()
+	m.Failing.With("quay").Set(1)
 	m.InFlight.Set(65536)
 	m.Commits.Add(2)
 	seven := func() int64 { return 7 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/body"
-	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // answer is one page as the server returned it.
@@ -22,17 +22,6 @@ type answer struct {
 	frames []frame.Frame
 	data   []byte // of the first frame
 }
-
-// statusError is an answer whose status is not 200.
-type statusError struct {
-	status string
-	after  time.Duration
-}
-
-func (e *statusError) Error() string { return "the server answered " + e.status }
-
-// maxRetryAfter bounds the pause that a server can ask for.
-const maxRetryAfter = time.Hour
 
 // get requests one page. An unchanged page is returned as before, without frames.
 func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, error) {
@@ -69,22 +58,28 @@ func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, err
 	case res.StatusCode == http.StatusNotModified && before.ETag != "":
 		return &answer{seen: before}, nil
 	case res.StatusCode != http.StatusOK:
-		return nil, &statusError{res.Status, min(retry.ParseAfter(res.Header.Get("Retry-After"), time.Now()), maxRetryAfter)}
+		return nil, source.NewAnswered(res, "the server answered "+res.Status)
 	}
 	shape := body.ShapeOf(res.Header.Get("Content-Type"))
 	if shape != body.Document && shape != body.Lines {
-		return nil, fmt.Errorf("the server answered with %q, which is not JSON", body.Media(res.Header.Get("Content-Type")))
+		return nil, source.NewAnswered(res, fmt.Sprintf("the server answered with %q, which is not JSON", body.Media(res.Header.Get("Content-Type"))))
 	}
 	return p.read(res, shape, u)
 }
 
 // read reads an answer to its end.
 func (p *Poller) read(res *http.Response, shape body.Shape, u *url.URL) (*answer, error) {
+	// The transport undoes gzip; some servers send another encoding than they were asked for.
+	in, err := body.Decode(res.Header.Get("Content-Encoding"), res.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	defer func() { _ = in.Close() }()
 	cutter := body.New(shape, p.MaxBody)
 	var b frame.Batch
 	h := newDigest()
 	for buf := make([]byte, 64<<10); ; {
-		n, err := res.Body.Read(buf)
+		n, err := in.Read(buf)
 		_, _ = h.Write(buf[:n])
 		cutter.Feed(&b, buf[:n], time.Now().UnixNano())
 		if err == io.EOF {

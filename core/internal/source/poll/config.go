@@ -135,7 +135,7 @@ func New(settings Settings) (*Poller, error) {
 	}
 	interval := time.Duration(settings.Interval)
 	return &Poller{
-		Settings: settings, url: u, interval: interval, pages: pages,
+		Settings: settings, url: u, interval: interval, pages: pages, failing: make(map[uint64]*failing),
 		backoff: retry.Backoff{Min: interval, Max: max(maxPause, interval)},
 		http:    &http.Client{CheckRedirect: source.Redirect, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second}},
 	}, nil

@@ -27,5 +27,5 @@
 // every interval, the items one after the other.
 //
 // A failure is retried after the interval, or after Retry-After, with pauses that double up
-// to five minutes.
+// to five minutes; that of an item has no other item wait.
 package poll

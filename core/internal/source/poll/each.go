@@ -7,9 +7,24 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/retry"
 )
+
+// failing is an item that was not answered. It is asked for again later and later, or when its entry in the list changes.
+type failing struct {
+	entry   uint32
+	err     error
+	until   time.Time
+	backoff retry.Backoff
+}
+
+// itemsError is that of items alone: the server answers.
+type itemsError struct{ error }
+
+func (e itemsError) Unwrap() error { return e.error }
 
 // items reads a list, and requests those of its items that have changed.
 func (p *Poller) items(ctx context.Context) (failed error) {
@@ -35,10 +50,10 @@ func (p *Poller) items(ctx context.Context) (failed error) {
 		before = a.Hash
 		for _, item := range p.pages.items(a.data) {
 			if err := p.item(ctx, item); err != nil {
-				if ctx.Err() != nil {
+				if busy := (*source.Answered)(nil); ctx.Err() != nil || errors.As(err, &busy) && busy.After > 0 {
 					return err
 				}
-				failed = err // the other items are requested all the same
+				failed = itemsError{err} // the other items are requested all the same
 			}
 		}
 		if a.Next != "" && number >= atoi(a.Next) {
@@ -59,14 +74,25 @@ func (p *Poller) item(ctx context.Context, entry json.RawMessage) error {
 	if was, known := p.seenItems.entry[id]; known && was == now {
 		return nil
 	}
+	was := p.failing[id]
+	if was != nil && was.entry == now && time.Now().Before(was.until) {
+		return was.err
+	}
 	u, err := p.itemURL(name)
 	if err != nil {
 		return fmt.Errorf("item: %w", err)
 	}
 	a, err := p.get(ctx, u, seen{})
 	if err != nil {
-		return fmt.Errorf("item: %w", err)
+		if was == nil || was.entry != now {
+			was = &failing{entry: now, backoff: p.backoff}
+			was.backoff.Reset()
+			p.failing[id] = was
+		}
+		was.err, was.until = fmt.Errorf("item: %w", err), time.Now().Add(was.backoff.Next())
+		return was.err
 	}
+	delete(p.failing, id)
 	if len(a.frames) > 0 {
 		if err := p.recordAnswer(ctx, u, a); err != nil {
 			return err

@@ -24,7 +24,8 @@ type Poller struct {
 	ledger    source.Recording
 	pages     *Pages     // nil: one answer has everything
 	seenItems *seenItems // of a list whose items are requested
-	logged    string     // the last failure that was logged
+	failing   map[uint64]*failing
+	logged    string // the last failure that was logged
 
 	polled  atomic.Bool // one round at least
 	polling atomic.Bool
@@ -43,13 +44,20 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 		p.polled.Store(true)
 		p.polling.Store(false)
 		pause := p.interval
+		if ctx.Err() == nil {
+			p.Attempted(source.Address(p.url), err)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			pause = max(p.backoff.Next(), p.interval)
-			if busy := (*statusError)(nil); errors.As(err, &busy) {
-				pause = max(pause, busy.after)
+			if errors.As(err, &itemsError{}) {
+				p.backoff.Reset()
+			} else {
+				pause = max(p.backoff.Next(), p.interval)
+			}
+			if busy := (*source.Answered)(nil); errors.As(err, &busy) {
+				pause = max(pause, busy.After)
 			}
 			if text := err.Error(); text != p.logged {
 				p.logged = text

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/core/config/spec"
@@ -261,6 +262,33 @@ func TestItemsOfAList(t *testing.T) {
 	}
 }
 
+// TestItemThatFails: an item that the server cannot answer, again and again, is asked for less and less often, and has the others
+// wait no longer than the interval.
+func TestItemThatFails(t *testing.T) {
+	a := newAPI(t)
+	list := func(n int) { // of a session that fails, and one that changes
+		a.set("/sessions?page=1", fmt.Sprintf(`{"data":[{"session_id":"broken"},{"session_id":"s1","updated_at":%d}],"meta":{"total_pages":1}}`, n))
+		a.set("/sessions/s1/runs", fmt.Sprintf(`[%d]`, n))
+	}
+	list(0)
+	rec := recordtest.New()
+	const interval = 50 * time.Millisecond
+	p, err := New(Settings{Env: source.Env{Format: "fmt"}, Config: Config{URL: a.URL + "/sessions", PageRequest: numbered, Interval: spec.Duration(interval)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Run(t, p)
+	rec.Want(t, "the item", func(s []recordtest.Stream) bool { return len(s) > 1 && s[1].Closed })
+	time.Sleep(30 * interval)
+	broken := strings.Count(a.requests(), "broken")
+	list(1)
+	began := time.Now()
+	rec.Want(t, "its change", func(s []recordtest.Stream) bool { return len(s) > 2 && s[2].Closed })
+	if took := time.Since(began); took > 6*interval || broken > 8 {
+		t.Errorf("the change took %s; the broken item was asked for %d times", took, broken)
+	}
+}
+
 // A State has the latest items, and no more than a recorder takes.
 func TestStateOfItems(t *testing.T) {
 	s := readSeenItems(nil)
@@ -306,12 +334,29 @@ func TestFailures(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
 			}
-			if e := (*statusError)(nil); errors.As(err, &e) && e.after != 7*time.Second {
-				t.Errorf("retry after %s", e.after)
+			if e := (*source.Answered)(nil); errors.As(err, &e) && e.After != 7*time.Second {
+				t.Errorf("retry after %s", e.After)
 			}
 			p.http.CloseIdleConnections()
 		})
 	}
+}
+
+// TestEncodedAlthoughNotAskedFor: an encoding that the request did not accept is undone.
+func TestEncodedAlthoughNotAskedFor(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "br")
+		z := brotli.NewWriter(w)
+		_, _ = io.WriteString(z, `[{"id":1}]`)
+		_ = z.Close()
+	}))
+	defer srv.Close()
+	rec := recordtest.New()
+	p := poller(t, rec, Settings{Config: Config{URL: srv.URL}})
+	round(t, p)
+	recordtest.Equal(t, "frames", rec.Streams()[1].Text(), "body [{\"id\":1}]\n")
+	p.http.CloseIdleConnections()
 }
 
 // An answer beyond the limit is set aside with its head.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -112,10 +113,31 @@ func (s *Source) round(ctx context.Context) (idle bool) {
 
 // search finds new databases.
 func (s *Source) search() {
-	for _, pattern := range s.Paths {
+	err := s.each(func(tree, path string) bool {
+		if s.open[path] != nil {
+			return true
+		}
+		if len(s.open) >= maxDatabases {
+			s.Logger.Warn("too many databases; the others are not read", "most", maxDatabases)
+			return false
+		}
+		s.open[path] = &database{
+			Source: s, tree: tree, path: path, sums: new(sums), highest: make([]int64, len(s.tables)), problems: make(map[string]bool),
+			backoff: retry.Backoff{Min: s.interval, Max: time.Minute},
+		}
+		return true
+	})
+	if err != nil {
+		s.Logger.Warn("not searched", "error", err)
+	}
+}
+
+// each calls visit with the files that match, and the directory in front of the wildcards of their pattern, until it returns false.
+func (c *Config) each(visit func(tree, path string) bool) (failed error) {
+	for _, pattern := range c.Paths {
 		found, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly())
 		if err != nil {
-			s.Logger.Warn("not searched", "pattern", pattern, "error", err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", pattern, err))
 		}
 		slices.Sort(found)
 		tree, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
@@ -129,17 +151,28 @@ func (s *Source) search() {
 			if abs, err := filepath.Abs(path); err == nil {
 				path = abs
 			}
-			if s.open[path] != nil {
-				continue
-			}
-			if len(s.open) >= maxDatabases {
-				s.Logger.Warn("too many databases; the others are not read", "most", maxDatabases)
-				return
-			}
-			s.open[path] = &database{
-				Source: s, tree: tree, path: path, sums: new(sums), highest: make([]int64, len(s.tables)), problems: make(map[string]bool),
-				backoff: retry.Backoff{Min: s.interval, Max: time.Minute},
+			if !visit(tree, path) {
+				return failed
 			}
 		}
 	}
+	return failed
+}
+
+// List returns the databases that match now, and calls refused for each that cannot be read, with the reason.
+func (c *Config) List(refused func(path string, err error)) (databases []string, err error) {
+	err = c.each(func(tree, path string) bool {
+		s, err := openSnapshot(tree, path, nil)
+		switch {
+		case err == nil:
+			s.Close()
+			databases = append(databases, path)
+		case errors.Is(err, errBusy):
+			databases = append(databases, path)
+		case !errors.Is(err, fs.ErrNotExist):
+			refused(path, err)
+		}
+		return true
+	})
+	return databases, err
 }

@@ -61,17 +61,23 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 		switch {
 		case errors.Is(err, errOver):
 			s.finish()
+			c.Attempted(c.origin, nil)
 			c.Logger.Info("the stream is over", "origin", c.origin)
 			<-ctx.Done()
 			return nil
 		case err != nil && ctx.Err() == nil:
 			c.logFailure(err)
+			c.Attempted(c.origin, err)
 		}
 		if !c.resumes() {
 			s.close()
 			s = nil
 		}
-		if ctx.Err() != nil || !retry.Wait(ctx, max(c.backoff.Next(), c.pause)) {
+		pause := max(c.backoff.Next(), c.pause)
+		if busy := (*source.Answered)(nil); errors.As(err, &busy) {
+			pause = max(pause, busy.After)
+		}
+		if ctx.Err() != nil || !retry.Wait(ctx, pause) {
 			return nil
 		}
 	}
@@ -110,7 +116,14 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 	if err := c.check(res, s); err != nil {
 		return err
 	}
+	// No encoding is asked for; some servers and proxies send one all the same.
+	in, err := body.Decode(res.Header.Get("Content-Encoding"), res.Body)
+	if err != nil {
+		return c.cause(alive, err)
+	}
+	defer func() { _ = in.Close() }()
 	c.logged = ""
+	c.Attempted(c.origin, nil)
 	if s.recording == nil {
 		if err := s.record(ctx, ""); err != nil {
 			return err
@@ -124,7 +137,7 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 	buf := make([]byte, 32<<10)
 	for {
 		silence.Reset(c.IdleTimeout)
-		n, err := res.Body.Read(buf)
+		n, err := in.Read(buf)
 		silence.Stop() // recording may take its time
 		if n > 0 {
 			if err := s.feed(ctx, buf[:n], time.Now().UnixNano()); err != nil {
@@ -160,12 +173,9 @@ func (c *Client) check(res *http.Response, s *stream) error {
 	case (res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone) && c.resume != nil && s.state.Known():
 		return errOver // the server has dropped the run
 	case res.StatusCode != http.StatusOK:
-		return fmt.Errorf("the server answered %s", res.Status)
+		return source.NewAnswered(res, "the server answered "+res.Status)
 	case media != "text/event-stream":
-		return fmt.Errorf("the server answered with %q, which is no event stream (text/event-stream)", media)
-	}
-	if encoding := res.Header.Get("Content-Encoding"); !body.Plain(encoding) {
-		return fmt.Errorf("the server answered with content encoding %q, which was not asked for", encoding)
+		return source.NewAnswered(res, fmt.Sprintf("the server answered with %q, which is no event stream (text/event-stream)", media))
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 // run that is resumed.
 //
 // The client reconnects for ever, after a pause that doubles from one second to thirty with
-// every failure, or that the server requests (retry:); half of it is random. A response that
+// every failure, or that the server requests (retry:, Retry-After); half of it is random. A response that
 // is no event stream is a failure like a refused connection, logged with its reason. The
 // client stops for good when the server answers 204, as the standard demands, and when a stream
 // has ended with the event [DONE].

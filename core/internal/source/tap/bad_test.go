@@ -22,6 +22,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
@@ -214,6 +215,21 @@ func TestRequestBeyondTheLimit(t *testing.T) {
 	recordtest.Equal(t, "frames", show(s.Frames), "request< POST /x "+strings.Repeat("x", 1000)+" !too_long\nbody 5000\nclose \n")
 	if s.Frames[0].Dropped != 4000 {
 		t.Errorf("dropped %d", s.Frames[0].Dropped)
+	}
+}
+
+// TestRequestWithoutMemory: a request for which the memory of all streams has no room passes, and is set aside for that reason.
+func TestRequestWithoutMemory(t *testing.T) {
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, n)
+	}), func(s *Settings) { s.MaxMemory = 2000 })
+	if _, got := f.do(f.request("POST", "/x", strings.NewReader(strings.Repeat("x", 5000)))); got != "5000" {
+		t.Errorf("%s bytes passed", got)
+	}
+	if r := f.closed(1)[0].Frames[0]; r.Kind != frame.Request || int64(len(r.Data))+r.Dropped != 5000 || r.Reason != source.ReasonFull {
+		t.Errorf("%s, %d dropped, reason %q", r.Kind, r.Dropped, r.Reason)
 	}
 }
 

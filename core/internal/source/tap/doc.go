@@ -8,7 +8,8 @@
 // client that goes away cancels the request at the agent server; a server that dies
 // in the middle of a response breaks the client's too. The tap uses the client's
 // version of HTTP towards the agent server: 1.1, or 2 with or without TLS. An
-// upgraded connection is copied in both directions.
+// upgraded connection is copied in both directions. An https:// upstream is reached through the proxy of the
+// environment, and its certificate may be of an authority of the environment, as those of its clients.
 //
 // The differences: net/http writes the names of headers in their canonical case and
 // sorts them, on which no HTTP implementation may depend; each connection has its own

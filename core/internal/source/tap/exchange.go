@@ -152,6 +152,7 @@ func (x *exchange) end() {
 // answered reads the response's head and decides whether to record it.
 func (t *Tap) answered(res *http.Response) error {
 	if t.down.Load() && t.down.Swap(false) {
+		t.Attempted(source.Address(t.upstream), nil)
 		t.Logger.Info("the upstream answers again", "upstream", source.Address(t.upstream))
 	}
 	x, _ := res.Request.Context().Value(exchangeKey).(*exchange)

@@ -2,12 +2,15 @@ package tap
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -38,8 +41,12 @@ func (t *Tap) newProxy() *httputil.ReverseProxy {
 
 func (t *Tap) transport(p *http.Protocols) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	var through func(*http.Request) (*url.URL, error) // as the client would go by itself; an http:// upstream is beside us
+	if t.upstream.Scheme == "https" {
+		through = http.ProxyFromEnvironment
+	}
 	return &http.Transport{
-		// No proxy of the environment: the upstream is beside us.
+		Proxy: through,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, addr)
 			if err != nil {
@@ -49,13 +56,44 @@ func (t *Tap) transport(p *http.Protocols) *http.Transport {
 			return t.Connections.Track(c, t, through), nil
 		},
 		Protocols:             p,
-		TLSClientConfig:       t.ClientTLS.Clone(),
+		TLSClientConfig:       t.trust(),
 		TLSHandshakeTimeout:   10 * time.Second,
 		DisableCompression:    true, // the client decides on the encoding
 		MaxIdleConnsPerHost:   1024,
 		IdleConnTimeout:       90 * time.Second,
 		ExpectContinueTimeout: time.Second,
 	}
+}
+
+// authorityFiles are the variables of the environment by which agents trust more authorities than the system: those of Node and
+// of Python's requests. SSL_CERT_FILE is the system's.
+var authorityFiles = [...]string{"NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"}
+
+// trust is the TLS towards the upstream. Without a configuration it has the authorities that the client would trust.
+func (t *Tap) trust() *tls.Config {
+	if t.ClientTLS != nil {
+		return t.ClientTLS.Clone()
+	}
+	var all *x509.CertPool
+	for _, name := range authorityFiles {
+		path := os.Getenv(name)
+		if path == "" {
+			continue
+		}
+		if all == nil {
+			var err error
+			if all, err = x509.SystemCertPool(); err != nil {
+				all = x509.NewCertPool()
+			}
+		}
+		if b, err := os.ReadFile(path); err != nil || !all.AppendCertsFromPEM(b) {
+			t.Logger.Warn("no authorities are read from the file of the environment", "variable", name, "path", path, "error", err)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: all}
 }
 
 // mirror uses the client's version of HTTP towards the upstream.

@@ -3,6 +3,9 @@ package tap
 import (
 	"io"
 	"sync"
+
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // request is the copy of a request's body.
@@ -18,6 +21,7 @@ type request struct {
 	mu       sync.Mutex
 	data     []byte
 	dropped  int64
+	full     bool      // some was dropped because there was no memory
 	whole    bool      // it was read to its end
 	held     bool      // it may still be read when the upstream has no use for it
 	closed   io.Closer // to be closed then; nil: nothing is
@@ -90,8 +94,10 @@ func (q *request) add(p []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(len(p), q.limit-len(q.data))
-	if q.released || n > 0 && !q.memory.reserve(n) {
+	if q.released {
 		n = 0
+	} else if n > 0 && !q.memory.reserve(n) {
+		n, q.full = 0, true
 	}
 	q.data = append(q.data, p[:n]...)
 	q.dropped += int64(len(p) - n)
@@ -107,11 +113,19 @@ func (q *request) end(whole bool) {
 	})
 }
 
-// content returns the bytes that are copied so far.
-func (q *request) content() (data []byte, dropped int64, whole bool) {
+// content returns the bytes that are copied so far, and why they are not all.
+func (q *request) content() (data []byte, dropped int64, reason string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.data, q.dropped, q.whole
+	switch {
+	case q.full:
+		reason = source.ReasonFull
+	case q.dropped > 0:
+		reason = msg.ReasonTooLong
+	case !q.whole:
+		reason = source.ReasonBroken
+	}
+	return q.data, q.dropped, reason
 }
 
 // release releases the memory and ends the copying.

@@ -88,18 +88,13 @@ func (s *stream) recordRequest() {
 	case <-s.request.ended:
 	case <-patience.C:
 	}
-	data, dropped, whole := s.request.content()
+	data, dropped, reason := s.request.content()
 	defer s.request.release()
 	if s.request.bare && len(data) == 0 && dropped == 0 {
 		return
 	}
-	f := frame.Frame{Kind: frame.Request, Name: s.request.name, ID: s.request.ids, FromClient: true, At: s.started, Data: data, Dropped: dropped}
-	switch {
-	case dropped > 0:
-		f.Reason = msg.ReasonTooLong
-	case !whole:
-		f.Reason = source.ReasonBroken
-	case !body.Plain(s.request.encoding):
+	f := frame.Frame{Kind: frame.Request, Name: s.request.name, ID: s.request.ids, FromClient: true, At: s.started, Data: data, Dropped: dropped, Reason: reason}
+	if reason == "" && !body.Plain(s.request.encoding) {
 		s.recordUnpacked(&f)
 		return
 	}

@@ -179,6 +179,7 @@ func (t *Tap) failed(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler) // the client has gone, or the tap is to end
 	}
 	if !t.down.Swap(true) { // once until it answers again
+		t.Attempted(source.Address(t.upstream), err)
 		t.Logger.Warn("the upstream does not answer", "upstream", source.Address(t.upstream), "error", err)
 	}
 	status, failure := http.StatusBadGateway, source.FailureNone

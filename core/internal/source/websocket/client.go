@@ -34,6 +34,8 @@ type Client struct {
 
 	tried     atomic.Bool // to connect at least once
 	connected atomic.Bool
+	heard     atomic.Int64 // when bytes of the server came last, or were recorded; Unix ns
+	recording atomic.Bool  // the recorder takes a message: meanwhile no answer is read
 }
 
 // state is the State of a recording.
@@ -72,7 +74,12 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 			c.logged = text
 			c.Logger.Warn("not connected; it is tried again", "origin", c.origin, "error", err)
 		}
-		if !retry.Wait(ctx, c.backoff.Next()) {
+		c.Attempted(c.origin, err)
+		pause := c.backoff.Next()
+		if busy := (*source.Answered)(nil); errors.As(err, &busy) {
+			pause = max(pause, busy.After)
+		}
+		if !retry.Wait(ctx, pause) {
 			return nil
 		}
 	}
@@ -87,6 +94,7 @@ func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 		return err
 	}
 	defer func() { _ = conn.CloseNow() }()
+	c.Attempted(c.origin, nil)
 	meter.Head(time.Now().UnixNano())
 	recording, err := rec.Begin(ctx, c.Format, source.ID{Key: c.key(), Origin: c.origin, Anchor: time.Now().UnixNano()})
 	if err != nil {
@@ -126,7 +134,7 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 	}
 	switch {
 	case err != nil && res != nil && res.StatusCode != http.StatusSwitchingProtocols:
-		return nil, fmt.Errorf("the server answered %s instead of a WebSocket", res.Status)
+		return nil, source.NewAnswered(res, "the server answered "+res.Status+" instead of a WebSocket")
 	case err != nil:
 		return nil, err
 	}
@@ -162,7 +170,11 @@ func (c *Client) receive(ctx context.Context, conn *websocket.Conn, recording so
 		if f != nil {
 			f.At = time.Now().UnixNano()
 			meter.Chunk(f.At, len(f.Data)+int(f.Dropped), 1)
-			if e := recording.Record(ctx, f); e != nil {
+			c.recording.Store(true)
+			e := recording.Record(ctx, f)
+			c.heard.Store(time.Now().UnixNano())
+			c.recording.Store(false)
+			if e != nil {
 				recording.Gap(source.ReasonRefused, 1, int64(len(f.Data))+f.Dropped)
 				return fmt.Errorf("record: %w", e)
 			}
@@ -243,13 +255,15 @@ func appendAll(buf []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
-// ping pings the server every PingInterval, and calls gone when it does not answer.
+// ping pings the server every PingInterval, and calls gone when it is silent. The answer may be behind a long message, or not be
+// read while the recorder has no room.
 func (c *Client) ping(ctx context.Context, conn *websocket.Conn, gone context.CancelCauseFunc) {
 	for retry.Wait(ctx, c.PingInterval) {
+		asked := time.Now().UnixNano()
 		answer, cancel := context.WithTimeout(ctx, c.PingTimeout)
 		err := conn.Ping(answer)
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !c.recording.Load() && c.heard.Load() < asked {
 			gone(fmt.Errorf("the server does not answer a ping within %s", c.PingTimeout))
 			return
 		}

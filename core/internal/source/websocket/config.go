@@ -119,11 +119,12 @@ func New(settings Settings) (*Client, error) {
 	for name, value := range settings.Headers {
 		header.Set(name, value.Reveal())
 	}
-	return &Client{
+	c := &Client{
 		Settings: settings, header: header, resume: resume, origin: source.Origin(settings.URL),
 		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
-		http:    &http.Client{CheckRedirect: source.Redirect, Transport: newTransport()},
-	}, nil
+	}
+	c.http = &http.Client{CheckRedirect: source.Redirect, Transport: newTransport(&c.heard)}
+	return c, nil
 }
 
 var _ source.Listener = (*Client)(nil)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,18 +16,30 @@ import (
 // whole one.
 var errEnd = errors.New("the connection ended")
 
-type conn struct{ net.Conn }
+type conn struct {
+	net.Conn
+	heard *atomic.Int64 // when bytes came last, Unix ns
+}
 
 func (c conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard.Store(time.Now().UnixNano())
+	}
 	if err == io.EOF {
 		err = errEnd
 	}
 	return n, err
 }
 
-// newTransport returns a transport whose connections end with errEnd.
-func newTransport() *http.Transport {
+// newTransport returns a transport whose connections end with errEnd, and note when bytes came.
+func newTransport(heard *atomic.Int64) *http.Transport {
+	wrapped := func(c net.Conn, err error) (net.Conn, error) {
+		if err != nil {
+			return nil, err
+		}
+		return conn{c, heard}, nil
+	}
 	plain := &net.Dialer{Timeout: 10 * time.Second}
 	secure := &tls.Dialer{NetDialer: plain, Config: &tls.Config{NextProtos: []string{"http/1.1"}}}
 	return &http.Transport{
@@ -40,11 +53,4 @@ func newTransport() *http.Transport {
 			return wrapped(c, err)
 		},
 	}
-}
-
-func wrapped(c net.Conn, err error) (net.Conn, error) {
-	if err != nil {
-		return nil, err
-	}
-	return conn{c}, nil
 }

@@ -6,9 +6,9 @@
 // are configuration and not recorded.
 //
 // The client reconnects for ever, after a pause that grows from one second to thirty with
-// every failure; half of it is random. A connection that received a message is no failure,
-// however it ended. The client pings the server and closes a connection whose server does not
-// answer. It reads messages only as fast as the recorder accepts them, so a recorder without
+// every failure, half of it random, or that the server requests (Retry-After). A connection that received a message is no failure,
+// however it ended. The client pings the server and closes a connection whose server sends no byte from
+// then on. It reads messages only as fast as the recorder accepts them, so a recorder without
 // room delays the server and no memory fills.
 //
 // Of a message longer than the limit the head is recorded with a Reason, and the connection
