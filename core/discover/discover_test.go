@@ -51,6 +51,12 @@ func TestFind(t *testing.T) {
 		"data/kilo/kilo.db":                                        11 * time.Hour,
 		".factory/sessions/-reef/1.jsonl":                          12 * time.Hour,
 		".factory/sessions/-reef/1.settings.json":                  11 * time.Hour,
+		".kimi/sessions/0cc1/11/wire.jsonl":                        10 * time.Hour,
+		".kimi/sessions/0cc1/11/context.jsonl":                     0,
+		".kimi/sessions/0cc1/11/state.json":                        11 * time.Hour,
+		".kimi/sessions/0cc1/11/subagents/a1/wire.jsonl":           12 * time.Hour,
+		".kimi/sessions/0cc1/11/subagents/a1/meta.json":            13 * time.Hour,
+		".kimi/sessions/0cc1/11/uploads/x/y/wire.jsonl":            0,
 		"data/crush/projects.json":                                 0,
 		"dunes/.crush/crush.db":                                    12 * time.Hour,
 		"shore/.crush/crush.db":                                    13 * time.Hour,
@@ -112,6 +118,13 @@ func TestFind(t *testing.T) {
 			{
 				Name: "Droid", Type: "file", Format: "droid", Paths: []string{filepath.Join(home, ".factory/sessions/**/*.jsonl"), filepath.Join(home, ".factory/sessions/**/*.settings.json")},
 				Conversations: 1, Files: 2, Bytes: 10, Newest: now.Add(-11 * time.Hour),
+			},
+			{
+				Name: "Kimi CLI", Type: "file", Format: "kimi", Paths: []string{
+					filepath.Join(home, ".kimi/sessions/*/*/wire.jsonl"), filepath.Join(home, ".kimi/sessions/*/*/subagents/*/wire.jsonl"),
+					filepath.Join(home, ".kimi/sessions/*/*/state.json"), filepath.Join(home, ".kimi/sessions/*/*/subagents/*/meta.json"),
+				},
+				Conversations: 1, Files: 4, Projects: 1, Bytes: 20, Newest: now.Add(-10 * time.Hour),
 			},
 			{
 				Name: "Wrapped MCP", Type: "file", Format: "mcp", Paths: []string{filepath.Join(home, "own/wrap/mcp/*.jsonl")},

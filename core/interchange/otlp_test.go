@@ -189,6 +189,8 @@ func lost() map[string]string {
 		"gemini-cli/lines":          outside,
 		"grace/open":                outside,
 		"grace/unanswered":          outside,
+		"kimi/agent":                repeated,
+		"kimi/tasks":                repeated,
 		"langgraph/inner":           child,
 		"langgraph/interrupt":       apart,
 		"langgraph/protocol":        child,
