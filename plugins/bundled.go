@@ -33,6 +33,7 @@ import (
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	hermes "github.com/earshot-dev/earshot/plugins/hermes"
 	kimi "github.com/earshot-dev/earshot/plugins/kimi"
+	kimicode "github.com/earshot-dev/earshot/plugins/kimi-code"
 	langgraph "github.com/earshot-dev/earshot/plugins/langgraph"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
@@ -81,6 +82,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"grace":                 grace.New,
 		"hermes":                hermes.New,
 		"kimi":                  kimi.New,
+		"kimi-code":             kimicode.New,
 		"langgraph":             langgraph.New,
 		"legion":                legion.New,
 		"letta":                 letta.New,

@@ -142,6 +142,15 @@ var places = []place{
 			return false, false
 		},
 	},
+	{
+		name: "Kimi Code", format: "kimi-code", env: "KIMI_CODE_HOME", home: ".kimi-code", below: "sessions", projects: true,
+		globs: []string{"sessions/*/*/agents/*/wire.jsonl", "sessions/*/*/state.json"},
+		is: func(rel string) (bool, bool) {
+			parts := strings.Split(rel, "/")
+			wire := len(parts) == 5 && parts[2] == "agents" && parts[4] == "wire.jsonl"
+			return wire || len(parts) == 3 && parts[2] == "state.json", wire && parts[3] == "main"
+		},
+	},
 	extension("Cline before version 4", "saoudrizwan.claude-dev", "tasks/*/ui_messages.json", "state/taskHistory.json"),
 	extension("Roo Code", "rooveterinaryinc.roo-cline", "tasks/*/{ui_messages,history_item}.json"),
 	extension("Kilo Code before OpenCode", "kilocode.kilo-code", "tasks/*/{ui_messages,history_item}.json"),

@@ -189,6 +189,7 @@ func lost() map[string]string {
 		"gemini-cli/lines":          outside,
 		"grace/open":                outside,
 		"grace/unanswered":          outside,
+		"kimi-code/agent":           repeated,
 		"kimi/agent":                repeated,
 		"kimi/tasks":                repeated,
 		"langgraph/inner":           child,

@@ -186,7 +186,7 @@ func (d *stream) status(typ string, facts ...string) *msg.Message {
 func (d *stream) event(v jsonv.Value) {
 	p, typ := v.Get("payload"), v.Get("type")
 	l := d.lane
-	defer func() { l.Before = d.At }()
+	defer func() { l.Before = d.At.Or(l.Before) }()
 	switch {
 	case typ.Equal("TurnBegin") && p.Get("user_input").Exists():
 		d.turn(p.Get("user_input"))
