@@ -137,8 +137,6 @@ func (d *stream) Read() {
 		d.steer(v)
 	case typ.Equal("turn.ended") && v.Get("reason").Is(jsonv.String):
 		d.ended(v)
-	case typ.Equal("turn.cancel"):
-		d.cancel(v)
 	case typ.Equal("usage.record") && v.Get("usage").Is(jsonv.Object):
 		d.usage(v)
 	case typ.Equal("llm.request") && v.Get("model").Is(jsonv.String):
@@ -179,8 +177,8 @@ func (d *stream) add(kind msg.Kind, key string) *msg.Message {
 	return m
 }
 
-// name is that under which a call and the run of an agent meet: ids of agents count in their session.
-func (d *stream) name(agent string) string { return "kimi-code:" + d.session + "/" + agent }
+// meeting is the name under which a call and the run of an agent meet: ids of agents count in their session.
+func meeting(session, agent string) string { return "kimi-code:" + session + "/" + agent }
 
 // status adds a hidden message. It is named by its time, and by the facts that distinguish it from others of the same.
 func (d *stream) status(typ string, facts ...string) *msg.Message {
@@ -191,7 +189,7 @@ func (d *stream) status(typ string, facts ...string) *msg.Message {
 func (d *stream) begin(turn string) {
 	if d.Turn = turn; d.agent != mainAgent && d.Run.ID == "" {
 		d.Run = conversation.Run{ID: strings.TrimSuffix(d.agent+"@"+d.Created, "@"), Child: true}
-		record.Hide(d.add(msg.Status, "agent:"+d.agent), "subagent").Delegation.CorrelationID = d.name(d.agent)
+		record.Hide(d.add(msg.Status, "agent:"+d.agent), "subagent").Delegation.CorrelationID = meeting(d.session, d.agent)
 		return
 	}
 	d.Run.Begin(turn)
@@ -219,6 +217,7 @@ func (d *stream) prompt(v jsonv.Value) {
 		d.finish("interrupted", true)
 		d.At = at
 	}
+	d.notified(v.Get("origin"), has.Joined())
 	d.begin(msg.HashKey("turn", d.stamp, d.agent, text))
 	d.Open = false
 	d.say(has, "user:"+d.Turn, v.Get("origin"))
@@ -230,6 +229,7 @@ func (d *stream) steer(v jsonv.Value) {
 	var has conversation.Content
 	d.content(v.Get("input"), &has)
 	text := has.Joined().String()
+	d.notified(v.Get("origin"), has.Joined())
 	d.wake(text)
 	d.say(has, "steer:"+msg.HashKey(d.stamp, d.agent, text), v.Get("origin"))
 	d.Inputs = bounded.Push(d.Inputs, msg.HashKey(text), maxInputs)
@@ -247,6 +247,21 @@ func (d *stream) say(has conversation.Content, key string, origin jsonv.Value) {
 	}
 	origins(m, origin)
 	d.Last = key
+}
+
+// notified ends the call whose work in the background a notice reports: the engine before has no task.terminated.
+func (d *stream) notified(origin jsonv.Value, text msg.Text) {
+	if !origin.Get("kind").In("task", "background_task") {
+		return
+	}
+	id := ident.Of(origin.Get("taskId"))
+	if c := d.Calls.Oldest(func(c *call) bool { return c.Background != "" && c.Background == id }); c != nil {
+		d.Calls.End(c)
+		m := c.Result(d.add(msg.ToolResult, "result:"+c.ID))
+		m.Run, m.Content = cmp.Or(c.Run, m.Run), text
+		conversation.Failed(m, !origin.Get("status").In("running", "completed"))
+		m.SetAttr("status", origin.Get("status").Str())
+	}
 }
 
 // origins says where a prompt is from.
@@ -295,8 +310,11 @@ func (d *stream) message(v jsonv.Value) {
 		}
 	}
 	sum := msg.HashKey(has.Joined().String())
+	ours := kind.Exists() && !kind.In("user", "compaction_summary")
 	_, again := bounded.Take(&d.Inputs, func(s string) bool { return s == sum })
-	ours := kind.Exists() && !kind.In("user", "plugin_command", "compaction_summary")
+	if !again && !ours && v.Get("role").Equal("user") { // it has more than the prompt
+		_, again = bounded.Take(&d.Inputs, func(string) bool { return true })
+	}
 	switch {
 	case again, d.At.Nanos == 0, !v.Get("role").In("user", "system"), !ours && (d.agent != mainAgent || kind.Equal("compaction_summary")):
 		v.MarkRead() // a prompt, an imported message, a part of the conversation that a sub-agent or a summary begins with
@@ -304,6 +322,7 @@ func (d *stream) message(v jsonv.Value) {
 	}
 	has = conversation.Content{}
 	d.content(v.Get("content"), &has)
+	d.notified(origin, has.Joined())
 	key := "context:" + msg.HashKey(d.stamp, d.agent, sum)
 	if !ours {
 		d.wake(sum)
@@ -481,7 +500,7 @@ func (d *stream) call(e jsonv.Value) {
 
 // meets says in a message about a call which agent works on it.
 func (d *stream) meets(m *msg.Message, c *call, agent string) {
-	m.Delegation.CorrelationID = d.name(agent)
+	m.Delegation.CorrelationID = meeting(d.session, agent)
 	c.Agents = bounded.Push(c.Agents, agent, conversation.MaxEnded)
 }
 
@@ -560,21 +579,21 @@ func (d *stream) task(v jsonv.Value) {
 			d.Calls.End(of)
 			m := of.Result(d.add(msg.ToolResult, "result:"+of.ID))
 			m.Run = cmp.Or(of.Run, m.Run)
-			d.terminated(m, info, v.Get("outputTail"))
+			terminated(m, info, v.Get("outputTail"))
 			return
 		}
 	} else if c != nil && agent != "" {
 		d.linked(c, agent, ident.Of(info.Get("subagentType")))
 	}
 	m := d.status("task", id, v.Get("type").Str())
-	d.terminated(m, info, v.Get("outputTail"))
+	terminated(m, info, v.Get("outputTail"))
 	if c != nil {
 		c.About(m)
 	}
 }
 
 // terminated says how a task is, or has ended.
-func (d *stream) terminated(m *msg.Message, info, tail jsonv.Value) {
+func terminated(m *msg.Message, info, tail jsonv.Value) {
 	status := info.Get("status")
 	m.Content = tail.Text()
 	conversation.Attrs(m, info, "task=taskId", "agent=agentId", "kind", "status", "description", "stopReason", "command", "model", "subagentType")
@@ -610,15 +629,6 @@ func (d *stream) ended(v jsonv.Value) {
 func (d *stream) finish(reason string, failed bool) {
 	d.Run.Finish(d.add(msg.Stop, "stop:"+msg.HashKey(d.Turn, d.agent, d.stamp)), reason, failed)
 	d.Open = false
-}
-
-// cancel decodes that a turn is cancelled: the engine before writes no other end of it.
-func (d *stream) cancel(v jsonv.Value) {
-	m := d.status("turn_cancel", v.Get("target").Str())
-	conversation.Attrs(m, v, "reason")
-	if !v.Get("agentId").Exists() && d.Run.Active() {
-		d.finish("cancelled", true)
-	}
 }
 
 // asks decodes a question to a person: {id, kind, toolCallId, request}.
@@ -677,6 +687,11 @@ func (d *stream) beside(typ, v jsonv.Value) {
 		conversation.Attrs(m, v.Get("result"), "decision", "feedback", "scope", "selectedLabel")
 	case typ.Equal("plugin.session_start"):
 		d.status("plugin", name).Content = v.Get("content").Text()
+	case typ.Equal("turn.cancel"): // the engine before writes no other end of the turn
+		conversation.Attrs(d.status("turn_cancel", ident.Peek(v.Get("target"))), v, "reason", "target")
+		if !v.Get("agentId").Exists() && d.Run.Active() {
+			d.finish("cancelled", true)
+		}
 	case typ.Equal("forked"):
 		d.status("forked")
 	case typ.In("context.clear", "context.undo", "full_compaction.begin", "full_compaction.cancel", "full_compaction.complete", "goal.create", "goal.update", "goal.clear", "goal.account_usage",
