@@ -14,7 +14,8 @@
 //   - usage.record has the alias of a model; llm.request, between step.begin and it, its provider and its name.
 //   - The prompt of a turn is turn.prompt, and once more a message of the context. So is what steers it, and some reminders are the context's alone.
 //   - The engine before writes no turn.ended, and no agentId in a record.
-//   - The ids of agents (agent-0) count in their session. task.started names the agent and its call.
+//   - The ids of agents (agent-0) count in their session. task.started names the agent and its call, since version 2.1 subagent.spawned does.
+//   - Version 2.1 writes messages and turns once more (agent.message.appended, agent.turn.started, agent.turn.ended), and how long a call took.
 //   - A fork begins with copies of the files of its session, with their times, up to the record forked.
 //   - A session that was imported from Kimi CLI has messages without a time.
 package kimicode
@@ -24,6 +25,7 @@ import (
 	_ "embed"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -143,6 +145,8 @@ func (d *stream) Read() {
 		d.request(v)
 	case typ.In("task.started", "task.terminated") && v.Path("info", "taskId").Is(jsonv.String):
 		d.task(v)
+	case typ.HasPrefix("subagent.") && ident.Peek(v.Get("subagentId")) != "":
+		d.agents(v)
 	case typ.Equal("interaction.request") && ident.Peek(v.Get("id")) != "":
 		d.asks(v)
 	case typ.Equal("interaction.resolved") && ident.Peek(v.Get("id")) != "":
@@ -560,7 +564,9 @@ func (d *stream) result(e jsonv.Value) {
 	if c.Run != "" && m.Signal != msg.RunStart {
 		m.Run = c.Run
 	}
-	has.Fill(m)
+	if has.Fill(m); v.Get("durationMs").IsCount() {
+		m.Tool.Duration = v.Get("durationMs").Int() * int64(time.Millisecond)
+	}
 	conversation.Attrs(m, v, "note")
 	if failed {
 		m.IsError = true
@@ -590,6 +596,20 @@ func (d *stream) task(v jsonv.Value) {
 	if c != nil {
 		c.About(m)
 	}
+}
+
+// agents decodes how far a sub-agent is; its own file says more. The first of the records names its call.
+func (d *stream) agents(v jsonv.Value) {
+	agent, name := ident.Of(v.Get("subagentId")), ident.Of(v.Get("subagentName"))
+	if c := d.Calls.Named(ident.Of(v.Get("parentToolCallId"))); c != nil {
+		d.linked(c, agent, name)
+	}
+	m := d.status("subagent_event", v.Get("type").Str(), agent)
+	m.SetAttr("event", v.Get("type").Str())
+	m.SetAttr("agent", agent)
+	m.SetAttr("agent_type", name)
+	conversation.Attrs(m, v, "call=parentToolCallId", "task=taskId", "description", "model", "reason", "error")
+	m.Content = v.Get("resultSummary").Text()
 }
 
 // terminated says how a task is, or has ended.
@@ -692,6 +712,10 @@ func (d *stream) beside(typ, v jsonv.Value) {
 		if !v.Get("agentId").Exists() && d.Run.Active() {
 			d.finish("cancelled", true)
 		}
+	case typ.Equal("turn.step.interrupted"):
+		m := d.status("step_interrupted", ident.Peek(v.Get("reason")))
+		m.Content = v.Get("message").Text()
+		conversation.Attrs(m, v, "reason")
 	case typ.Equal("forked"):
 		d.status("forked")
 	case typ.In("context.clear", "context.undo", "full_compaction.begin", "full_compaction.cancel", "full_compaction.complete", "goal.create", "goal.update", "goal.clear", "goal.account_usage",
@@ -703,8 +727,8 @@ func (d *stream) beside(typ, v jsonv.Value) {
 		conversation.AttrsAs(m, v, conversation.ShortJSON, "value", "task", "ids", "budgetLimits")
 	case typ.In("token_counting.measured", "token_counting.rebased", "token_counting.truncated", "token_counting.turn_recorded", "context.update_token_count", "staleGuard.recorded", "staleGuard.cleared",
 		"prompt.accepted", "runtime.set_binding", "llm.tools_snapshot", "mcp.tools_discovered", "tools.register_user_tool", "tools.unregister_user_tool", "tools.set_active_tools",
-		"tools.reset_active_tools", "task.waitDelivered", "interruptionReminder.recorded", "cron.cursor"):
-		v.MarkRead() // the program's own
+		"tools.reset_active_tools", "task.waitDelivered", "interruptionReminder.recorded", "cron.cursor", "agent.message.appended", "agent.turn.started", "agent.turn.ended", "prompt.completed"):
+		v.MarkRead() // the program's own, or what other records have
 	default:
 		d.Unknown(name, v)
 	}
