@@ -161,7 +161,7 @@ func setAliases(t *link.Correlation, pairs []link.Pair, callers, children []*gro
 	byCall := make([]string, len(t.Calls))
 	for i := range t.Runs {
 		r, name := &t.Runs[i], ""
-		if p := pairs[i]; p.Sure() {
+		if p := pairs[i]; p.Sure() && children[i] != callers[p.Call] { // the name is that of the agent of another session
 			name, byCall[p.Call] = t.Calls[p.Call].Delegate, r.From
 		}
 		if name != r.Alias {
