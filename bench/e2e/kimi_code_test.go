@@ -77,6 +77,9 @@ func TestKimiCodeSession(t *testing.T) {
 	if got := h.query("SELECT status FROM v_spans WHERE kind = 'run' AND session_id = '" + session + "' AND run_id NOT LIKE 'agent%' ORDER BY ts"); fmt.Sprint(got) != "[ok cancelled ok ok error unset]" {
 		t.Errorf("runs %q", got)
 	}
+	if got := h.query("SELECT DISTINCT concat(agent_name, ' ', toString(run_id LIKE 'agent%')) AS a FROM v_spans WHERE kind = 'run' AND agent_name != '' ORDER BY a"); fmt.Sprint(got) != "[agent 0 explore 1]" {
+		t.Errorf("names of agents %q", got)
+	}
 	if got := h.query("SELECT any(title) FROM v_sessions WHERE session_id = '" + session + "'"); fmt.Sprint(got) != "[The depth of the peat]" {
 		t.Errorf("title %q", got)
 	}

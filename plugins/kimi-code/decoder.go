@@ -83,6 +83,7 @@ type stream struct {
 type state struct {
 	Created  string                 `json:",omitempty"` // when the file was, as the first line has it
 	Project  string                 `json:",omitempty"`
+	Profile  string                 `json:",omitempty"` // the name of the agent
 	Alias    string                 `json:",omitempty"` // of the model that was asked last
 	Model    string                 `json:",omitempty"`
 	Provider string                 `json:",omitempty"`
@@ -174,6 +175,9 @@ func (d *stream) add(kind msg.Kind, key string) *msg.Message {
 	m := d.Add(kind, key)
 	if d.Run.Active() && d.Run.Mark(m) {
 		m.Client.Project = d.Project
+	}
+	if kind != msg.User {
+		m.Agent.Name = d.Profile
 	}
 	if d.Run.Child && kind != msg.User {
 		m.Agent.ID = d.agent
@@ -691,6 +695,7 @@ func (d *stream) beside(typ, v jsonv.Value) {
 	switch {
 	case typ.In("profile.bind", "config.update"):
 		d.Project = cmp.Or(ident.Of(v.Path("environmentDisclosure", "cwd")), d.Project)
+		d.Profile = cmp.Or(ident.Peek(v.Get("profileName")), d.Profile)
 		m := d.add(msg.System, name+":"+msg.HashKey(d.stamp, d.agent))
 		m.Hidden, m.Content = true, v.Get("systemPrompt").Text()
 		m.SetAttr("type", name)
