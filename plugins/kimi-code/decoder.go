@@ -12,7 +12,7 @@
 //   - The tokens of a compaction, or of a title, are a usage.record with the scope session, and of no step.
 //   - inputOther has no cached tokens, output has those of thoughts.
 //   - usage.record has the alias of a model; llm.request, between step.begin and it, its provider and its name.
-//   - The prompt of a turn is turn.prompt, and once more a message of the context. So is what steers it, and some reminders are the context's alone.
+//   - The prompt of a turn is turn.prompt, and once more a message of the context. So is an addition to it, and some reminders are the context's alone.
 //   - The engine before writes no turn.ended, and no agentId in a record.
 //   - The ids of agents (agent-0) count in their session. task.started names the agent and its call, since version 2.1 subagent.spawned does.
 //   - Version 2.1 writes messages and turns once more (agent.message.appended, agent.turn.started, agent.turn.ended), and how long a call took.
@@ -134,10 +134,8 @@ func (d *stream) Read() {
 		d.step(v.Get("event"))
 	case typ.Equal("context.append_message") && v.Get("message").Is(jsonv.Object):
 		d.message(v.Get("message"))
-	case typ.Equal("turn.prompt") && v.Get("input").Exists():
-		d.prompt(v)
-	case typ.Equal("turn.steer") && v.Get("input").Exists():
-		d.steer(v)
+	case typ.In("turn.prompt", "turn.steer") && v.Get("input").Exists():
+		d.prompt(v, typ.Equal("turn.steer"))
 	case typ.Equal("turn.ended") && v.Get("reason").Is(jsonv.String):
 		d.ended(v)
 	case typ.Equal("usage.record") && v.Get("usage").Is(jsonv.Object):
@@ -214,11 +212,18 @@ func (d *stream) wake(fact string) {
 	}
 }
 
-// prompt decodes the prompt of a turn.
-func (d *stream) prompt(v jsonv.Value) {
+// prompt decodes the prompt of a turn, or an addition to it.
+func (d *stream) prompt(v jsonv.Value, steers bool) {
 	var has conversation.Content
 	d.content(v.Get("input"), &has)
 	text := has.Joined().String()
+	d.Inputs = bounded.Push(d.Inputs, msg.HashKey(text), maxInputs)
+	if steers {
+		d.notified(v.Get("origin"), has.Joined())
+		d.wake(text)
+		d.say(has, "steer:"+msg.HashKey(d.stamp, d.agent, text), v.Get("origin"))
+		return
+	}
 	if d.Run.Active() && !d.Run.Child { // its end was not recorded
 		at := d.At
 		d.At = d.Before
@@ -229,18 +234,6 @@ func (d *stream) prompt(v jsonv.Value) {
 	d.begin(msg.HashKey("turn", d.stamp, d.agent, text))
 	d.Open = false
 	d.say(has, "user:"+d.Turn, v.Get("origin"))
-	d.Inputs = bounded.Push(d.Inputs, msg.HashKey(text), maxInputs)
-}
-
-// steer decodes what is added to a turn.
-func (d *stream) steer(v jsonv.Value) {
-	var has conversation.Content
-	d.content(v.Get("input"), &has)
-	text := has.Joined().String()
-	d.notified(v.Get("origin"), has.Joined())
-	d.wake(text)
-	d.say(has, "steer:"+msg.HashKey(d.stamp, d.agent, text), v.Get("origin"))
-	d.Inputs = bounded.Push(d.Inputs, msg.HashKey(text), maxInputs)
 }
 
 // say adds a prompt: of a person, of the agent above, or of the program.
@@ -272,7 +265,7 @@ func (d *stream) notified(origin jsonv.Value, text msg.Text) {
 	}
 }
 
-// origins says where a prompt is from.
+// origins writes the origin of a prompt into a message.
 func origins(m *msg.Message, origin jsonv.Value) {
 	m.SetAttr("origin", origin.Get("kind").Str())
 	conversation.Attrs(m, origin, "skillName", "commandName", "trigger", "variant", "taskId", "status", "jobId", "cron", "event")
@@ -506,7 +499,7 @@ func (d *stream) call(e jsonv.Value) {
 	d.Last = r.Last
 }
 
-// meets says in a message about a call which agent works on it.
+// meets writes the agent that works on a call into a message about it.
 func (d *stream) meets(m *msg.Message, c *call, agent string) {
 	m.Delegation.CorrelationID = meeting(d.session, agent)
 	c.Agents = bounded.Push(c.Agents, agent, conversation.MaxEnded)
@@ -602,7 +595,7 @@ func (d *stream) task(v jsonv.Value) {
 	}
 }
 
-// agents decodes how far a sub-agent is; its own file says more. The first of the records names its call.
+// agents decodes how far a sub-agent is; its own file has more. The first of the records names its call.
 func (d *stream) agents(v jsonv.Value) {
 	agent, name := ident.Of(v.Get("subagentId")), ident.Of(v.Get("subagentName"))
 	if c := d.Calls.Named(ident.Of(v.Get("parentToolCallId"))); c != nil {
@@ -616,7 +609,7 @@ func (d *stream) agents(v jsonv.Value) {
 	m.Content = v.Get("resultSummary").Text()
 }
 
-// terminated says how a task is, or has ended.
+// terminated writes the state of a task into a message, or its end.
 func terminated(m *msg.Message, info, tail jsonv.Value) {
 	status := info.Get("status")
 	m.Content = tail.Text()
@@ -733,7 +726,7 @@ func (d *stream) beside(typ, v jsonv.Value) {
 	case typ.In("token_counting.measured", "token_counting.rebased", "token_counting.truncated", "token_counting.turn_recorded", "context.update_token_count", "staleGuard.recorded", "staleGuard.cleared",
 		"prompt.accepted", "runtime.set_binding", "llm.tools_snapshot", "mcp.tools_discovered", "tools.register_user_tool", "tools.unregister_user_tool", "tools.set_active_tools",
 		"tools.reset_active_tools", "task.waitDelivered", "interruptionReminder.recorded", "cron.cursor", "agent.message.appended", "agent.turn.started", "agent.turn.ended", "prompt.completed"):
-		v.MarkRead() // the program's own, or what other records have
+		v.MarkRead() // the program's own, or repeated by other records
 	default:
 		d.Unknown(name, v)
 	}

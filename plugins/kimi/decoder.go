@@ -11,7 +11,7 @@
 //     that results may be before the StatusUpdate that ends it.
 //   - StatusUpdate ends a response, and has its tokens and its message_id, which come after its parts. Other updates (plan_mode, mcp_status) have neither.
 //   - input_other has no cached tokens, output has those of thoughts.
-//   - What a sub-agent in the foreground does is in the file of its parent, too (SubagentEvent). Since wire 1.6 it names the agent, whose own file has all of it;
+//   - The work of a sub-agent in the foreground is in the file of its parent, too (SubagentEvent). Since wire 1.6 it names the agent, whose own file has all of it;
 //     before, there was no such file, and task_tool_call_id in place of parent_tool_call_id.
 //   - An agent may be resumed by another call, and is asked to go on if its answer was short: each is a TurnBegin in its file.
 //   - A flow has turns in its turn: a TurnBegin follows that of the flow, or the TurnEnd of the turn before, at once.
@@ -285,7 +285,7 @@ func (d *stream) turn(input jsonv.Value) {
 	d.say(has, "user:"+turn)
 }
 
-// prompt decodes what is added to a turn.
+// prompt decodes an addition to a turn.
 func (d *stream) prompt(input jsonv.Value, key string) {
 	var has conversation.Content
 	d.content(input, &has)
@@ -462,7 +462,7 @@ var (
 	taskOf  = regexp.MustCompile(`(?m)^task_id: ([0-9a-zA-Z_-]{1,64})$`)
 )
 
-// match returns what an expression finds.
+// match returns the first group of an expression.
 func match(e *regexp.Regexp, text string) string {
 	if m := e.FindStringSubmatch(text); m != nil {
 		return m[1]
