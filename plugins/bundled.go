@@ -32,6 +32,8 @@ import (
 	goose "github.com/earshot-dev/earshot/plugins/goose"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	hermes "github.com/earshot-dev/earshot/plugins/hermes"
+	kimi "github.com/earshot-dev/earshot/plugins/kimi"
+	kimicode "github.com/earshot-dev/earshot/plugins/kimi-code"
 	langgraph "github.com/earshot-dev/earshot/plugins/langgraph"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
@@ -79,6 +81,8 @@ func Bundled() map[string]func() decoder.Factory {
 		"goose":                 goose.New,
 		"grace":                 grace.New,
 		"hermes":                hermes.New,
+		"kimi":                  kimi.New,
+		"kimi-code":             kimicode.New,
 		"langgraph":             langgraph.New,
 		"legion":                legion.New,
 		"letta":                 letta.New,

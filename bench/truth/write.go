@@ -22,7 +22,7 @@ type format struct {
 // formats returns the writers.
 func formats() []format {
 	return []format{
-		claudeCode(), claudeStream(), codex(), codexExec(), geminiCLI(), geminiPrinted(), pi("pi"), pi("openclaw"), legion(), openCode(), openCodeRows(), cline(), rooCode(), crush(), droid(),
+		claudeCode(), claudeStream(), codex(), codexExec(), geminiCLI(), geminiPrinted(), pi("pi"), pi("openclaw"), legion(), openCode(), openCodeRows(), cline(), rooCode(), crush(), droid(), kimi(), kimiCode(),
 		anthropic(), openAIChat(), openAIResponses(), gemini(), geminiLive(), ollama(), otel(), agUI(), agno(), mcp(),
 		acp(), atif(), bedrock(), managedAgents(), vercelUI(), langGraph(),
 		cursor(), cursorPrinted(), goose(), hermes(), copilot(), codexServer(),

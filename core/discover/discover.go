@@ -128,6 +128,29 @@ var places = []place{
 			return lines || strings.HasSuffix(rel, ".settings.json"), lines
 		},
 	},
+	{
+		name: "Kimi CLI", format: "kimi", env: "KIMI_SHARE_DIR", home: ".kimi", below: "sessions", projects: true,
+		globs: []string{"sessions/*/*/wire.jsonl", "sessions/*/*/subagents/*/wire.jsonl", "sessions/*/*/state.json", "sessions/*/*/subagents/*/meta.json"},
+		is: func(rel string) (bool, bool) {
+			parts := strings.Split(rel, "/")
+			switch len(parts) {
+			case 3:
+				return parts[2] == "wire.jsonl" || parts[2] == "state.json", parts[2] == "wire.jsonl"
+			case 5:
+				return parts[2] == "subagents" && (parts[4] == "wire.jsonl" || parts[4] == "meta.json"), false
+			}
+			return false, false
+		},
+	},
+	{
+		name: "Kimi Code", format: "kimi-code", env: "KIMI_CODE_HOME", home: ".kimi-code", below: "sessions", projects: true,
+		globs: []string{"sessions/*/*/agents/*/wire.jsonl", "sessions/*/*/state.json"},
+		is: func(rel string) (bool, bool) {
+			parts := strings.Split(rel, "/")
+			wire := len(parts) == 5 && parts[2] == "agents" && parts[4] == "wire.jsonl"
+			return wire || len(parts) == 3 && parts[2] == "state.json", wire && parts[3] == "main"
+		},
+	},
 	extension("Cline before version 4", "saoudrizwan.claude-dev", "tasks/*/ui_messages.json", "state/taskHistory.json"),
 	extension("Roo Code", "rooveterinaryinc.roo-cline", "tasks/*/{ui_messages,history_item}.json"),
 	extension("Kilo Code before OpenCode", "kilocode.kilo-code", "tasks/*/{ui_messages,history_item}.json"),

@@ -165,10 +165,12 @@ func newBuilder(rows []msg.Row, cost Cost) *builder {
 		cost: cost, root: &Trajectory{SchemaVersion: ATIFVersion}, runs: make(map[string]*run),
 		responses: make(map[string]*Step), calls: make(map[string]place), byCall: make(map[string]place),
 	}
+	known := make(map[string]bool)
 	for i := range rows {
 		r := &rows[i]
 		b.root.SessionID = cmp.Or(b.root.SessionID, r.SessionID)
 		of := b.run(r.RunID)
+		known[r.RunID+" "+r.ToolCallID] = true
 		if r.ParentRunID != "" && r.ParentRunID != r.RunID && r.RunID != "" {
 			if of.parent == "" || of.parent == msg.UnknownRun {
 				of.parent = r.ParentRunID
@@ -182,7 +184,9 @@ func newBuilder(rows []msg.Row, cost Cost) *builder {
 				if c.parent == "" || c.parent == msg.UnknownRun {
 					c.parent = r.RunID
 				}
-				c.call = cmp.Or(c.call, r.ToolCallID)
+				if c.call == "" || c.parent == r.RunID && !known[c.parent+" "+c.call] { // the run has the call's id of the sidecar, the call that of the protocol
+					c.call = r.ToolCallID
+				}
 			}
 		}
 	}

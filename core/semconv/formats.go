@@ -57,6 +57,8 @@ var formats = map[string]traits{
 	"opencode":              {model: asked, delegates: true, serves: true},
 	"cline":                 {model: asked},
 	"droid":                 {model: asked},
+	"kimi-code":             {model: asked, delegates: true, unique: true},
+	"kimi":                  {model: asked, delegates: true, unique: true},
 	"roo-code":              {model: asked},
 	"crush":                 {model: asked},
 	"copilot":               {model: answered, family: "copilot", rank: 3, ownNames: true, delegates: true},

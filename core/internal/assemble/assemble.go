@@ -232,7 +232,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, is original, stream uint64, 
 	}
 	if final && m.Tool.CallID != "" && m.Signal != msg.RunStart {
 		if c := g.get(m.Tool.CallID); c != nil && (c.CorrelationID != "" || c.CorrelationPrompt != "") {
-			if err := a.correlateCall(g, m.Run, c, now); err != nil {
+			if err := a.correlateCall(g, m, c, now); err != nil {
 				return 0, err
 			}
 		}

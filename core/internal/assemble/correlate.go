@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -25,12 +26,13 @@ func (a *Assembler) correlateRun(g *group, m *msg.Message, fresh bool, now time.
 	})
 }
 
-// correlateCall adds a call to its correlations and links the runs and calls that they pair.
-func (a *Assembler) correlateCall(g *group, run string, c *call, now time.Time) error {
+// correlateCall adds a call to its correlations, and to that of the message, and links the runs and calls that they pair: a call that makes
+// several agents run has a message for each.
+func (a *Assembler) correlateCall(g *group, m *msg.Message, c *call, now time.Time) error {
 	if r := g.Runs[c.Run]; r != nil {
 		r.Correlates = true
 	}
-	return a.correlate(g, run, c.CorrelationID, c.CorrelationPrompt, false, now, func(t *link.Correlation) bool {
+	return a.correlate(g, m.Run, cmp.Or(m.Delegation.CorrelationID, c.CorrelationID), c.CorrelationPrompt, false, now, func(t *link.Correlation) bool {
 		return addCall(t, g, c)
 	})
 }
@@ -159,7 +161,7 @@ func setAliases(t *link.Correlation, pairs []link.Pair, callers, children []*gro
 	byCall := make([]string, len(t.Calls))
 	for i := range t.Runs {
 		r, name := &t.Runs[i], ""
-		if p := pairs[i]; p.Sure() {
+		if p := pairs[i]; p.Sure() && children[i] != callers[p.Call] { // the name is that of the agent of another session
 			name, byCall[p.Call] = t.Calls[p.Call].Delegate, r.From
 		}
 		if name != r.Alias {

@@ -324,6 +324,42 @@ func TestSpawnOfATeammate(t *testing.T) {
 	}
 }
 
+// TestAgentsOfOneSession: a call makes two agents of its own session run, which messages about it name one by one; both are below it, and the run of the
+// call keeps its name.
+func TestAgentsOfOneSession(t *testing.T) {
+	names := func(agent string) msg.Message {
+		m := msg.Message{Kind: msg.Status, Run: "a", Time: 2, Signal: msg.Link, Precision: msg.Millis}
+		m.Tool.CallID = "d"
+		m.Delegation = msg.Delegate{To: "pruner", CorrelationID: "s/" + agent}
+		return m
+	}
+	parent := script{"kimi-code", "s", [][]msg.Message{{user("a", 0), delegated("a", "d", "pruner", 1)}, {names("one"), names("two")}, {stop("a", 20)}}}
+	agent := func(name string) script {
+		m := msg.Message{Kind: msg.Status, Run: name, Time: 3, Signal: msg.RunStart, ParentRun: msg.UnknownRun, Precision: msg.Millis}
+		m.Agent = msg.Agent{ID: name, Kind: msg.KindAgent}
+		m.Delegation.CorrelationID = "s/" + name
+		return script{"kimi-code", "s", [][]msg.Message{{m}, {stop(name, 8)}}}
+	}
+	scripts := []script{parent, agent("one"), agent("two")}
+	for _, order := range [][]string{{"0.0", "0.1", "1.0", "2.0", "1.1", "2.1", "0.2"}, {"1.0", "1.1", "0.0", "0.1", "2.0", "2.1", "0.2"}, {"2.0", "1.0", "2.1", "1.1", "0.0", "0.1", "0.2"}} {
+		var call msg.SpanID
+		parents, name := map[string]msg.SpanID{}, ""
+		for _, s := range play(t, scripts, order, how{}) {
+			switch {
+			case s.Tool.CallID == "d":
+				call = s.ID
+			case s.Run == "a":
+				name = s.Agent.Name
+			default:
+				parents[s.Run] = s.Parent
+			}
+		}
+		if call.IsZero() || parents["one"] != call || parents["two"] != call || name == "pruner" {
+			t.Errorf("order %v: the agents are below %v, not below the call %s; the run of the call is %q", order, parents, call, name)
+		}
+	}
+}
+
 // TestSpawnWithoutTimes: a stream whose protocol has no times is read long after its
 // call; the thread's name is enough, and of several turns each has its call.
 func TestSpawnWithoutTimes(t *testing.T) {
