@@ -315,11 +315,33 @@ func Sentence(what string, delta float64, parts []TimePart) string {
 	return text + ": " + strings.Join(most, ", ") + "."
 }
 
+// spending is the difference of tokens and costs in a sentence. A side without tokens has not spent none: they are not known.
+func spending(a, b Cost) string {
+	x, y := a.Tokens.Total(), b.Tokens.Total()
+	cost := func(c Cost) string {
+		switch {
+		case c.Unpriced == c.Tokens.Total():
+			return "not known"
+		case c.Unpriced > 0:
+			return fmt.Sprintf("%s (%s have no price)", c.Dollars(), tokens(c.Unpriced))
+		}
+		return c.Dollars()
+	}
+	switch {
+	case x == 0 && y == 0:
+		return "Tokens and cost are not known."
+	case x == 0:
+		return fmt.Sprintf("Tokens and cost of A are not known; B has %s, cost %s.", tokens(y), cost(b))
+	case y == 0:
+		return fmt.Sprintf("A has %s, cost %s; tokens and cost of B are not known.", tokens(x), cost(a))
+	}
+	return fmt.Sprintf("Tokens %s (%s in A, %s in B), cost %s in A, %s in B.", signedTokens(x, y), tokens(x), tokens(y), cost(a), cost(b))
+}
+
 // Summary has sentences on how the two differ.
 func (d *Difference) Summary() []string {
 	out := []string{Sentence("Time", d.B.DurationMS-d.A.DurationMS, d.Time)}
-	a, b := d.A.Spent, d.B.Spent
-	out = append(out, fmt.Sprintf("Tokens %s (%s in A, %s in B), cost %s in A, %s in B.", signedTokens(a.Tokens.Total(), b.Tokens.Total()), tokens(a.Tokens.Total()), tokens(b.Tokens.Total()), or(a.Dollars(), "none"), or(b.Dollars(), "none")))
+	out = append(out, spending(d.A.Spent, d.B.Spent))
 	if d.Diverges < 0 {
 		return append(out, "The steps are the same.")
 	}
@@ -339,7 +361,7 @@ func (d *Difference) Write(w io.Writer, st Style) error {
 		name string
 		DiffSide
 	}{{"A", d.A}, {"B", d.B}} {
-		p.line("", p.bold(s.name), " ", s.ID, p.dim(fmt.Sprintf("  %s, %s, %s, %s", Stamp(s.Started, st.zone()), Span(time.Duration(s.DurationMS*1e6)), plural(s.Steps, "step"), or(s.Spent.Dollars(), "no cost"))))
+		p.line("", p.bold(s.name), " ", s.ID, p.dim(fmt.Sprintf("  %s, %s, %s, %s", Stamp(s.Started, st.zone()), Span(time.Duration(s.DurationMS*1e6)), plural(s.Steps, "step"), or(strings.TrimSuffix(s.Spent.Dollars(), "?"), "cost not known"))))
 	}
 	for _, s := range d.Summary() {
 		p.line("", printable(s))
