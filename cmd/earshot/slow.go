@@ -151,7 +151,7 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 
 func newExplain() *cobra.Command {
 	var file configFile
-	var output string
+	var output, tenant string
 	c := &cobra.Command{
 		Use:   "explain TRACE",
 		Short: "Explain in words where the time of one turn was spent",
@@ -165,7 +165,7 @@ beginning of a trace's id is enough. Of a conversation's id it is the latest tur
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return read(c, &file, func(ctx context.Context, r *reader) error {
-				t, err := inspect.LoadTurn(ctx, r, args[0], r.prices, now(c))
+				t, err := inspect.LoadTurn(ctx, r, inspect.Ref{Tenant: tenant, ID: args[0]}, r.prices, now(c))
 				if err != nil {
 					return err
 				}
@@ -176,5 +176,6 @@ beginning of a trace's id is enough. Of a conversation's id it is the latest tur
 	}
 	file.add(c)
 	outputFlag(c, &output)
+	tenantFlag(c, &tenant)
 	return c
 }

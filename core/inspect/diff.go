@@ -80,14 +80,14 @@ type diffNode struct {
 // maxTurns is how many turns of a session are compared.
 const maxTurns = 200
 
-// Diff compares two traces, or two sessions, or one with the other: a and b are ids or the
-// beginnings of ids. Steps are aligned below each pair of steps: calls of the same tool, and
+// Diff compares two traces, or two sessions, or one with the other: a and b have ids or the
+// beginnings of ids, and tenants for sessions. Steps are aligned below each pair of steps: calls of the same tool, and
 // delegations to the same agent, are a pair, those with the same arguments first.
-func Diff(ctx context.Context, q Querier, a, b string, prices *price.Table, now time.Time) (*Difference, error) {
+func Diff(ctx context.Context, q Querier, a, b Ref, prices *price.Table, now time.Time) (*Difference, error) {
 	d := &Difference{Rows: []DiffRow{}, Time: []TimePart{}, Diverges: -1}
 	times := newTimes()
 	var sides [2][]*diffNode
-	for i, id := range [...]string{a, b} {
+	for i, id := range [...]Ref{a, b} {
 		side := [...]*DiffSide{&d.A, &d.B}[i]
 		traces, err := side.resolve(ctx, q, id)
 		if err != nil {
@@ -119,13 +119,13 @@ func Diff(ctx context.Context, q Querier, a, b string, prices *price.Table, now 
 }
 
 // resolve completes the id of a trace or a session, and returns the traces.
-func (s *DiffSide) resolve(ctx context.Context, q Querier, id string) ([]string, error) {
-	trace, err := resolveTrace(ctx, q, id)
+func (s *DiffSide) resolve(ctx context.Context, q Querier, id Ref) ([]string, error) {
+	trace, err := resolveTrace(ctx, q, id.ID)
 	if err == nil {
 		s.ID = trace
 		return []string{trace}, nil
 	}
-	session, other := Ref{ID: id}.resolve(ctx, q)
+	session, other := id.resolve(ctx, q)
 	if other != nil {
 		return nil, errors.Join(err, other)
 	}
