@@ -68,8 +68,11 @@ func top(s blame.Split) string {
 // Top is the largest bucket of a delegation with its share.
 func (d *SlowDelegation) Top() string { return top(d.Split) }
 
-// fold breaks a text at blanks into lines of at most n columns.
-func fold(s string, n int) (lines []string) {
+// Fold breaks a text at blanks into lines of at most n columns; 0: into one.
+func Fold(s string, n int) (lines []string) {
+	if n <= 0 {
+		return []string{s}
+	}
 	line := ""
 	for _, word := range strings.Fields(s) {
 		switch {

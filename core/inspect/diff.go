@@ -177,7 +177,10 @@ func (s *DiffSide) add(ctx context.Context, q Querier, t *Trace) (out []*diffNod
 			x := &diffNode{kind: n.Kind.String(), name: n.Label(), digest: a.digest, step: DiffStep{
 				TraceID: t.ID, SpanID: n.ID, OffsetMS: ms(n.Start - root.Start), DurationMS: ms(n.Wall()), Arguments: a.text, Status: w.Status, Error: w.Error, Spent: t.spent[n.Number()],
 			}}
-			if n.Kind == blame.Delegation || n.Kind == blame.Tool { // not with the work that was reported beside it
+			switch n.Kind {
+			case blame.Run:
+				x.name = t.works[n.Number()].Actor()
+			case blame.Delegation, blame.Tool: // not with the work that was reported beside it
 				x.name = or(n.To, n.Name)
 			}
 			for _, c := range n.Children() {
@@ -300,13 +303,16 @@ func signedTokens(a, b uint64) string {
 	return "0"
 }
 
+// nameShown is how many columns of a name a sentence has.
+const nameShown = 50
+
 // Sentence is the difference of the durations, and the parts with most of it.
 func Sentence(what string, delta float64, parts []TimePart) string {
 	text := what + " " + Signed(delta)
 	var most []string
 	for _, p := range parts[:min(3, len(parts))] {
 		if max(p.Delta, -p.Delta) >= 1 {
-			most = append(most, Signed(p.Delta)+" in "+p.String())
+			most = append(most, Signed(p.Delta)+" in "+Clip(p.String(), nameShown))
 		}
 	}
 	if len(most) == 0 {
@@ -351,55 +357,92 @@ func (d *Difference) Summary() []string {
 		what = "is of another agent"
 	}
 	at := cmp.Or(r.A, r.B)
-	return append(out, fmt.Sprintf("They diverge at step %d, %s into the turn: %s %s %s.", d.Diverges+1, Span(time.Duration(at.OffsetMS*1e6)), r.Kind, or(r.Name, "(unnamed)"), what))
+	return append(out, fmt.Sprintf("They diverge at step %d, %s into the turn: %s %s %s.", d.Diverges+1, Span(time.Duration(at.OffsetMS*1e6)), r.Kind, or(Clip(r.Name, nameShown), "(unnamed)"), what))
 }
 
-// Write draws the difference. Responses of models that both have are left out.
+// Write draws the difference, as wide as the style. Responses of models that both have are left out.
 func (d *Difference) Write(w io.Writer, st Style) error {
 	p := &printer{w: w, Style: st}
 	for _, s := range [...]struct {
 		name string
 		DiffSide
 	}{{"A", d.A}, {"B", d.B}} {
-		p.line("", p.bold(s.name), " ", s.ID, p.dim(fmt.Sprintf("  %s, %s, %s, %s", Stamp(s.Started, st.zone()), Span(time.Duration(s.DurationMS*1e6)), plural(s.Steps, "step"), or(strings.TrimSuffix(s.Spent.Dollars(), "?"), "cost not known"))))
-	}
-	for _, s := range d.Summary() {
-		p.line("", printable(s))
-	}
-	p.line("")
-	p.line("", p.dim("    A          B          B − A      step"))
-	for i, r := range d.Rows {
-		if r.Kind == "chat" && r.A != nil && r.B != nil {
+		id := s.name + " " + printable(s.ID)
+		facts := fmt.Sprintf("%s, %s, %s, %s", Stamp(s.Started, st.zone()), Span(time.Duration(s.DurationMS*1e6)), plural(s.Steps, "step"), or(strings.TrimSuffix(s.Spent.Dollars(), "?"), "cost not known"))
+		if st.Width > 0 && Visible(id)+2+Visible(facts) > st.Width {
+			p.line("", p.bold(id))
+			p.line("  ", p.dim(facts))
 			continue
 		}
-		length := func(s *DiffStep) string {
-			if s == nil {
-				return ""
-			}
-			return Span(time.Duration(s.DurationMS * 1e6))
+		p.line("", p.bold(id), "  ", p.dim(facts))
+	}
+	for _, s := range d.Summary() {
+		for _, l := range Fold(printable(s), st.Width) {
+			p.line("", l)
 		}
-		delta, args := "", ""
-		if r.A != nil && r.B != nil {
-			delta = Signed(r.B.DurationMS - r.A.DurationMS)
-		}
-		if s := cmp.Or(r.B, r.A); s.Arguments != "" {
-			args = "  " + p.dim(Clip(printable(strings.Join(strings.Fields(s.Arguments), " ")), 60))
-		}
-		mark := r.Mark
-		switch mark {
-		case "-":
-			mark = p.bad(mark)
-		case "+":
-			mark = p.green(mark)
-		}
-		name := strings.Repeat("  ", min(r.Depth, 20)) + r.Kind + " " + printable(or(r.Name, "(unnamed)"))
-		if i == d.Diverges {
-			name, args = p.bold(name), args+"  ← the first difference"
-		}
-		p.line("", mark, "   ", pad(length(r.A), 11), pad(length(r.B), 11), pad(delta, 11), name, args)
-		if r.Mark == "~" && r.A.Arguments != "" && r.A.Arguments != r.B.Arguments {
-			p.line("", strings.Repeat(" ", 37), strings.Repeat("  ", min(r.Depth, 20)), p.dim("in A: "+Clip(printable(strings.Join(strings.Fields(r.A.Arguments), " ")), 60)))
+	}
+	p.line("")
+	cell := 11
+	if 0 < st.Width && st.Width < 80 {
+		cell = 8
+	}
+	p.line("", p.dim(Pad("", 4)+Pad("A", cell)+Pad("B", cell)+Pad("B − A", cell)+"step"))
+	for i, r := range d.Rows {
+		if r.Kind != "chat" || r.A == nil || r.B == nil {
+			p.row(&r, cell, i == d.Diverges)
 		}
 	}
 	return p.err
+}
+
+// row draws a row, whose times are in cells of that many columns.
+func (p *printer) row(r *DiffRow, cell int, first bool) {
+	length := func(s *DiffStep) string {
+		if s == nil {
+			return ""
+		}
+		return Span(time.Duration(s.DurationMS * 1e6))
+	}
+	delta := ""
+	if r.A != nil && r.B != nil {
+		delta = Signed(r.B.DurationMS - r.A.DurationMS)
+	}
+	indent := strings.Repeat("  ", min(r.Depth, 20))
+	room := 1 << 20 // of the terminal, for the name and the rest
+	if p.Width > 0 {
+		room = max(16, p.Width-4-3*cell)
+		indent = indent[:min(len(indent), room/2)]
+	}
+	room -= len(indent)
+	note := ""
+	if first {
+		if note = "  ← the first difference"; room < 24+len(note) {
+			note = "  ←"
+		}
+		room -= Visible(note)
+	}
+	name := Clip(r.Kind+" "+printable(or(r.Name, "(unnamed)")), room)
+	arguments := func(s *DiffStep, label string, room int) string {
+		if room = min(60, room-Visible(label)); s.Arguments == "" || room < 8 {
+			return ""
+		}
+		return label + Clip(printable(strings.Join(strings.Fields(s.Arguments), " ")), room)
+	}
+	args := arguments(cmp.Or(r.B, r.A), "  ", room-Visible(name))
+	mark := r.Mark
+	switch mark {
+	case "-":
+		mark = p.bad(mark)
+	case "+":
+		mark = p.green(mark)
+	}
+	if first {
+		name = p.bold(name)
+	}
+	p.line("", mark, "   ", Pad(length(r.A), cell), Pad(length(r.B), cell), Pad(delta, cell), indent, name, p.dim(args), note)
+	if r.Mark == "~" && r.A.Arguments != "" && r.A.Arguments != r.B.Arguments {
+		if other := arguments(r.A, "in A: ", room); other != "" {
+			p.line("", strings.Repeat(" ", 4+3*cell), indent, p.dim(other))
+		}
+	}
 }

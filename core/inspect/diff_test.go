@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,35 @@ func TestSpendingOfBoth(t *testing.T) {
 		d := Difference{A: DiffSide{Spent: c.a}, B: DiffSide{Spent: c.b}, Diverges: -1}
 		if err := d.Write(&out, Style{}); err != nil || strings.Contains(out.String(), "no cost") || strings.Contains(out.String(), " 0 tokens") {
 			t.Errorf("%v in\n%s", err, &out)
+		}
+	}
+}
+
+// TestNarrowDifference: on a terminal of 60 columns no line of a difference is longer, whatever the names, and elsewhere none is cut.
+func TestNarrowDifference(t *testing.T) {
+	long := strings.Repeat("潮汐", 40)
+	step := func(text string) *DiffStep { return &DiffStep{DurationMS: 4_100_000, Arguments: text} }
+	d := Difference{A: DiffSide{ID: "c0ffee00-51d2-4f0b-8a3e-9d7b6c5a4e21"}, B: DiffSide{ID: "3602fe3c-ef9e-4f13-881d-9768f559912f"}, Diverges: 1, Rows: []DiffRow{
+		{Kind: "run", Name: "pilot", Mark: "=", A: step(""), B: step("")},
+		{Kind: "tool", Name: "mcp__harbour__" + long, Mark: "~", Depth: 1, A: step(long), B: step("other " + long)},
+		{Kind: "delegation", Name: "diver", Mark: "+", Depth: 30, B: step("dive at the north pier and report all that is there")},
+		{Kind: "tool", Name: "Bash", Mark: "~", Depth: 3, A: step("wind north"), B: step("wind south")},
+	}, Time: []TimePart{{Bucket: "tool", Name: long, A: 1, B: 9_000, Delta: 8_999}}}
+	list := []Change{{Kind: "delegation", Name: long, To: long, A: Stats{Count: 3, P50: 1, P95: 2}, B: Stats{Count: 4, P50: 3, P95: 9}, DeltaMS: 7, Time: []TimePart{{Bucket: "tool", Name: "Bash", Delta: 7}}}}
+	for _, width := range []int{0, 60, 80, 120} {
+		var out, changes bytes.Buffer
+		if err := errors.Join(d.Write(&out, Style{Width: width}), WriteChanges(&changes, list, Style{Width: width})); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"c0ffee00-51d2-4f0b-8a3e-9d7b6c5a4e21", "run pilot", "delegation diver", "tool Bash", "in A: wind north", "←"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("width %d: no %q in\n%s", width, want, &out)
+			}
+		}
+		for line := range strings.Lines(out.String() + changes.String()) {
+			if line = strings.TrimRight(line, "\n"); width > 0 && Visible(line) > width {
+				t.Errorf("width %d: %d columns: %s", width, Visible(line), line)
+			}
 		}
 	}
 }

@@ -247,7 +247,7 @@ func (e *Explanation) Write(out io.Writer, st Style) error {
 	}
 	p := &printer{w: out, Style: st}
 	for _, s := range e.Text {
-		for _, l := range fold(printable(s), st.Width) {
+		for _, l := range Fold(printable(s), st.Width) {
 			p.line("", l)
 		}
 	}
@@ -262,8 +262,8 @@ func (e *Explanation) Write(out io.Writer, st Style) error {
 			name = "→ " + Delegate(w.DelegateTo)
 		}
 		indent := strings.Repeat("  ", min(w.Depth, 10))
-		p.line(pad(indent+Clip(name, 36-len(indent)), 36), fmt.Sprintf(" %7s  ", Span(time.Duration(w.split.Total()))), Bar(w.split, 24, st.Color), "  ",
-			pad(top(w.split), 18), p.bad(w.Status))
+		p.line(Pad(indent+Clip(name, 36-len(indent)), 36), fmt.Sprintf(" %7s  ", Span(time.Duration(w.split.Total()))), Bar(w.split, 24, st.Color), "  ",
+			Pad(top(w.split), 18), p.bad(w.Status))
 	}
 	return p.err
 }

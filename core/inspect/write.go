@@ -214,7 +214,7 @@ func (p *printer) text(indent, label, s string) {
 		return
 	}
 	if !p.Full {
-		room := max(20, p.Width-utf8.RuneCountInString(indent)-10)
+		room := max(20, p.Width-Visible(indent)-10)
 		p.line(indent, label, p.plain(Clip(s, room)))
 		return
 	}
@@ -249,22 +249,6 @@ func (p *printer) bad(s string) string   { return p.paint("31", s) }
 func (p *printer) green(s string) string { return p.paint("32", s) }
 func (p *printer) cyan(s string) string  { return p.paint("36", s) }
 
-// Visible is the number of columns of a text with colors.
-func Visible(s string) int {
-	n, in := 0, false
-	for _, r := range s {
-		switch {
-		case r == '\x1b':
-			in = true
-		case in:
-			in = r != 'm'
-		default:
-			n++
-		}
-	}
-	return n
-}
-
 // sequence matches terminal control sequences: colors, cursor, window title.
 var sequence = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[PX^_][^\x1b]*\x1b\\\\|[ -/]*[0-~])")
 
@@ -287,16 +271,6 @@ func printable(s string) string {
 		}
 		return r
 	}, Plain(s))
-}
-
-// Clip folds a text to one line of at most n columns.
-func Clip(s string, n int) string {
-	s = printable(strings.Join(strings.Fields(s), " "))
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	r := []rune(s)
-	return string(r[:n-1]) + "…"
 }
 
 // total is the tokens of a step and everything below it.

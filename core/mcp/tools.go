@@ -414,7 +414,7 @@ func (m *Server) diff(ctx context.Context, in diffArgs, a *answer) (string, erro
 		return "", err
 	}
 	return "= same arguments, ~ others, - only in A, + only in B. show has either of them" + suffix("; the page is ", m.Pages, "/compare") + ".",
-		d.Write(a, inspect.Style{Width: 100, Zone: m.Zone})
+		d.Write(a, inspect.Style{Zone: m.Zone})
 }
 
 func (m *Server) sql(ctx context.Context, in sqlArgs, a *answer) (string, error) {
