@@ -217,3 +217,15 @@ func BenchmarkFind(b *testing.B) {
 		Find(list, Options{Now: start.Add(600 * time.Hour)})
 	}
 }
+
+// TestRank: percentiles of few values are those that quantileExact of ClickHouse has: the same work has the same number on boards and in SQL.
+func TestRank(t *testing.T) {
+	for _, c := range []struct {
+		q       float64
+		n, want int
+	}{{0.5, 1, 0}, {0.95, 1, 0}, {0.5, 2, 1}, {0.5, 3, 1}, {0.5, 4, 2}, {0.95, 19, 18}, {0.95, 20, 19}, {0.95, 40, 38}, {1, 7, 6}} {
+		if got := Rank(c.q, c.n); got != c.want {
+			t.Errorf("quantile %g of %d values is the one at %d, want %d", c.q, c.n, got, c.want)
+		}
+	}
+}

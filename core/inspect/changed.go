@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,7 +157,7 @@ func seriesOf(runs []ran) []change.Series {
 func at(sample []change.Observation, rank float64) int {
 	sorted := slices.Clone(sample)
 	slices.SortStableFunc(sorted, func(a, b change.Observation) int { return cmp.Compare(a.Value, b.Value) })
-	return sorted[max(0, int(math.Ceil(rank*float64(len(sorted))))-1)].Run
+	return sorted[change.Rank(rank, len(sorted))].Run
 }
 
 // comparedTurns is how many turns of each side are read for their critical paths.

@@ -40,7 +40,7 @@ type Stats struct {
 	Count   uint64  `json:"count"`
 	Errors  uint64  `json:"errors"`
 	P50     float64 `json:"p50_ms"`
-	P95     float64 `json:"p95_ms"` // by nearest rank: it is the duration of one of them
+	P95     float64 `json:"p95_ms"` // it is the duration of one of them: see change.Rank
 	TraceID string  `json:"p95_trace_id,omitempty"`
 	SpanID  string  `json:"p95_span_id,omitempty"`
 }
@@ -53,7 +53,7 @@ var changesSQL = func() string {
 	one := func(kind, name, to, from, duration, where string) string {
 		return `SELECT '` + kind + `' AS what, ` + name + ` AS who, ` + to + ` AS whom, count() AS n, countIf(status = 'error') AS errors,
 			quantileExact(0.5)(` + duration + `) AS p50, arraySort(groupArray((` + duration + `, trace_id, toString(span_id)))) AS list,
-			list[toUInt32(ceil(0.95 * n))] AS rank, rank.1 AS p95, rank.2 AS trace, rank.3 AS span
+			list[least(n, toUInt64(0.95 * n) + 1)] AS rank, rank.1 AS p95, rank.2 AS trace, rank.3 AS span
 		FROM ` + from + `
 		WHERE ` + where + ` AND ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64}) AND ({version:String} = '' OR agent_version = {version:String})
 		GROUP BY who, whom`
