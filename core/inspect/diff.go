@@ -273,7 +273,7 @@ func (p TimePart) String() string {
 
 // Signed is a difference of milliseconds with its sign.
 func Signed(ms float64) string {
-	d := time.Duration(ms * 1e6)
+	d := time.Duration(ms * 1e6).Truncate(time.Millisecond) // Span has no less
 	switch {
 	case d > 0:
 		return "+" + Span(d)
@@ -285,10 +285,10 @@ func Signed(ms float64) string {
 
 // after is a time since a beginning. Clocks differ, so that a step may be before it.
 func after(d time.Duration) string {
-	if d < 0 {
+	if d <= -time.Millisecond {
 		return "−" + Span(-d)
 	}
-	return "+" + Span(d)
+	return "+" + Span(max(d, 0))
 }
 
 // signedTokens is the difference of two counts, as long as the counts beside it.

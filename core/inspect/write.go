@@ -305,10 +305,12 @@ func Span(d time.Duration) string {
 		return "-" + Span(-d)
 	case d < time.Second:
 		return fmt.Sprintf("%dms", d.Milliseconds())
-	case d < 10*time.Second:
+	case d < 9950*time.Millisecond: // more is ten, rounded
 		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Minute:
+	case d < 59500*time.Millisecond:
 		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < time.Minute:
+		return "1m00s"
 	case d < time.Hour:
 		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	case d < 48*time.Hour:
@@ -323,7 +325,7 @@ func tokens(n uint64) string {
 		return "1 token"
 	case n < 10_000:
 		return fmt.Sprintf("%d tokens", n)
-	case n < 10_000_000:
+	case n < 9_999_500:
 		return fmt.Sprintf("%.0fk tokens", float64(n)/1e3)
 	}
 	return fmt.Sprintf("%.0fM tokens", float64(n)/1e6)
