@@ -285,14 +285,16 @@ func (c *Changed) Write(w io.Writer, st Style) error {
 		p.line("", p.dim(Stamp(x.At, p.zone())), "  ", p.bold(printable(x.Title())), "  ", x.Metric, " ", p.bold(x.Shift()), "  ", printable(x.Cause()),
 			p.dim(fmt.Sprintf("  %d runs before, %d after", x.A.Runs, x.B.Runs)))
 		for _, s := range x.Detail() {
-			p.line("    ", printable(s))
+			p.folded("    ", printable(s))
 		}
 	}
 	if n := len(c.Changes) - maxWritten; n > 0 {
 		p.line("", fmt.Sprintf("and %d more: -o json has all of them", n))
 	}
 	p.line("")
-	p.line("", p.dim(c.Basis()))
+	for _, l := range Fold(c.Basis(), p.Width) {
+		p.line("", p.dim(l))
+	}
 	return p.err
 }
 

@@ -72,6 +72,7 @@ type DiffStep struct {
 // diffNode is a step of a side with those below it.
 type diffNode struct {
 	kind, name string
+	unnamed    bool   // name is the format of an agent that has none
 	digest     string // of the arguments
 	step       DiffStep
 	children   []*diffNode
@@ -179,7 +180,7 @@ func (s *DiffSide) add(ctx context.Context, q Querier, t *Trace) (out []*diffNod
 			}}
 			switch n.Kind {
 			case blame.Run:
-				x.name = t.works[n.Number()].Actor()
+				x.name, x.unnamed = t.works[n.Number()].Actor(), w.Agent == ""
 			case blame.Delegation, blame.Tool: // not with the work that was reported beside it
 				x.name = or(n.To, n.Name)
 			}
@@ -204,7 +205,10 @@ func (d *Difference) pair(a, b []*diffNode, depth int) {
 		}
 		if p[1] >= 0 {
 			y = b[p[1]]
-			r.Kind, r.Name, r.B, r.Mark = y.kind, y.name, &y.step, "+"
+			r.Kind, r.B, r.Mark = y.kind, &y.step, "+"
+			if x == nil || !y.unnamed {
+				r.Name = y.name
+			}
 		}
 		var below [2][]*diffNode
 		if x != nil {
@@ -215,7 +219,7 @@ func (d *Difference) pair(a, b []*diffNode, depth int) {
 		}
 		if x != nil && y != nil {
 			r.Mark = "="
-			if x.digest != y.digest || x.name != y.name {
+			if x.digest != y.digest || x.name != y.name && !x.unnamed && !y.unnamed {
 				r.Mark = "~"
 			}
 		}
@@ -340,6 +344,9 @@ func spending(a, b Cost) string {
 		return fmt.Sprintf("Tokens and cost of A are not known; B has %s, cost %s.", tokens(y), cost(b))
 	case y == 0:
 		return fmt.Sprintf("A has %s, cost %s; tokens and cost of B are not known.", tokens(x), cost(a))
+	}
+	if x == y {
+		return fmt.Sprintf("Tokens the same, %s, cost %s in A, %s in B.", tokens(x), cost(a), cost(b))
 	}
 	return fmt.Sprintf("Tokens %s (%s in A, %s in B), cost %s in A, %s in B.", signedTokens(x, y), tokens(x), tokens(y), cost(a), cost(b))
 }

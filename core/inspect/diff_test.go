@@ -19,6 +19,7 @@ func TestSpendingOfBoth(t *testing.T) {
 		{Cost{}, known, "Tokens and cost of A are not known; B has 1500 tokens, cost $0.25."},
 		{known, Cost{}, "A has 1500 tokens, cost $0.25; tokens and cost of B are not known."},
 		{known, dear, "Tokens +500 (1500 tokens in A, 2000 tokens in B), cost $0.25 in A, $0.50+ (500 tokens have no price) in B."},
+		{known, known, "Tokens the same, 1500 tokens, cost $0.25 in A, $0.25 in B."},
 		{odd, known, "Tokens +1493 (7 tokens in A, 1500 tokens in B), cost not known in A, $0.25 in B."},
 	} {
 		if got := spending(c.a, c.b); got != c.want {

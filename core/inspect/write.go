@@ -48,7 +48,12 @@ func WriteSession(ctx context.Context, w io.Writer, q Querier, id Ref, st Style)
 		if s.Tokens > 0 { // else none are known
 			facts = append(facts, tokens(s.Tokens))
 		}
-		p.line("", p.bold("session "+printable(s.ID)), "  "+strings.Join(facts, " · "))
+		if id, line := p.bold("session "+printable(s.ID)), strings.Join(facts, " · "); Visible(id)+2+Visible(line) > st.Width {
+			p.line("", id)
+			p.line("  ", line)
+		} else {
+			p.line("", id, "  ", line)
+		}
 		if s.Shares != "" {
 			p.line("  ", "shares turns with ", printable(s.Shares), ", where they count")
 		}
@@ -76,6 +81,13 @@ func (p *printer) line(indent string, parts ...string) {
 	}
 }
 
+// folded writes a text in lines that fit the style; one where it has no width.
+func (p *printer) folded(indent, text string) {
+	for _, l := range Fold(text, max(0, p.Width-len(indent))) {
+		p.line(indent, l)
+	}
+}
+
 func (p *printer) turn(t *Turn, n int) {
 	var spent Tokens
 	if t.Root != nil {
@@ -100,7 +112,14 @@ func (p *printer) turn(t *Turn, n int) {
 		}
 		facts = append(p.seen(facts, t.Root), fmt.Sprintf("trace %.8s", t.TraceID))
 	}
-	p.line("", p.bold(head), "  ", p.dim(strings.Join(facts, " · ")))
+	if line := strings.Join(facts, " · "); Visible(head)+2+Visible(line) > p.Width {
+		p.line("", p.bold(head))
+		for _, l := range Fold(line, p.Width-2) {
+			p.line("  ", p.dim(l))
+		}
+	} else {
+		p.line("", p.bold(head), "  ", p.dim(line))
+	}
 	if t.Prompt != "" {
 		p.text("", p.cyan("user      "), t.Prompt)
 	}
@@ -158,6 +177,12 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 		facts = append(facts, p.ended(s)+s.of(s.Origins.Status))
 	}
 	facts = p.seen(facts, s)
+	if !p.Full { // names may be of any length; their facts are not
+		line := strings.Join(facts, " · ")
+		if room := max(16, p.Width-Visible(first)-Visible(at)-2-Visible(line)); Visible(what) > room {
+			what = Clip(Plain(what), room)
+		}
+	}
 	p.line(first, at, what, "  ", p.dim(strings.Join(facts, " · ")))
 	pad := rest + strings.Repeat(" ", 9)
 	if len(s.Steps) > 0 {
