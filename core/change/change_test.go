@@ -229,3 +229,21 @@ func TestRank(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingToCompare: with too few runs there is no look, which is another answer than that no look found a change; nor is an old one an answer.
+func TestNothingToCompare(t *testing.T) {
+	now := time.Date(2026, 3, 20, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		runs int
+		last time.Duration // of the last run, before now
+		any  bool
+	}{{7, day, false}, {MinBefore + MinAfter - 1, day, false}, {MinBefore + MinAfter, day, true}, {MinBefore + MinAfter, 20 * day, false}} {
+		s := Series{Key: Key{Kind: "agent", Metric: "duration"}}
+		for i := range c.runs {
+			s.Observations = append(s.Observations, Observation{Time: now.Add(-c.last - time.Duration(c.runs-i)*time.Minute), Version: new(Version), Value: 10, Run: i})
+		}
+		if _, looks := Find([]Series{s}, Options{Since: now.Add(-7 * day), Now: now}); (looks.Recent > 0) != c.any {
+			t.Errorf("%d runs until %s ago: %+v", c.runs, c.last, looks)
+		}
+	}
+}

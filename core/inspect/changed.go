@@ -278,7 +278,11 @@ const maxWritten = 40
 func (c *Changed) Write(w io.Writer, st Style) error {
 	p := &printer{w: w, Style: st}
 	if len(c.Changes) == 0 {
-		p.line("", "nothing changed since ", Stamp(c.Since, p.zone()))
+		what := "nothing changed since "
+		if c.Looks.Recent == 0 {
+			what = "nothing to compare since "
+		}
+		p.line("", what, Stamp(c.Since, p.zone()))
 	}
 	for i := range c.Changes[:min(maxWritten, len(c.Changes))] {
 		x := &c.Changes[i]
@@ -303,6 +307,9 @@ func (c *Changed) Basis() string {
 	text := fmt.Sprintf("%s in %d series, with the 30 days before. At most %g false alarm in 30 days is to be expected, of all series together.", plural(c.Runs, "run"), c.Looks.Series, c.Budget)
 	if c.OneOf > 1 {
 		text += fmt.Sprintf(" Of the busiest agent one session in %d was read.", c.OneOf)
+	}
+	if c.Looks.Recent == 0 {
+		text += fmt.Sprintf(" None has the runs that a comparison needs: %d before a new version or the end of a day, and %d after or in it.", change.MinBefore, change.MinAfter)
 	}
 	return text
 }
