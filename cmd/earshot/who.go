@@ -148,6 +148,9 @@ func writeWho(w io.Writer, by []string, list []inspect.WhoRow) error {
 	line(&sum, values)
 	columns := make([]column, 0, len(by)+8)
 	for _, name := range by {
+		if name == "day" {
+			name = "day (UTC)" // other times are local
+		}
 		columns = append(columns, column{name: name, least: 8})
 	}
 	columns = append(columns, column{name: "cost"}, column{name: "tokens", drop: 7}, column{name: "input", drop: 5}, column{name: "output", drop: 6},

@@ -292,7 +292,7 @@ func (m *Server) spent(ctx context.Context, in spentArgs, a *answer) (string, er
 	for _, by := range []struct {
 		title string
 		list  []inspect.Spending
-	}{{"agent", s.Agents}, {"model", s.Models}, {"project", s.Projects}, {"team", s.Teams}, {"user", s.Users}, {"repository", s.Repositories}, {"ticket", s.Tickets}, {"day", s.Days}} {
+	}{{"agent", s.Agents}, {"model", s.Models}, {"project", s.Projects}, {"team", s.Teams}, {"user", s.Users}, {"repository", s.Repositories}, {"ticket", s.Tickets}, {"day (UTC)", s.Days}} {
 		if len(by.list) == 1 && by.list[0].Name == "" && by.title != "project" {
 			continue // no work has one
 		}
