@@ -68,7 +68,7 @@ func TestTenantsOfOneID(t *testing.T) {
 	s := h.site()
 	own("the choice", s.has("/session/thread-1", "Several tenants", `href="/session/thread-1?tenant=canal"`, `href="/session/thread-1?tenant=quay"`), true)
 	own("the choice of two", s.has("/compare?a=thread-1&b=thread-1", "Several tenants", `tenant=canal&amp;to=now">canal</a>`), true)
-	own("the comparison", s.has("/compare?a=thread-1&b=thread-1&tenant=canal", "The steps are the same.", "canalSonar", `name="tenant" value="canal"`), false)
+	own("the comparison", s.has("/compare?a=thread-1&b=thread-1&tenant=canal", "The steps are the same.", "canalSonar", `name="tenant" value="canal"`, `href="/session/thread-1?tenant=canal"`), false)
 	own("the page", s.has("/session/thread-1?tenant=canal", "canal-pilot", "canalSonar", "The tide of the canal"), false)
 
 	client := h.asker(t, &sdk.CommandTransport{Command: h.program(t.Context(), "mcp")})

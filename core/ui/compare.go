@@ -84,6 +84,12 @@ func (p *comparePage) Lone() string {
 	return ""
 }
 
+// Conversation is the address of a session that is compared: that of the picked tenant, where one is.
+func (p *comparePage) Conversation(id string) string {
+	of := sessionPage{Session: inspect.Session{ID: id}, tenant: p.State.Get("tenant")}
+	return of.to()
+}
+
 // stretch names the work of a sample.
 func stretch(s inspect.Sample) string {
 	if s.Version != "" {
