@@ -72,7 +72,6 @@ type DiffStep struct {
 // diffNode is a step of a side with those below it.
 type diffNode struct {
 	kind, name string
-	unnamed    bool   // name is the format of an agent that has none
 	digest     string // of the arguments
 	step       DiffStep
 	children   []*diffNode
@@ -180,7 +179,7 @@ func (s *DiffSide) add(ctx context.Context, q Querier, t *Trace) (out []*diffNod
 			}}
 			switch n.Kind {
 			case blame.Run:
-				x.name, x.unnamed = t.works[n.Number()].Actor(), w.Agent == ""
+				x.name = t.works[n.Number()].Actor()
 			case blame.Delegation, blame.Tool: // not with the work that was reported beside it
 				x.name = or(n.To, n.Name)
 			}
@@ -205,10 +204,7 @@ func (d *Difference) pair(a, b []*diffNode, depth int) {
 		}
 		if p[1] >= 0 {
 			y = b[p[1]]
-			r.Kind, r.B, r.Mark = y.kind, &y.step, "+"
-			if x == nil || !y.unnamed {
-				r.Name = y.name
-			}
+			r.Kind, r.Name, r.B, r.Mark = y.kind, y.name, &y.step, "+"
 		}
 		var below [2][]*diffNode
 		if x != nil {
@@ -219,7 +215,7 @@ func (d *Difference) pair(a, b []*diffNode, depth int) {
 		}
 		if x != nil && y != nil {
 			r.Mark = "="
-			if x.digest != y.digest || x.name != y.name && !x.unnamed && !y.unnamed {
+			if x.digest != y.digest || !sameName(x.name, y.name) {
 				r.Mark = "~"
 			}
 		}
@@ -227,6 +223,10 @@ func (d *Difference) pair(a, b []*diffNode, depth int) {
 		d.pair(below[0], below[1], depth+1)
 	}
 }
+
+// sameName reports whether two names are one: a run that ended before its agent's name was known has that of the format in brackets, which
+// may be the agent's name.
+func sameName(a, b string) bool { return a == b || a == "("+b+")" || b == "("+a+")" }
 
 // alike scores two steps as a pair.
 func alike(x, y *diffNode) int {

@@ -61,3 +61,17 @@ func TestNarrowDifference(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfOneAgent: an agent whose name one of the two did not get to know is no other one; agents of two formats are.
+func TestNamesOfOneAgent(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		mark string
+	}{{"claude-code", "claude-code", "="}, {"claude-code", "(claude-code)", "="}, {"(claude-code)", "claude-code", "="}, {"claude-code", "(legion)", "~"}, {"pilot", "diver", "~"}} {
+		var d Difference
+		d.pair([]*diffNode{{kind: "run", name: c.a}}, []*diffNode{{kind: "run", name: c.b}}, 0)
+		if len(d.Rows) != 1 || d.Rows[0].Mark != c.mark || d.Rows[0].Name != c.b {
+			t.Errorf("%s and %s: %+v", c.a, c.b, d.Rows)
+		}
+	}
+}
