@@ -14,7 +14,7 @@ import (
 
 func newDiff() *cobra.Command {
 	var file configFile
-	var output, versions string
+	var output, versions, tenant string
 	window := 24 * time.Hour
 	c := &cobra.Command{
 		Use:   "diff A B | --versions V1,V2 | --since DURATION",
@@ -35,6 +35,9 @@ the difference, and add up to it.`,
 			if len(args) != 0 && len(args) != 2 {
 				return errors.New("two traces or sessions are compared: A and B")
 			}
+			if len(args) == 0 && tenant != "" {
+				return errors.New("--tenant is of the sessions A and B")
+			}
 			if len(args) == 2 && (versions != "" || c.Flags().Changed("since")) {
 				return errors.New("A and B exclude --since and --versions")
 			}
@@ -54,7 +57,7 @@ the difference, and add up to it.`,
 				width, color := terminal(c.OutOrStdout())
 				style := inspect.Style{Color: color, Width: width, Zone: at.Location()}
 				if len(args) == 2 {
-					d, err := inspect.Diff(ctx, r, args[0], args[1], r.prices, at)
+					d, err := inspect.Diff(ctx, r, inspect.Ref{Tenant: tenant, ID: args[0]}, inspect.Ref{Tenant: tenant, ID: args[1]}, r.prices, at)
 					if err != nil {
 						return err
 					}
@@ -77,6 +80,7 @@ the difference, and add up to it.`,
 	}
 	file.add(c)
 	formatFlag(c, &output, "table", "json")
+	tenantFlag(c, &tenant)
 	c.Flags().Var((*since)(&window), "since", "compare the last `DURATION` with the one before: 90m, 24h, 7d, 2w")
 	c.Flags().StringVar(&versions, "versions", "", "compare these two `VERSIONS` of the agent's program within --since")
 	return c

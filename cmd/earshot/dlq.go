@@ -97,10 +97,11 @@ func newDLQList() *cobra.Command {
 					l.ID[:12], l.Seen.In(now(c).Location()).Format("2006-01-02 15:04:05"), l.Source, l.Stage, l.Reason, state, fmt.Sprint(l.Bytes), fmt.Sprintf("%s:%d", l.Origin, l.Offset), inspect.Clip(l.Detail, 60),
 				})
 			}
-			return writeFitted(c.OutOrStdout(), []column{
+			_, err = writeFitted(c.OutOrStdout(), []column{
 				{name: "id", least: 8, id: true}, {name: zoned("set aside", now(c)), drop: 4}, {name: "source", least: 8}, {name: "stage", drop: 2}, {name: "reason"}, {name: "state", drop: 1},
 				{name: "bytes", drop: 3}, {name: "origin:offset", least: 16, drop: 5, path: true}, {name: "error", least: 16},
 			}, rows)
+			return err
 		},
 	}
 	file.add(c)

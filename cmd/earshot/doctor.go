@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -74,17 +75,15 @@ The exit status is 1 when a check fails; a note is not a failure.`,
 			d.decoders(c.Context())
 			d.store(c.Context(), deep)
 			failed := 0
-			rows := make([][]string, 0, len(d.found))
 			for _, f := range d.found {
 				if f.Status == "fail" {
 					failed++
 				}
-				rows = append(rows, []string{f.Status, f.Check, f.Detail})
 			}
 			if output == "json" {
 				err = writeJSON(c.OutOrStdout(), d.found)
 			} else {
-				err = writeTable(c.OutOrStdout(), []string{"", "check", "finding"}, rows)
+				err = d.print(c.OutOrStdout())
 			}
 			if err == nil && failed > 0 {
 				err = fmt.Errorf("%d of %d checks failed", failed, len(d.found))
@@ -96,6 +95,28 @@ The exit status is 1 when a check fails; a note is not a failure.`,
 	outputFlag(c, &output)
 	c.Flags().BoolVar(&deep, "deep", false, "decode the files again and look for every message")
 	return c
+}
+
+// print writes the findings as a table, whose sentences go on in their column where a terminal is narrower.
+func (d *doctor) print(w io.Writer) error {
+	width, _ := terminal(w)
+	if width > 0 {
+		status, check := 0, len("check")
+		for _, f := range d.found {
+			status, check = max(status, len(f.Status)), max(check, inspect.Visible(f.Check))
+		}
+		width = max(20, width-status-gap-check-gap)
+	}
+	rows := make([][]string, 0, len(d.found))
+	for _, f := range d.found {
+		for i, line := range folded(f.Detail, width) {
+			if i > 0 {
+				f.Status, f.Check = "", ""
+			}
+			rows = append(rows, []string{f.Status, f.Check, line})
+		}
+	}
+	return writeTable(w, []string{"", "check", "finding"}, rows)
 }
 
 // directory checks the data directory and its disk.

@@ -123,29 +123,25 @@ var exports = map[string]exporter{
 	},
 }
 
-// cost is that of a message's tokens: stated, or at the list price.
+// cost is that of a message's tokens.
 func (e *exported) cost(r *msg.Row) (usd float64, ok bool) {
-	if stated, _ := strconv.ParseUint(r.Attributes["stated_picodollars"], 10, 64); stated > 0 {
-		return float64(stated) / 1e12, true
+	count := func(name string) uint64 {
+		n, _ := strconv.ParseUint(r.Attributes[name], 10, 64) // 0 where there is none
+		return n
 	}
 	at, err := time.Parse(msg.TimeFormat, r.TS)
 	if err != nil {
 		return 0, false
 	}
-	p, ok := e.prices.Of(r.Model, at)
-	if ok {
-		prompt := r.InputTokens + r.CacheReadTokens + r.CacheWriteTokens
-		if r.Attributes["response_id"] == "" { // of several requests
-			prompt = 0
-		}
-		p, ok = p.For(r.Attributes["tier"], prompt)
+	u := price.Usage{
+		Tokens: price.Tokens{
+			Input: r.InputTokens, Output: r.OutputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Reasoning: r.ReasoningTokens,
+			CacheWrite1h: count("cache_write_1h_tokens"),
+		},
+		Time: at, Tier: r.Attributes["tier"], Stated: count("stated_picodollars"),
 	}
-	if !ok {
-		return 0, false
+	if r.Attributes["response_id"] != "" {
+		u.Prompt = r.InputTokens + r.CacheReadTokens + r.CacheWriteTokens
 	}
-	hour, _ := strconv.ParseUint(r.Attributes["cache_write_1h_tokens"], 10, 64) // 0 where there is none
-	return p.Cost(price.Tokens{
-		Input: r.InputTokens, Output: r.OutputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Reasoning: r.ReasoningTokens,
-		CacheWrite1h: hour,
-	}), true
+	return e.prices.Model(r.Model).Cost(u)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"time"
-	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/inspect"
 )
@@ -21,15 +20,14 @@ type column struct {
 func zoned(name string, now time.Time) string { return name + " (" + now.Format("MST") + ")" }
 
 // writeFitted writes a table as wide as the terminal behind w: columns are left out and
-// cut until it fits. Elsewhere it is whole.
-func writeFitted(w io.Writer, columns []column, rows [][]string) error {
+// cut until it fits. Elsewhere it is whole. It returns the names of the columns that are left.
+func writeFitted(w io.Writer, columns []column, rows [][]string) (names []string, err error) {
 	width, _ := terminal(w)
 	columns, rows = fit(columns, rows, width)
-	head := make([]string, len(columns))
-	for i, c := range columns {
-		head[i] = c.name
+	for _, c := range columns {
+		names = append(names, c.name)
 	}
-	return writeTable(w, head, rows)
+	return names, writeTable(w, names, rows)
 }
 
 const gap = 2 // between columns
@@ -86,12 +84,12 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 	for i, r := range rows {
 		out[i] = append([]string(nil), r...)
 		for j, c := range columns {
-			switch cell := []rune(r[j]); {
+			switch long := inspect.Visible(r[j]) > wide[j]; {
 			case c.least == 0:
-			case c.id && len(cell) > wide[j]:
-				out[i][j] = string(cell[:wide[j]])
-			case c.path && len(cell) > wide[j]:
-				out[i][j] = "…" + string(cell[len(cell)-wide[j]+1:])
+			case c.id && long:
+				out[i][j] = inspect.First(r[j], wide[j])
+			case c.path && long:
+				out[i][j] = "…" + inspect.Last(r[j], wide[j]-1)
 			default:
 				out[i][j] = inspect.Clip(r[j], wide[j])
 			}
@@ -103,7 +101,7 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 func widths(columns []column, rows [][]string) []int {
 	wide := make([]int, len(columns))
 	for i, c := range columns {
-		wide[i] = utf8.RuneCountInString(c.name)
+		wide[i] = inspect.Visible(c.name)
 		for _, r := range rows {
 			wide[i] = max(wide[i], inspect.Visible(r[i]))
 		}

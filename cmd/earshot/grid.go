@@ -5,7 +5,8 @@ import (
 	"bytes"
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/inspect"
 )
 
 // gridSample is how many rows the widths of a grid's columns are taken from. A later value that is wider moves the
@@ -72,12 +73,12 @@ func (g *grid) begin() error {
 	g.widths = make([]int, len(g.names))
 	for _, cells := range append(g.sample, g.names) {
 		for i, c := range cells[:min(len(cells), len(g.widths))] {
-			g.widths[i] = max(g.widths[i], utf8.RuneCountInString(c))
+			g.widths[i] = max(g.widths[i], inspect.Visible(c))
 		}
 	}
 	head := make([]string, len(g.names))
 	for i, name := range g.names {
-		head[i] = "─" + name + strings.Repeat("─", g.widths[i]-utf8.RuneCountInString(name)+1)
+		head[i] = "─" + name + strings.Repeat("─", g.widths[i]-inspect.Visible(name)+1)
 	}
 	if _, err := g.w.WriteString("┌" + strings.Join(head, "┬") + "┐\n"); err != nil {
 		return err
@@ -95,7 +96,7 @@ func (g *grid) draw(cells []string) error {
 	for i, c := range cells {
 		space := ""
 		if i < len(g.widths) {
-			space = strings.Repeat(" ", max(0, g.widths[i]-utf8.RuneCountInString(c)))
+			space = strings.Repeat(" ", max(0, g.widths[i]-inspect.Visible(c)))
 		}
 		if i < len(g.right) && g.right[i] {
 			c = space + c

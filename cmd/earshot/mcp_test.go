@@ -90,7 +90,7 @@ var incidents = func() []struct {
 		{"Which tool is new in 2.1.39?", []ask{{"what_changed", args{"version_a": "2.1.38", "version_b": "2.1.39"}}}, []string{"tool Grep: in B only"}},
 		{"Did anything run yesterday?", []ask{{"what_changed", args{"hours": 48}}}, []string{"agent pilot: in B only"}},
 		{"Is any of that more than chance?", []ask{{"what_changed", args{"hours": 48}}}, []string{"Change points: none.", "false alarm in 30 days"}},
-		{"What did today cost?", []ask{{"who_spent", nil}}, []string{"the last 24h", "for 135 tokens"}},
+		{"What did today cost?", []ask{{"who_spent", nil}}, []string{"the last 24h", "for 135 tokens", "day (UTC) 20"}},
 		{"Which model took it?", []ask{{"who_spent", nil}}, []string{"model claude-opus-4-5: $"}},
 		{"Which project?", []ask{{"who_spent", nil}}, []string{"project /srv/quay: $"}},
 		{"Is a budget spent?", []ask{{"who_spent", nil}}, []string{"budget quay, budget_spent since", "has spent 135 tokens of 100 tokens"}},

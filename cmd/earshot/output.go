@@ -1,16 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/earshot-dev/earshot/core/inspect"
 )
 
 // outputFlag adds -o with the forms text, the default, and json.
@@ -42,12 +44,34 @@ func writeJSON(w io.Writer, v any) error {
 
 // writeTable writes rows below a head, in columns.
 func writeTable(w io.Writer, head []string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, strings.ToUpper(strings.Join(head, "\t")))
-	for _, r := range rows {
-		fmt.Fprintln(t, strings.Join(r, "\t"))
+	lines := [][]string{make([]string, len(head))}
+	for i, name := range head {
+		lines[0][i] = strings.ToUpper(name)
 	}
-	return t.Flush()
+	lines = append(lines, rows...)
+	wide := make([]int, len(head))
+	for _, cells := range lines {
+		for i, c := range cells {
+			wide[i] = max(wide[i], inspect.Visible(c))
+		}
+	}
+	out := bufio.NewWriter(w)
+	for _, cells := range lines {
+		var text strings.Builder
+		for i, c := range cells {
+			text.WriteString(inspect.Pad(c, wide[i]+gap))
+		}
+		fmt.Fprintln(out, strings.TrimRight(text.String(), " "))
+	}
+	return out.Flush()
+}
+
+// folded breaks a line at blanks if the terminal is narrower; 0: it is none.
+func folded(line string, width int) []string {
+	if inspect.Visible(line) <= width {
+		width = 0
+	}
+	return inspect.Fold(line, width)
 }
 
 // terminal returns the width of the terminal behind w and whether it takes

@@ -112,7 +112,8 @@ func writeSessions(c *cobra.Command, list []inspect.Session) error {
 			rows[i] = slices.Insert(rows[i], 1, inspect.Clip(list[i].Tenant, 24))
 		}
 	}
-	return writeFitted(c.OutOrStdout(), columns, rows)
+	_, err := writeFitted(c.OutOrStdout(), columns, rows)
+	return err
 }
 
 func newShow() *cobra.Command {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,7 +115,7 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 	if len(list) == 0 {
 		return nil
 	}
-	_, color := terminal(w)
+	width, color := terminal(w)
 	rows, costs := make([][]string, 0, len(list)), make([]string, 0, len(list))
 	for i := range list {
 		d := &list[i]
@@ -134,24 +136,25 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), costs[i], d.TraceID,
 		})
 	}
-	err := writeFitted(w, []column{
+	shown, err := writeFitted(w, []column{
 		{name: zoned("began", now), drop: 4}, {name: "who → whom", least: 20}, {name: "took"}, {name: "where the time went", drop: 3}, {name: "mostly", drop: 2},
 		{name: "bottleneck", least: 16}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
 	}, rows)
 	if err != nil {
 		return err
 	}
-	legend := inspect.BarLegend
-	if prices := inspect.PriceLegend(costs); prices != "" {
-		legend += "\ncost: " + prices
+	lines := append([]string{""}, folded(inspect.BarLegend, width)...)
+	if prices := inspect.PriceLegend(costs); prices != "" && slices.Contains(shown, "cost") {
+		lines = append(lines, folded("cost: "+prices, width)...)
 	}
-	_, err = fmt.Fprintf(w, "\n%s\nearshot explain %.8s  explains it;  earshot show --trace %[2]s  draws it\n", legend, list[0].TraceID)
+	lines = append(lines, folded(fmt.Sprintf("earshot explain %.8s  explains it;  earshot show --trace %[1]s  draws it", list[0].TraceID), width)...)
+	_, err = fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 
 func newExplain() *cobra.Command {
 	var file configFile
-	var output string
+	var output, tenant string
 	c := &cobra.Command{
 		Use:   "explain TRACE",
 		Short: "Explain in words where the time of one turn was spent",
@@ -165,7 +168,7 @@ beginning of a trace's id is enough. Of a conversation's id it is the latest tur
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return read(c, &file, func(ctx context.Context, r *reader) error {
-				t, err := inspect.LoadTurn(ctx, r, args[0], r.prices, now(c))
+				t, err := inspect.LoadTurn(ctx, r, inspect.Ref{Tenant: tenant, ID: args[0]}, r.prices, now(c))
 				if err != nil {
 					return err
 				}
@@ -176,5 +179,6 @@ beginning of a trace's id is enough. Of a conversation's id it is the latest tur
 	}
 	file.add(c)
 	outputFlag(c, &output)
+	tenantFlag(c, &tenant)
 	return c
 }

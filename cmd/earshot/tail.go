@@ -166,7 +166,7 @@ func writeFrame(w io.Writer, l app.Frame, now time.Time) error {
 	if width, _ := terminal(w); width > 0 {
 		room = max(20, width-84)
 	}
-	_, err := fmt.Fprintf(w, "%s  %-12s  %-14s  %-24s %8d  %s\n", clock(l.TS, now), inspect.Clip(l.Source, 12), inspect.Clip(l.Format, 14), inspect.Clip(what, 24), l.Bytes,
+	_, err := fmt.Fprintf(w, "%s  %s  %s  %s %8d  %s\n", clock(l.TS, now), cell(l.Source, 12), cell(l.Format, 14), cell(what, 24), l.Bytes,
 		inspect.Clip(text, room))
 	return err
 }
@@ -199,6 +199,9 @@ func follow(ctx context.Context, r *reader, t *inspect.Tail, once bool, tell fun
 	}
 }
 
+// cell is a text in that many columns.
+func cell(s string, n int) string { return inspect.Pad(inspect.Clip(s, n), n) }
+
 func writeTailLine(w io.Writer, l inspect.TailLine, now time.Time) error {
 	width, color := terminal(w)
 	if width == 0 {
@@ -211,8 +214,16 @@ func writeTailLine(w io.Writer, l inspect.TailLine, now time.Time) error {
 	if l.TookMS > 0 {
 		what += " " + inspect.Span(time.Duration(l.TookMS*1e6))
 	}
-	head := fmt.Sprintf("%s  %-8s  %-14s  %-28s", clock(l.TS, now), inspect.Clip(l.Session, 8), inspect.Clip(inspect.Agent(l.Agent, l.Format), 14), inspect.Clip(what, 28))
-	text := inspect.Clip(l.Text, max(20, width-76))
+	head := clock(l.TS, now) + "  " + inspect.Pad(inspect.First(l.Session, 8), 8)
+	if agent := cell(inspect.Agent(l.Agent, l.Format), 14); width >= 100 {
+		head += "  " + agent
+	}
+	kind := 28
+	if width < 80 {
+		kind = 14
+	}
+	head += "  " + cell(what, kind)
+	text := inspect.Clip(l.Text, max(10, width-inspect.Visible(head)-2))
 	if l.Error {
 		text = "error: " + text
 		if color {

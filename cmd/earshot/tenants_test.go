@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/export/exporttest"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -48,14 +50,14 @@ func TestTenantsOfOneID(t *testing.T) {
 	if one, _ := h.run("sessions", "--tenant", "canal"); strings.Count(one, "thread-1") != 1 || strings.Contains(one, "TENANT") {
 		t.Errorf("the list of a tenant:\n%s", one)
 	}
-	for _, args := range [][]string{{"show", "thread-1"}, {"show", "thr"}, {"export", "thread-1", "--format", "jsonl"}, {"slow", "--session", "thread-1"}} {
+	for _, args := range [][]string{{"show", "thread-1"}, {"show", "thr"}, {"export", "thread-1", "--format", "jsonl"}, {"slow", "--session", "thread-1"}, {"diff", "thread-1", "thr"}, {"explain", "thread-1"}} {
 		if out, _, err := h.try(args...); err == nil || !strings.Contains(err.Error(), "several tenants have it: canal quay") {
 			t.Errorf("earshot %v: %v\n%s", args, err, out)
 		}
 	}
 	for _, args := range [][]string{
 		{"show", "thread-1"}, {"show", "thr", "-o", "json"}, {"export", "thread-1", "--format", "jsonl"}, {"export", "thread-1", "--format", "otlp"},
-		{"slow", "--session", "thread-1"}, {"slow", "--since", "1d"},
+		{"slow", "--session", "thread-1"}, {"slow", "--since", "1d"}, {"explain", "thread-1"}, {"diff", "thr", "thread-1"},
 	} {
 		out, _ := h.run(append(args, "--tenant", "canal")...)
 		own(strings.Join(args, " "), out, false)
@@ -65,5 +67,19 @@ func TestTenantsOfOneID(t *testing.T) {
 	}
 	s := h.site()
 	own("the choice", s.has("/session/thread-1", "Several tenants", `href="/session/thread-1?tenant=canal"`, `href="/session/thread-1?tenant=quay"`), true)
+	own("the choice of two", s.has("/compare?a=thread-1&b=thread-1", "Several tenants", `tenant=canal&amp;to=now">canal</a>`), true)
+	own("the comparison", s.has("/compare?a=thread-1&b=thread-1&tenant=canal", "The steps are the same.", "canalSonar", `name="tenant" value="canal"`, `href="/session/thread-1?tenant=canal"`), false)
 	own("the page", s.has("/session/thread-1?tenant=canal", "canal-pilot", "canalSonar", "The tide of the canal"), false)
+
+	client := h.asker(t, &sdk.CommandTransport{Command: h.program(t.Context(), "mcp")})
+	for _, q := range []ask{
+		{"show", map[string]any{"id": "thread-1"}}, {"diff", map[string]any{"a": "thread-1", "b": "thr"}}, {"why_slow", map[string]any{"session": "thread-1"}},
+	} {
+		if text, failed := client.ask(q); !failed || !strings.Contains(text, "several tenants have it: canal quay; its tenant picks one") {
+			t.Errorf("%s of several: %s", q.tool, text)
+		}
+		q.args["tenant"] = "canal"
+		text, _ := client.ask(q)
+		own(q.tool, text, false)
+	}
 }

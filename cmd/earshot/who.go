@@ -146,9 +146,19 @@ func writeWho(w io.Writer, by []string, list []inspect.WhoRow) error {
 	values := make([]string, len(by))
 	values[0] = "all"
 	line(&sum, values)
-	err := writeTable(w, append(slices.Clone(by), "cost", "tokens", "input", "output", "cache_read", "cache_write", "reasoning", "responses"), rows)
+	columns := make([]column, 0, len(by)+8)
+	for _, name := range by {
+		if name == "day" {
+			name = "day (UTC)" // other times are local
+		}
+		columns = append(columns, column{name: name, least: 8})
+	}
+	columns = append(columns, column{name: "cost"}, column{name: "tokens", drop: 7}, column{name: "input", drop: 5}, column{name: "output", drop: 6},
+		column{name: "cache_read", drop: 4}, column{name: "cache_write", drop: 3}, column{name: "reasoning", drop: 1}, column{name: "responses", drop: 2})
+	_, err := writeFitted(w, columns, rows)
 	if prices := inspect.PriceLegend(costs); err == nil && prices != "" {
-		_, err = fmt.Fprintf(w, "\ncost: %s\n", prices)
+		width, _ := terminal(w)
+		_, err = fmt.Fprintln(w, "\n"+strings.Join(folded("cost: "+prices, width), "\n"))
 	}
 	return err
 }

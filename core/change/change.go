@@ -70,7 +70,7 @@ type Side struct {
 	Runs     int       `json:"runs"`
 	Sessions int       `json:"sessions"`
 	Median   float64   `json:"p50"`
-	P95      float64   `json:"p95"` // by nearest rank
+	P95      float64   `json:"p95"` // see Rank
 	Mean     float64   `json:"mean"`
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
@@ -105,8 +105,9 @@ const (
 )
 
 const (
-	minBefore = 25  // runs before a point
-	maxBefore = 400 // likewise
+	MinBefore = 25  // runs before a point
+	MinAfter  = 12  // after it
+	maxBefore = 400 // before it
 	day       = 24 * time.Hour
 	month     = 30 * day
 	// confident is how much lower than the highest the square of a score may be for its point to be in the 99.9 % confidence
@@ -116,7 +117,7 @@ const (
 
 // sizes are the numbers of runs after a point at which it is tested, and weights their parts of the budget.
 var (
-	sizes   = [...]int{12, 25, 50, 100, 200}
+	sizes   = [...]int{MinAfter, 25, 50, 100, 200}
 	weights = [...]float64{0.1, 0.2, 0.4, 0.2, 0.1}
 )
 
@@ -137,6 +138,9 @@ func Find(list []Series, o Options) (out []Change, looks Looks) {
 	for i := range list {
 		all[i] = list[i].looks(o.Now)
 		for _, l := range all[i] {
+			if !l.at.Before(o.Since) {
+				looks.Recent++
+			}
 			if l.release != nil {
 				counts.releases[l.size]++
 			} else {
@@ -176,6 +180,7 @@ type Looks struct {
 	Series        int                 `json:"series"`
 	Releases      int                 `json:"release_looks"`
 	Drifts        int                 `json:"drift_looks"`
+	Recent        int                 `json:"recent_looks"` // those since Options.Since: without any, no change could be found
 	ReleaseLevels [len(sizes)]float64 `json:"release_levels"`
 	DriftLevels   [len(sizes)]float64 `json:"drift_levels"`
 }
@@ -222,7 +227,7 @@ func (s *Series) looks(now time.Time) (out []look) {
 			break
 		}
 		for size, n := range sizes {
-			if i+1-n >= minBefore {
+			if i+1-n >= MinBefore {
 				out = append(out, look{at: at, first: i + 1 - n, end: i + 1, size: size})
 			}
 		}
@@ -250,7 +255,7 @@ func (s *Series) releases() (out []*release) {
 			runs[v] = append(runs[v], i)
 		}
 		for v, list := range runs {
-			if len(list) < sizes[0] || list[0] < minBefore || list[0] == first {
+			if len(list) < sizes[0] || list[0] < MinBefore || list[0] == first {
 				continue
 			}
 			k, name := [2]int{list[0], list[sizes[0]-1]}, c.String()+" "+v
@@ -276,7 +281,7 @@ func (s *Series) find(looks []look, level Looks, o Options) (out []Change) {
 	start := 0
 	var w window
 	for _, l := range looks {
-		if l.first-start < minBefore {
+		if l.first-start < MinBefore {
 			continue
 		}
 		alpha := level.DriftLevels[l.size]

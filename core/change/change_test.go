@@ -217,3 +217,33 @@ func BenchmarkFind(b *testing.B) {
 		Find(list, Options{Now: start.Add(600 * time.Hour)})
 	}
 }
+
+// TestRank: percentiles of few values are those that quantileExact of ClickHouse has: the same work has the same number on boards and in SQL.
+func TestRank(t *testing.T) {
+	for _, c := range []struct {
+		q       float64
+		n, want int
+	}{{0.5, 1, 0}, {0.95, 1, 0}, {0.5, 2, 1}, {0.5, 3, 1}, {0.5, 4, 2}, {0.95, 19, 18}, {0.95, 20, 19}, {0.95, 40, 38}, {1, 7, 6}} {
+		if got := Rank(c.q, c.n); got != c.want {
+			t.Errorf("quantile %g of %d values is the one at %d, want %d", c.q, c.n, got, c.want)
+		}
+	}
+}
+
+// TestNothingToCompare: with too few runs there is no look, which is another answer than that no look found a change; nor is an old one an answer.
+func TestNothingToCompare(t *testing.T) {
+	now := time.Date(2026, 3, 20, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		runs int
+		last time.Duration // of the last run, before now
+		any  bool
+	}{{7, day, false}, {MinBefore + MinAfter - 1, day, false}, {MinBefore + MinAfter, day, true}, {MinBefore + MinAfter, 20 * day, false}} {
+		s := Series{Key: Key{Kind: "agent", Metric: "duration"}}
+		for i := range c.runs {
+			s.Observations = append(s.Observations, Observation{Time: now.Add(-c.last - time.Duration(c.runs-i)*time.Minute), Version: new(Version), Value: 10, Run: i})
+		}
+		if _, looks := Find([]Series{s}, Options{Since: now.Add(-7 * day), Now: now}); (looks.Recent > 0) != c.any {
+			t.Errorf("%d runs until %s ago: %+v", c.runs, c.last, looks)
+		}
+	}
+}

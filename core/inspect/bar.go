@@ -21,6 +21,14 @@ var marks = [...]struct{ letter, color string }{
 // BarLegend explains the letters of a bar.
 const BarLegend = "f first token  m model  t tool  a other agent  w waiting for a person  r retry  . no record"
 
+// legendLines are the legend in lines of at most n columns.
+func legendLines(n int) []string {
+	if Visible(BarLegend) <= n {
+		return []string{BarLegend}
+	}
+	return Fold(BarLegend, n)
+}
+
 // Bar draws a split in that many columns. Each bucket has its share, as whole
 // columns by largest remainder.
 func Bar(s blame.Split, width int, color bool) string {
@@ -68,8 +76,11 @@ func top(s blame.Split) string {
 // Top is the largest bucket of a delegation with its share.
 func (d *SlowDelegation) Top() string { return top(d.Split) }
 
-// fold breaks a text at blanks into lines of at most n columns.
-func fold(s string, n int) (lines []string) {
+// Fold breaks a text at blanks into lines of at most n columns; 0: into one.
+func Fold(s string, n int) (lines []string) {
+	if n <= 0 {
+		return []string{s}
+	}
 	line := ""
 	for _, word := range strings.Fields(s) {
 		switch {

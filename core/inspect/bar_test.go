@@ -41,7 +41,7 @@ func TestFold(t *testing.T) {
 		"abcdefghijklmnop q":      "abcdefghijklmnop|q",
 		"\x1b[31mone\x1b[0m  two": "\x1b[31mone\x1b[0m two",
 	} {
-		if got := strings.Join(fold(text, 8), "|"); got != want {
+		if got := strings.Join(Fold(text, 8), "|"); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

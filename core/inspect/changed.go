@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,7 +157,7 @@ func seriesOf(runs []ran) []change.Series {
 func at(sample []change.Observation, rank float64) int {
 	sorted := slices.Clone(sample)
 	slices.SortStableFunc(sorted, func(a, b change.Observation) int { return cmp.Compare(a.Value, b.Value) })
-	return sorted[max(0, int(math.Ceil(rank*float64(len(sorted))))-1)].Run
+	return sorted[change.Rank(rank, len(sorted))].Run
 }
 
 // comparedTurns is how many turns of each side are read for their critical paths.
@@ -279,21 +278,27 @@ const maxWritten = 40
 func (c *Changed) Write(w io.Writer, st Style) error {
 	p := &printer{w: w, Style: st}
 	if len(c.Changes) == 0 {
-		p.line("", "nothing changed since ", Stamp(c.Since, p.zone()))
+		what := "nothing changed since "
+		if c.Looks.Recent == 0 {
+			what = "nothing to compare since "
+		}
+		p.line("", what, Stamp(c.Since, p.zone()))
 	}
 	for i := range c.Changes[:min(maxWritten, len(c.Changes))] {
 		x := &c.Changes[i]
 		p.line("", p.dim(Stamp(x.At, p.zone())), "  ", p.bold(printable(x.Title())), "  ", x.Metric, " ", p.bold(x.Shift()), "  ", printable(x.Cause()),
 			p.dim(fmt.Sprintf("  %d runs before, %d after", x.A.Runs, x.B.Runs)))
 		for _, s := range x.Detail() {
-			p.line("    ", printable(s))
+			p.folded("    ", printable(s))
 		}
 	}
 	if n := len(c.Changes) - maxWritten; n > 0 {
 		p.line("", fmt.Sprintf("and %d more: -o json has all of them", n))
 	}
 	p.line("")
-	p.line("", p.dim(c.Basis()))
+	for _, l := range Fold(c.Basis(), p.Width) {
+		p.line("", p.dim(l))
+	}
 	return p.err
 }
 
@@ -302,6 +307,9 @@ func (c *Changed) Basis() string {
 	text := fmt.Sprintf("%s in %d series, with the 30 days before. At most %g false alarm in 30 days is to be expected, of all series together.", plural(c.Runs, "run"), c.Looks.Series, c.Budget)
 	if c.OneOf > 1 {
 		text += fmt.Sprintf(" Of the busiest agent one session in %d was read.", c.OneOf)
+	}
+	if c.Looks.Recent == 0 {
+		text += fmt.Sprintf(" None has the runs that a comparison needs: %d before a new version or the end of a day, and %d after or in it.", change.MinBefore, change.MinAfter)
 	}
 	return text
 }

@@ -40,7 +40,7 @@ type Stats struct {
 	Count   uint64  `json:"count"`
 	Errors  uint64  `json:"errors"`
 	P50     float64 `json:"p50_ms"`
-	P95     float64 `json:"p95_ms"` // by nearest rank: it is the duration of one of them
+	P95     float64 `json:"p95_ms"` // it is the duration of one of them: see change.Rank
 	TraceID string  `json:"p95_trace_id,omitempty"`
 	SpanID  string  `json:"p95_span_id,omitempty"`
 }
@@ -53,7 +53,7 @@ var changesSQL = func() string {
 	one := func(kind, name, to, from, duration, where string) string {
 		return `SELECT '` + kind + `' AS what, ` + name + ` AS who, ` + to + ` AS whom, count() AS n, countIf(status = 'error') AS errors,
 			quantileExact(0.5)(` + duration + `) AS p50, arraySort(groupArray((` + duration + `, trace_id, toString(span_id)))) AS list,
-			list[toUInt32(ceil(0.95 * n))] AS rank, rank.1 AS p95, rank.2 AS trace, rank.3 AS span
+			list[least(n, toUInt64(0.95 * n) + 1)] AS rank, rank.1 AS p95, rank.2 AS trace, rank.3 AS span
 		FROM ` + from + `
 		WHERE ` + where + ` AND ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64}) AND ({version:String} = '' OR agent_version = {version:String})
 		GROUP BY who, whom`
@@ -188,10 +188,36 @@ func (c *Change) Summary() string {
 	return Sentence("p95", c.DeltaMS, c.Time)
 }
 
-// WriteChanges draws changes as a table.
+// changesWidth is the narrowest terminal that a table of changes fits, but for its last column.
+const changesWidth = 12 + 34 + 2*28 + 40
+
+// changes draws each change in lines of its own.
+func (p *printer) changes(list []Change) {
+	side := func(s Stats) string {
+		if s.Count == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%d, p50 %s, p95 %s", s.Count, Span(time.Duration(s.P50*1e6)), Span(time.Duration(s.P95*1e6)))
+	}
+	for i := range list {
+		c := &list[i]
+		p.line("", p.dim(c.Kind), " ", p.bold(Clip(printable(c.Title()), max(20, p.Width-len(c.Kind)-1))))
+		for _, text := range [...]string{"A: " + side(c.A) + ". B: " + side(c.B) + ".", printable(c.Summary())} {
+			for _, l := range Fold(text, max(20, p.Width-4)) {
+				p.line("    ", l)
+			}
+		}
+	}
+}
+
+// WriteChanges draws changes as a table, on a narrow terminal as lines.
 func WriteChanges(w io.Writer, list []Change, st Style) error {
 	p := &printer{w: w, Style: st}
-	p.line("", p.dim(pad("kind", 12)+pad("what", 34)+pad("A: count", 10)+pad("p50", 9)+pad("p95", 9)+pad("B: count", 10)+pad("p50", 9)+pad("p95", 9)+"difference"))
+	if 0 < st.Width && st.Width < changesWidth {
+		p.changes(list)
+		return p.err
+	}
+	p.line("", p.dim(Pad("kind", 12)+Pad("what", 34)+Pad("A: count", 10)+Pad("p50", 9)+Pad("p95", 9)+Pad("B: count", 10)+Pad("p50", 9)+Pad("p95", 9)+"difference"))
 	cell := func(s Stats, ms float64) string {
 		if s.Count == 0 {
 			return ""
@@ -200,9 +226,9 @@ func WriteChanges(w io.Writer, list []Change, st Style) error {
 	}
 	for i := range list {
 		c := &list[i]
-		p.line("", pad(c.Kind, 12), pad(Clip(printable(c.Title()), 32), 34),
-			pad(fmt.Sprint(c.A.Count), 10), pad(cell(c.A, c.A.P50), 9), pad(cell(c.A, c.A.P95), 9),
-			pad(fmt.Sprint(c.B.Count), 10), pad(cell(c.B, c.B.P50), 9), pad(cell(c.B, c.B.P95), 9), printable(c.Summary()))
+		p.line("", Pad(c.Kind, 12), Pad(Clip(printable(c.Title()), 32), 34),
+			Pad(fmt.Sprint(c.A.Count), 10), Pad(cell(c.A, c.A.P50), 9), Pad(cell(c.A, c.A.P95), 9),
+			Pad(fmt.Sprint(c.B.Count), 10), Pad(cell(c.B, c.B.P50), 9), Pad(cell(c.B, c.B.P95), 9), printable(c.Summary()))
 	}
 	return p.err
 }

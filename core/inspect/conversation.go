@@ -209,7 +209,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("session %s: several tenants have it: %s; `earshot show --tenant` picks one", e.ID, strings.Join(e.Tenants, " "))
+	return fmt.Sprintf("session %s: several tenants have it: %s; its tenant picks one", e.ID, strings.Join(e.Tenants, " "))
 }
 
 // Load reads a session, of each text at most that many characters.

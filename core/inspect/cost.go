@@ -112,26 +112,20 @@ type tariff struct {
 
 // cost is that of tokens of a work: stated, in US dollars times 10^12, or at the price of its model, for its tier and a prompt of that size.
 func (t tariff) cost(w *Work, tokens Tokens, stated, prompt uint64) Cost {
-	s := Cost{Tokens: tokens}
-	if stated > 0 {
-		s.CostUSD = float64(stated) / 1e12
-		s.Stated = s.CostUSD
-		return s
-	}
 	prices, known := t.models[w.Model]
 	if !known {
 		prices = t.prices.Model(w.Model)
 		t.models[w.Model] = prices
 	}
-	p, ok := prices.At(time.Unix(0, w.Start))
-	if ok {
-		p, ok = p.For(w.Tier, prompt)
-	}
-	if !ok {
+	s := Cost{Tokens: tokens}
+	usd, ok := prices.Cost(price.Usage{Tokens: price.Tokens(tokens), Time: time.Unix(0, w.Start), Tier: w.Tier, Prompt: prompt, Stated: stated})
+	switch {
+	case !ok:
 		s.Unpriced = tokens.Total()
-		return s
+	case stated > 0:
+		s.Stated = usd
 	}
-	s.CostUSD = p.Cost(price.Tokens(tokens))
+	s.CostUSD = usd
 	return s
 }
 

@@ -80,14 +80,14 @@ type diffNode struct {
 // maxTurns is how many turns of a session are compared.
 const maxTurns = 200
 
-// Diff compares two traces, or two sessions, or one with the other: a and b are ids or the
-// beginnings of ids. Steps are aligned below each pair of steps: calls of the same tool, and
+// Diff compares two traces, or two sessions, or one with the other: a and b have ids or the
+// beginnings of ids, and tenants for sessions. Steps are aligned below each pair of steps: calls of the same tool, and
 // delegations to the same agent, are a pair, those with the same arguments first.
-func Diff(ctx context.Context, q Querier, a, b string, prices *price.Table, now time.Time) (*Difference, error) {
+func Diff(ctx context.Context, q Querier, a, b Ref, prices *price.Table, now time.Time) (*Difference, error) {
 	d := &Difference{Rows: []DiffRow{}, Time: []TimePart{}, Diverges: -1}
 	times := newTimes()
 	var sides [2][]*diffNode
-	for i, id := range [...]string{a, b} {
+	for i, id := range [...]Ref{a, b} {
 		side := [...]*DiffSide{&d.A, &d.B}[i]
 		traces, err := side.resolve(ctx, q, id)
 		if err != nil {
@@ -119,13 +119,13 @@ func Diff(ctx context.Context, q Querier, a, b string, prices *price.Table, now 
 }
 
 // resolve completes the id of a trace or a session, and returns the traces.
-func (s *DiffSide) resolve(ctx context.Context, q Querier, id string) ([]string, error) {
-	trace, err := resolveTrace(ctx, q, id)
+func (s *DiffSide) resolve(ctx context.Context, q Querier, id Ref) ([]string, error) {
+	trace, err := resolveTrace(ctx, q, id.ID)
 	if err == nil {
 		s.ID = trace
 		return []string{trace}, nil
 	}
-	session, other := Ref{ID: id}.resolve(ctx, q)
+	session, other := id.resolve(ctx, q)
 	if other != nil {
 		return nil, errors.Join(err, other)
 	}
@@ -177,7 +177,10 @@ func (s *DiffSide) add(ctx context.Context, q Querier, t *Trace) (out []*diffNod
 			x := &diffNode{kind: n.Kind.String(), name: n.Label(), digest: a.digest, step: DiffStep{
 				TraceID: t.ID, SpanID: n.ID, OffsetMS: ms(n.Start - root.Start), DurationMS: ms(n.Wall()), Arguments: a.text, Status: w.Status, Error: w.Error, Spent: t.spent[n.Number()],
 			}}
-			if n.Kind == blame.Delegation || n.Kind == blame.Tool { // not with the work that was reported beside it
+			switch n.Kind {
+			case blame.Run:
+				x.name = t.works[n.Number()].Actor()
+			case blame.Delegation, blame.Tool: // not with the work that was reported beside it
 				x.name = or(n.To, n.Name)
 			}
 			for _, c := range n.Children() {
@@ -212,7 +215,7 @@ func (d *Difference) pair(a, b []*diffNode, depth int) {
 		}
 		if x != nil && y != nil {
 			r.Mark = "="
-			if x.digest != y.digest || x.name != y.name {
+			if x.digest != y.digest || !sameName(x.name, y.name) {
 				r.Mark = "~"
 			}
 		}
@@ -220,6 +223,10 @@ func (d *Difference) pair(a, b []*diffNode, depth int) {
 		d.pair(below[0], below[1], depth+1)
 	}
 }
+
+// sameName reports whether two names are one: a run that ended before its agent's name was known has that of the format in brackets, which
+// may be the agent's name.
+func sameName(a, b string) bool { return a == b || a == "("+b+")" || b == "("+a+")" }
 
 // alike scores two steps as a pair.
 func alike(x, y *diffNode) int {
@@ -270,7 +277,7 @@ func (p TimePart) String() string {
 
 // Signed is a difference of milliseconds with its sign.
 func Signed(ms float64) string {
-	d := time.Duration(ms * 1e6)
+	d := time.Duration(ms * 1e6).Truncate(time.Millisecond) // Span has no less
 	switch {
 	case d > 0:
 		return "+" + Span(d)
@@ -282,10 +289,10 @@ func Signed(ms float64) string {
 
 // after is a time since a beginning. Clocks differ, so that a step may be before it.
 func after(d time.Duration) string {
-	if d < 0 {
+	if d <= -time.Millisecond {
 		return "−" + Span(-d)
 	}
-	return "+" + Span(d)
+	return "+" + Span(max(d, 0))
 }
 
 // signedTokens is the difference of two counts, as long as the counts beside it.
@@ -300,13 +307,16 @@ func signedTokens(a, b uint64) string {
 	return "0"
 }
 
+// nameShown is how many columns of a name a sentence has.
+const nameShown = 50
+
 // Sentence is the difference of the durations, and the parts with most of it.
 func Sentence(what string, delta float64, parts []TimePart) string {
 	text := what + " " + Signed(delta)
 	var most []string
 	for _, p := range parts[:min(3, len(parts))] {
 		if max(p.Delta, -p.Delta) >= 1 {
-			most = append(most, Signed(p.Delta)+" in "+p.String())
+			most = append(most, Signed(p.Delta)+" in "+Clip(p.String(), nameShown))
 		}
 	}
 	if len(most) == 0 {
@@ -315,11 +325,36 @@ func Sentence(what string, delta float64, parts []TimePart) string {
 	return text + ": " + strings.Join(most, ", ") + "."
 }
 
+// spending is the difference of tokens and costs in a sentence. A side without tokens has not spent none: they are not known.
+func spending(a, b Cost) string {
+	x, y := a.Tokens.Total(), b.Tokens.Total()
+	cost := func(c Cost) string {
+		switch {
+		case c.Unpriced == c.Tokens.Total():
+			return "not known"
+		case c.Unpriced > 0:
+			return fmt.Sprintf("%s (%s have no price)", c.Dollars(), tokens(c.Unpriced))
+		}
+		return c.Dollars()
+	}
+	switch {
+	case x == 0 && y == 0:
+		return "Tokens and cost are not known."
+	case x == 0:
+		return fmt.Sprintf("Tokens and cost of A are not known; B has %s, cost %s.", tokens(y), cost(b))
+	case y == 0:
+		return fmt.Sprintf("A has %s, cost %s; tokens and cost of B are not known.", tokens(x), cost(a))
+	}
+	if x == y {
+		return fmt.Sprintf("Tokens the same, %s, cost %s in A, %s in B.", tokens(x), cost(a), cost(b))
+	}
+	return fmt.Sprintf("Tokens %s (%s in A, %s in B), cost %s in A, %s in B.", signedTokens(x, y), tokens(x), tokens(y), cost(a), cost(b))
+}
+
 // Summary has sentences on how the two differ.
 func (d *Difference) Summary() []string {
 	out := []string{Sentence("Time", d.B.DurationMS-d.A.DurationMS, d.Time)}
-	a, b := d.A.Spent, d.B.Spent
-	out = append(out, fmt.Sprintf("Tokens %s (%s in A, %s in B), cost %s in A, %s in B.", signedTokens(a.Tokens.Total(), b.Tokens.Total()), tokens(a.Tokens.Total()), tokens(b.Tokens.Total()), or(a.Dollars(), "none"), or(b.Dollars(), "none")))
+	out = append(out, spending(d.A.Spent, d.B.Spent))
 	if d.Diverges < 0 {
 		return append(out, "The steps are the same.")
 	}
@@ -329,55 +364,92 @@ func (d *Difference) Summary() []string {
 		what = "is of another agent"
 	}
 	at := cmp.Or(r.A, r.B)
-	return append(out, fmt.Sprintf("They diverge at step %d, %s into the turn: %s %s %s.", d.Diverges+1, Span(time.Duration(at.OffsetMS*1e6)), r.Kind, or(r.Name, "(unnamed)"), what))
+	return append(out, fmt.Sprintf("They diverge at step %d, %s into the turn: %s %s %s.", d.Diverges+1, Span(time.Duration(at.OffsetMS*1e6)), r.Kind, or(Clip(r.Name, nameShown), "(unnamed)"), what))
 }
 
-// Write draws the difference. Responses of models that both have are left out.
+// Write draws the difference, as wide as the style. Responses of models that both have are left out.
 func (d *Difference) Write(w io.Writer, st Style) error {
 	p := &printer{w: w, Style: st}
 	for _, s := range [...]struct {
 		name string
 		DiffSide
 	}{{"A", d.A}, {"B", d.B}} {
-		p.line("", p.bold(s.name), " ", s.ID, p.dim(fmt.Sprintf("  %s, %s, %s, %s", Stamp(s.Started, st.zone()), Span(time.Duration(s.DurationMS*1e6)), plural(s.Steps, "step"), or(s.Spent.Dollars(), "no cost"))))
-	}
-	for _, s := range d.Summary() {
-		p.line("", printable(s))
-	}
-	p.line("")
-	p.line("", p.dim("    A          B          B − A      step"))
-	for i, r := range d.Rows {
-		if r.Kind == "chat" && r.A != nil && r.B != nil {
+		id := s.name + " " + printable(s.ID)
+		facts := fmt.Sprintf("%s, %s, %s, %s", Stamp(s.Started, st.zone()), Span(time.Duration(s.DurationMS*1e6)), plural(s.Steps, "step"), or(strings.TrimSuffix(s.Spent.Dollars(), "?"), "cost not known"))
+		if st.Width > 0 && Visible(id)+2+Visible(facts) > st.Width {
+			p.line("", p.bold(id))
+			p.line("  ", p.dim(facts))
 			continue
 		}
-		length := func(s *DiffStep) string {
-			if s == nil {
-				return ""
-			}
-			return Span(time.Duration(s.DurationMS * 1e6))
+		p.line("", p.bold(id), "  ", p.dim(facts))
+	}
+	for _, s := range d.Summary() {
+		for _, l := range Fold(printable(s), st.Width) {
+			p.line("", l)
 		}
-		delta, args := "", ""
-		if r.A != nil && r.B != nil {
-			delta = Signed(r.B.DurationMS - r.A.DurationMS)
-		}
-		if s := cmp.Or(r.B, r.A); s.Arguments != "" {
-			args = "  " + p.dim(Clip(printable(strings.Join(strings.Fields(s.Arguments), " ")), 60))
-		}
-		mark := r.Mark
-		switch mark {
-		case "-":
-			mark = p.bad(mark)
-		case "+":
-			mark = p.green(mark)
-		}
-		name := strings.Repeat("  ", min(r.Depth, 20)) + r.Kind + " " + printable(or(r.Name, "(unnamed)"))
-		if i == d.Diverges {
-			name, args = p.bold(name), args+"  ← the first difference"
-		}
-		p.line("", mark, "   ", pad(length(r.A), 11), pad(length(r.B), 11), pad(delta, 11), name, args)
-		if r.Mark == "~" && r.A.Arguments != "" && r.A.Arguments != r.B.Arguments {
-			p.line("", strings.Repeat(" ", 37), strings.Repeat("  ", min(r.Depth, 20)), p.dim("in A: "+Clip(printable(strings.Join(strings.Fields(r.A.Arguments), " ")), 60)))
+	}
+	p.line("")
+	cell := 11
+	if 0 < st.Width && st.Width < 80 {
+		cell = 8
+	}
+	p.line("", p.dim(Pad("", 4)+Pad("A", cell)+Pad("B", cell)+Pad("B − A", cell)+"step"))
+	for i, r := range d.Rows {
+		if r.Kind != "chat" || r.A == nil || r.B == nil {
+			p.row(&r, cell, i == d.Diverges)
 		}
 	}
 	return p.err
+}
+
+// row draws a row, whose times are in cells of that many columns.
+func (p *printer) row(r *DiffRow, cell int, first bool) {
+	length := func(s *DiffStep) string {
+		if s == nil {
+			return ""
+		}
+		return Span(time.Duration(s.DurationMS * 1e6))
+	}
+	delta := ""
+	if r.A != nil && r.B != nil {
+		delta = Signed(r.B.DurationMS - r.A.DurationMS)
+	}
+	indent := strings.Repeat("  ", min(r.Depth, 20))
+	room := 1 << 20 // of the terminal, for the name and the rest
+	if p.Width > 0 {
+		room = max(16, p.Width-4-3*cell)
+		indent = indent[:min(len(indent), room/2)]
+	}
+	room -= len(indent)
+	note := ""
+	if first {
+		if note = "  ← the first difference"; room < 24+len(note) {
+			note = "  ←"
+		}
+		room -= Visible(note)
+	}
+	name := Clip(r.Kind+" "+printable(or(r.Name, "(unnamed)")), room)
+	arguments := func(s *DiffStep, label string, room int) string {
+		if room = min(60, room-Visible(label)); s.Arguments == "" || room < 8 {
+			return ""
+		}
+		return label + Clip(printable(strings.Join(strings.Fields(s.Arguments), " ")), room)
+	}
+	args := arguments(cmp.Or(r.B, r.A), "  ", room-Visible(name))
+	mark := r.Mark
+	switch mark {
+	case "-":
+		mark = p.bad(mark)
+	case "+":
+		mark = p.green(mark)
+	}
+	if first {
+		name = p.bold(name)
+	}
+	p.line("", mark, "   ", Pad(length(r.A), cell), Pad(length(r.B), cell), Pad(delta, cell), indent, name, p.dim(args), note)
+	if r.Mark == "~" && r.A.Arguments != "" && r.A.Arguments != r.B.Arguments {
+		if other := arguments(r.A, "in A: ", room); other != "" {
+			p.line("", strings.Repeat(" ", 4+3*cell), indent, p.dim(other))
+		}
+	}
 }

@@ -247,23 +247,28 @@ func (e *Explanation) Write(out io.Writer, st Style) error {
 	}
 	p := &printer{w: out, Style: st}
 	for _, s := range e.Text {
-		for _, l := range fold(printable(s), st.Width) {
-			p.line("", l)
-		}
+		p.folded("", printable(s))
+	}
+	name, bar := 36, 24
+	if st.Width < 100 { // the times, the largest bucket and the status take 40
+		name = max(16, st.Width/4)
+		bar = max(4, min(24, st.Width-name-40))
 	}
 	if len(e.Works) > 0 {
 		p.line("", "")
-		p.line("", p.dim(BarLegend))
+		for _, l := range legendLines(st.Width) {
+			p.line("", p.dim(l))
+		}
 	}
 	for i := range e.Works {
 		w := &e.Works[i]
-		name := "agent " + w.who
+		who := "agent " + w.who
 		if w.Kind == "delegation" {
-			name = "→ " + Delegate(w.DelegateTo)
+			who = "→ " + Delegate(w.DelegateTo)
 		}
-		indent := strings.Repeat("  ", min(w.Depth, 10))
-		p.line(pad(indent+Clip(name, 36-len(indent)), 36), fmt.Sprintf(" %7s  ", Span(time.Duration(w.split.Total()))), Bar(w.split, 24, st.Color), "  ",
-			pad(top(w.split), 18), p.bad(w.Status))
+		indent := strings.Repeat("  ", min(w.Depth, name/4))
+		p.line(Pad(indent+Clip(who, name-len(indent)), name), fmt.Sprintf(" %7s  ", Span(time.Duration(w.split.Total()))), Bar(w.split, bar, st.Color), "  ",
+			Pad(top(w.split), 18), p.bad(w.Status))
 	}
 	return p.err
 }

@@ -217,13 +217,13 @@ func (t *Top) Write(out io.Writer, st Style) error {
 	} else {
 		head += " · no sidecar runs on this data_dir, or it has no metrics"
 	}
-	for _, part := range fold(head, st.Width) {
+	for _, part := range Fold(head, st.Width) {
 		p.line("", p.bold(part))
 	}
 	p.line("", "")
 	p.line("", p.dim(fmt.Sprintf("%-16s %7s %9s %7s %8s %7s %8s  %s", "source", "streams", "messages", "msg/s", "MB read", "kB/s", "problems", "updated")))
 	for _, s := range t.Sources {
-		line := fmt.Sprintf("%-16s %7d %9d %7.1f %8.1f %7.1f %8d  %s ago", Clip(s.Source, 16), s.Streams, s.Messages, s.MessageRate, float64(s.Bytes)/1e6, s.ByteRate/1e3,
+		line := fmt.Sprintf("%s %7d %9d %7.1f %8.1f %7.1f %8d  %s ago", Pad(Clip(s.Source, 16), 16), s.Streams, s.Messages, s.MessageRate, float64(s.Bytes)/1e6, s.ByteRate/1e3,
 			s.Problems, Span(max(0, t.Now.Sub(s.Last))))
 		if s.Lost != 0 {
 			line += p.bad(fmt.Sprintf("  %d bytes unaccounted for", s.Lost))
@@ -269,18 +269,15 @@ func newWorkLine(width int) workLine {
 }
 
 func (l workLine) text(silent, age, verdict, what, agent, session, trace string) string {
-	s := fmt.Sprintf("%9s %9s  %-18s %-*s ", silent, age, verdict, l.what, Clip(what, l.what))
+	s := fmt.Sprintf("%9s %9s  %-18s %s ", silent, age, verdict, Pad(Clip(what, l.what), l.what))
 	if l.agent > 0 {
-		s += fmt.Sprintf("%-*s ", l.agent, Clip(agent, l.agent))
+		s += Pad(Clip(agent, l.agent), l.agent) + " "
 	}
-	return s + fmt.Sprintf("%-*s %s", l.session, begin(session, l.session), begin(trace, l.trace))
+	return s + Pad(begin(session, l.session), l.session) + " " + begin(trace, l.trace)
 }
 
 // begin is the beginning of an id.
-func begin(id string, n int) string {
-	r := []rune(printable(id))
-	return string(r[:min(n, len(r))])
-}
+func begin(id string, n int) string { return First(printable(id), n) }
 
 func (p *printer) works(list []OpenWork, line workLine) {
 	if len(list) > 0 {

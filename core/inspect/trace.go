@@ -77,12 +77,12 @@ func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, n
 }
 
 // LoadTurn is LoadTrace, or reads the latest turn of the session that has the id or begins so.
-func LoadTurn(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
-	t, none := LoadTrace(ctx, q, id, prices, now)
+func LoadTurn(ctx context.Context, q Querier, id Ref, prices *price.Table, now time.Time) (*Trace, error) {
+	t, none := LoadTrace(ctx, q, id.ID, prices, now)
 	if !errors.Is(none, ErrNoTrace) {
 		return t, none
 	}
-	session, err := Ref{ID: id}.resolve(ctx, q)
+	session, err := id.resolve(ctx, q)
 	if errors.Is(err, ErrNoSession) {
 		return nil, none
 	} else if err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/blame"
 )
@@ -138,7 +137,7 @@ func (w *Waterfall) Write(out io.Writer, st Style) error {
 		Span(time.Duration(w.WallMS*1e6)), plural(len(w.Spans), "span")))
 	name := min(44, max(24, st.Width*2/5))
 	bar := max(10, st.Width-name-28)
-	p.line("", p.dim(pad("", name)+fmt.Sprintf("  %7s %7s  ", "after", "took")+pad("█ critical path  ░ beside it", bar)+"  tokens cost"))
+	p.line("", p.dim(Pad("", name)+fmt.Sprintf("  %7s %7s  ", "after", "took")+Pad("█ critical path  ░ beside it", bar)+"  tokens cost"))
 	for i := range w.Spans {
 		w.row(p, &w.Spans[i], name, bar)
 	}
@@ -160,8 +159,8 @@ func (w *Waterfall) row(p *printer, r *WaterfallRow, name, bar int) {
 	if r.CriticalMS > 0 {
 		mark = "*"
 	}
-	label = pad(mark+strings.Repeat(" ", min(2*r.Depth, name/2))+Clip(label, max(8, name-1-min(2*r.Depth, name/2))), name)
-	facts := "  " + pad(strings.TrimSuffix(tokens(r.Spent.Tokens.Total()), " tokens"), 7) + r.Spent.Dollars()
+	label = Pad(mark+strings.Repeat(" ", min(2*r.Depth, name/2))+Clip(label, max(8, name-1-min(2*r.Depth, name/2))), name)
+	facts := "  " + Pad(strings.TrimSuffix(tokens(r.Spent.Tokens.Total()), " tokens"), 7) + r.Spent.Dollars()
 	if r.Spent.Tokens.Total() == 0 {
 		facts = ""
 	}
@@ -198,9 +197,4 @@ func (w *Waterfall) bar(p *printer, r *WaterfallRow, width int) string {
 		return p.paint("33", text)
 	}
 	return p.dim(text)
-}
-
-// pad fills a text up to a width in columns.
-func pad(s string, n int) string {
-	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
 }

@@ -48,7 +48,12 @@ func WriteSession(ctx context.Context, w io.Writer, q Querier, id Ref, st Style)
 		if s.Tokens > 0 { // else none are known
 			facts = append(facts, tokens(s.Tokens))
 		}
-		p.line("", p.bold("session "+printable(s.ID)), "  "+strings.Join(facts, " · "))
+		if id, line := p.bold("session "+printable(s.ID)), strings.Join(facts, " · "); Visible(id)+2+Visible(line) > st.Width {
+			p.line("", id)
+			p.line("  ", line)
+		} else {
+			p.line("", id, "  ", line)
+		}
 		if s.Shares != "" {
 			p.line("  ", "shares turns with ", printable(s.Shares), ", where they count")
 		}
@@ -76,6 +81,13 @@ func (p *printer) line(indent string, parts ...string) {
 	}
 }
 
+// folded writes a text in lines that fit the style; one where it has no width.
+func (p *printer) folded(indent, text string) {
+	for _, l := range Fold(text, max(0, p.Width-len(indent))) {
+		p.line(indent, l)
+	}
+}
+
 func (p *printer) turn(t *Turn, n int) {
 	var spent Tokens
 	if t.Root != nil {
@@ -100,7 +112,14 @@ func (p *printer) turn(t *Turn, n int) {
 		}
 		facts = append(p.seen(facts, t.Root), fmt.Sprintf("trace %.8s", t.TraceID))
 	}
-	p.line("", p.bold(head), "  ", p.dim(strings.Join(facts, " · ")))
+	if line := strings.Join(facts, " · "); Visible(head)+2+Visible(line) > p.Width {
+		p.line("", p.bold(head))
+		for _, l := range Fold(line, p.Width-2) {
+			p.line("  ", p.dim(l))
+		}
+	} else {
+		p.line("", p.bold(head), "  ", p.dim(line))
+	}
 	if t.Prompt != "" {
 		p.text("", p.cyan("user      "), t.Prompt)
 	}
@@ -158,6 +177,12 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 		facts = append(facts, p.ended(s)+s.of(s.Origins.Status))
 	}
 	facts = p.seen(facts, s)
+	if !p.Full { // names may be of any length; their facts are not
+		line := strings.Join(facts, " · ")
+		if room := max(16, p.Width-Visible(first)-Visible(at)-2-Visible(line)); Visible(what) > room {
+			what = Clip(Plain(what), room)
+		}
+	}
 	p.line(first, at, what, "  ", p.dim(strings.Join(facts, " · ")))
 	pad := rest + strings.Repeat(" ", 9)
 	if len(s.Steps) > 0 {
@@ -214,7 +239,7 @@ func (p *printer) text(indent, label, s string) {
 		return
 	}
 	if !p.Full {
-		room := max(20, p.Width-utf8.RuneCountInString(indent)-10)
+		room := max(20, p.Width-Visible(indent)-10)
 		p.line(indent, label, p.plain(Clip(s, room)))
 		return
 	}
@@ -249,22 +274,6 @@ func (p *printer) bad(s string) string   { return p.paint("31", s) }
 func (p *printer) green(s string) string { return p.paint("32", s) }
 func (p *printer) cyan(s string) string  { return p.paint("36", s) }
 
-// Visible is the number of columns of a text with colors.
-func Visible(s string) int {
-	n, in := 0, false
-	for _, r := range s {
-		switch {
-		case r == '\x1b':
-			in = true
-		case in:
-			in = r != 'm'
-		default:
-			n++
-		}
-	}
-	return n
-}
-
 // sequence matches terminal control sequences: colors, cursor, window title.
 var sequence = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[PX^_][^\x1b]*\x1b\\\\|[ -/]*[0-~])")
 
@@ -287,16 +296,6 @@ func printable(s string) string {
 		}
 		return r
 	}, Plain(s))
-}
-
-// Clip folds a text to one line of at most n columns.
-func Clip(s string, n int) string {
-	s = printable(strings.Join(strings.Fields(s), " "))
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	r := []rune(s)
-	return string(r[:n-1]) + "…"
 }
 
 // total is the tokens of a step and everything below it.
@@ -331,10 +330,12 @@ func Span(d time.Duration) string {
 		return "-" + Span(-d)
 	case d < time.Second:
 		return fmt.Sprintf("%dms", d.Milliseconds())
-	case d < 10*time.Second:
+	case d < 9950*time.Millisecond: // more is ten, rounded
 		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Minute:
+	case d < 59500*time.Millisecond:
 		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < time.Minute:
+		return "1m00s"
 	case d < time.Hour:
 		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	case d < 48*time.Hour:
@@ -349,7 +350,7 @@ func tokens(n uint64) string {
 		return "1 token"
 	case n < 10_000:
 		return fmt.Sprintf("%d tokens", n)
-	case n < 10_000_000:
+	case n < 9_999_500:
 		return fmt.Sprintf("%.0fk tokens", float64(n)/1e3)
 	}
 	return fmt.Sprintf("%.0fM tokens", float64(n)/1e6)

@@ -43,6 +43,7 @@ type stuckArgs struct {
 type slowArgs struct {
 	Trace   string  `json:"trace,omitempty" jsonschema:"explain this trace; the beginning of its id is enough"`
 	Session string  `json:"session,omitempty" jsonschema:"only of this session; the beginning of its id is enough"`
+	Tenant  string  `json:"tenant,omitempty" jsonschema:"of the session, where several tenants have it"`
 	Hours   float64 `json:"hours,omitempty" jsonschema:"that ran within so many hours, 24 unless told; all of the session with session"`
 	Limit   int     `json:"limit,omitempty" jsonschema:"delegations, 5 unless told"`
 	Page
@@ -68,15 +69,17 @@ type findArgs struct {
 }
 
 type showArgs struct {
-	ID   string `json:"id" jsonschema:"a session or a trace; the beginning of its id is enough"`
-	Span string `json:"span,omitempty" jsonschema:"of the trace: the messages of this step in full"`
-	Full bool   `json:"full,omitempty" jsonschema:"whole texts of a session instead of their beginnings"`
+	ID     string `json:"id" jsonschema:"a session or a trace; the beginning of its id is enough"`
+	Tenant string `json:"tenant,omitempty" jsonschema:"of the session, where several tenants have it"`
+	Span   string `json:"span,omitempty" jsonschema:"of the trace: the messages of this step in full"`
+	Full   bool   `json:"full,omitempty" jsonschema:"whole texts of a session instead of their beginnings"`
 	Page
 }
 
 type diffArgs struct {
-	A string `json:"a" jsonschema:"a trace or a session; the beginning of its id is enough"`
-	B string `json:"b" jsonschema:"the other one"`
+	A      string `json:"a" jsonschema:"a trace or a session; the beginning of its id is enough"`
+	B      string `json:"b" jsonschema:"the other one"`
+	Tenant string `json:"tenant,omitempty" jsonschema:"of the sessions, where several tenants have one of them"`
 	Page
 }
 
@@ -121,12 +124,19 @@ func (m *Server) trace(id string) string {
 	return m.Pages + "/trace/" + url.PathEscape(id)
 }
 
+// quoted is a text as one word of a shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
 // session is where more of a session is.
-func (m *Server) session(id string) string {
+func (m *Server) session(id inspect.Ref) string {
 	if m.Pages == "" {
-		return "earshot show '" + strings.ReplaceAll(id, "'", `'\''`) + "'"
+		text := "earshot show " + quoted(id.ID)
+		if id.Tenant != "" {
+			text += " --tenant " + quoted(id.Tenant)
+		}
+		return text
 	}
-	return m.Pages + "/session/" + url.PathEscape(id)
+	return m.Pages + "/session/" + url.PathEscape(id.ID) + suffix("?tenant=", url.QueryEscape(id.Tenant), "")
 }
 
 func (m *Server) stuck(ctx context.Context, in stuckArgs, a *answer) (string, error) {
@@ -172,7 +182,7 @@ func (m *Server) slow(ctx context.Context, in slowArgs, a *answer) (string, erro
 	if in.Trace != "" {
 		return "show with the trace lists its steps.", explain(in.Trace)
 	}
-	f := inspect.SlowFilter{Since: hours(in.Hours, 24), Session: inspect.Ref{ID: in.Session}, Limit: bounded(in.Limit, 5, 50), Prices: m.Prices, Now: now}
+	f := inspect.SlowFilter{Since: hours(in.Hours, 24), Session: inspect.Ref{Tenant: in.Tenant, ID: in.Session}, Limit: bounded(in.Limit, 5, 50), Prices: m.Prices, Now: now}
 	if in.Session != "" && in.Hours == 0 {
 		f.Since = 0
 	}
@@ -282,7 +292,7 @@ func (m *Server) spent(ctx context.Context, in spentArgs, a *answer) (string, er
 	for _, by := range []struct {
 		title string
 		list  []inspect.Spending
-	}{{"agent", s.Agents}, {"model", s.Models}, {"project", s.Projects}, {"team", s.Teams}, {"user", s.Users}, {"repository", s.Repositories}, {"ticket", s.Tickets}, {"day", s.Days}} {
+	}{{"agent", s.Agents}, {"model", s.Models}, {"project", s.Projects}, {"team", s.Teams}, {"user", s.Users}, {"repository", s.Repositories}, {"ticket", s.Tickets}, {"day (UTC)", s.Days}} {
 		if len(by.list) == 1 && by.list[0].Name == "" && by.title != "project" {
 			continue // no work has one
 		}
@@ -356,8 +366,9 @@ func (m *Server) show(ctx context.Context, in showArgs, a *answer) (string, erro
 		if in.Span != "" {
 			return "", err
 		}
-		a.line("%s", m.session(in.ID))
-		err = inspect.WriteSession(ctx, a, m.Store, inspect.Ref{ID: in.ID}, inspect.Style{Width: 240, Full: in.Full, Zone: m.Zone})
+		id := inspect.Ref{Tenant: in.Tenant, ID: in.ID}
+		a.line("%s", m.session(id))
+		err = inspect.WriteSession(ctx, a, m.Store, id, inspect.Style{Width: 240, Full: in.Full, Zone: m.Zone})
 		return "full has whole texts. sql over v_turns has the traces of the turns.", err
 	}
 	if err != nil {
@@ -398,12 +409,12 @@ func (m *Server) diff(ctx context.Context, in diffArgs, a *answer) (string, erro
 	if in.A == "" || in.B == "" {
 		return "", errors.New("a and b are compared: both are needed")
 	}
-	d, err := inspect.Diff(ctx, m.Store, in.A, in.B, m.Prices, time.Now().In(m.Zone))
+	d, err := inspect.Diff(ctx, m.Store, inspect.Ref{Tenant: in.Tenant, ID: in.A}, inspect.Ref{Tenant: in.Tenant, ID: in.B}, m.Prices, time.Now().In(m.Zone))
 	if err != nil {
 		return "", err
 	}
 	return "= same arguments, ~ others, - only in A, + only in B. show has either of them" + suffix("; the page is ", m.Pages, "/compare") + ".",
-		d.Write(a, inspect.Style{Width: 100, Zone: m.Zone})
+		d.Write(a, inspect.Style{Zone: m.Zone})
 }
 
 func (m *Server) sql(ctx context.Context, in sqlArgs, a *answer) (string, error) {

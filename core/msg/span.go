@@ -107,7 +107,7 @@ type Span struct {
 	ResultBytes uint32 `json:",omitzero"`
 	// ResultTokens is by how much the result of a call made every later request of its
 	// run longer; unknown while ResultTokensFrom, the provenance of these counts, is
-	// NoProvenance.
+	// NoProvenance. Usage.Tier of a call is that of the first response that read the result.
 	ResultTokens     uint32     `json:",omitzero"`
 	ResultTokensFrom Provenance `json:",omitzero"`
 	// Amends means that the span was emitted before, as it ended, and only its ResultTokens

@@ -86,6 +86,30 @@ func (p Price) Cost(t Tokens) float64 {
 		float64(t.CacheWrite-hour)*p.CacheWrite + float64(hour)*p.CacheWrite1h) / 1e6
 }
 
+// Usage is the tokens of a response with all that their cost depends on.
+type Usage struct {
+	Tokens Tokens
+	Time   time.Time
+	Tier   string
+	Prompt uint64 // tokens of the request's prompt; 0: they are of several requests
+	Stated uint64 // US dollars that the record states as the cost, times 10^12; 0: it states none
+}
+
+// Cost returns the cost of a usage in US dollars, if it is known: the one that its record states, else that at the list price.
+func (p Prices) Cost(u Usage) (usd float64, ok bool) {
+	if u.Stated > 0 {
+		return float64(u.Stated) / 1e12, true
+	}
+	list, ok := p.At(u.Time)
+	if ok {
+		list, ok = list.For(u.Tier, u.Prompt)
+	}
+	if !ok {
+		return 0, false
+	}
+	return list.Cost(u.Tokens), true
+}
+
 // Table is prices by model. It is immutable.
 type Table struct{ models map[string][]dated }
 

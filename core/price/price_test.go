@@ -114,6 +114,23 @@ func TestCacheOfAnHour(t *testing.T) {
 	}
 }
 
+// TestCostOfUsage: the cost that a record states is the cost, whatever the list has; without it the terms decide.
+func TestCostOfUsage(t *testing.T) {
+	for _, c := range []struct {
+		model string
+		Usage
+		usd float64 // -1: not known
+	}{
+		{"gpt-5.4", Usage{Stated: 25e10}, 0.25}, {"unheard-of", Usage{Stated: 25e10}, 0.25}, {"gpt-4o", Usage{Stated: 25e10, Tier: "flex"}, 0.25},
+		{"gpt-5.4", Usage{Prompt: 272_000}, 2.5}, {"gpt-5.4", Usage{Prompt: 272_001}, 5}, {"gpt-5", Usage{Tier: "flex"}, 0.625}, {"gpt-4o", Usage{Tier: "flex"}, -1}, {"unheard-of", Usage{}, -1},
+	} {
+		c.Tokens, c.Time = Tokens{Input: 1e6}, autumn
+		if usd, ok := Default().Model(c.model).Cost(c.Usage); ok != (c.usd >= 0) || ok && math.Abs(usd-c.usd) > 1e-9 {
+			t.Errorf("%s %+v: %v %v, want %v", c.model, c.Usage, usd, ok, c.usd)
+		}
+	}
+}
+
 // TestTermsOfARequest: the tier of the service and the size of the prompt change the price; a tier that the row does not name has none.
 func TestTermsOfARequest(t *testing.T) {
 	for _, c := range []struct {

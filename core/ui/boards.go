@@ -315,24 +315,33 @@ func (u *UI) draw(r request, b board.Board, p board.Panel, look board.Look, alon
 	return d
 }
 
-// linker returns the links that a column's values are.
-func linker(state address.State, b board.Board, p board.Panel) func(column string) func(string) string {
-	return func(column string) func(string) string {
+// linker returns the links that a column's values are. A conversation is that of the row's tenant, if it names one.
+func linker(state address.State, b board.Board, p board.Panel) func(column string) rowLink {
+	return func(column string) rowLink {
 		f := p.Fields[column]
 		switch {
 		case f.Board == "":
 			return nil
 		case f.Board == "sessions" && b.Name != "sessions": // the page of a conversation shows more than the board does
-			return func(id string) string {
+			return func(id string, cell func(string) string) string {
 				path, asked := conversationPath(id)
-				return state.To(path).With("id", asked).String()
+				to := state.To(path).With("id", asked)
+				if tenant := cell("Tenant"); tenant != "" {
+					to = to.With("tenant", tenant)
+				}
+				return to.String()
 			}
 		}
-		return func(id string) string { return state.To("/boards/"+f.Board).With(f.Sets, id).String() }
+		return func(id string, _ func(string) string) string {
+			return state.To("/boards/"+f.Board).With(f.Sets, id).String()
+		}
 	}
 }
 
-func newDrawing(p board.Panel, frames []chart.Frame, look board.Look, width time.Duration, link func(string) func(string) string) drawing {
+// rowLink is the Link of a chart.Style.
+type rowLink = func(value string, cell func(column string) string) string
+
+func newDrawing(p board.Panel, frames []chart.Frame, look board.Look, width time.Duration, link func(column string) rowLink) drawing {
 	f := frames[0]
 	d := drawing{Empty: len(f.Rows) == 0}
 	if d.Empty {

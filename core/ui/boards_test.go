@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"github.com/earshot-dev/earshot/dashboards/board"
 
 	"github.com/earshot-dev/earshot/core/price"
+	"github.com/earshot-dev/earshot/core/ui/address"
+	"github.com/earshot-dev/earshot/core/ui/chart"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -116,5 +119,29 @@ func TestAWaitEnds(t *testing.T) {
 	defer close(block)
 	if v := start(time.Now().Add(10*time.Millisecond), func() int { <-block; return 0 }).Wait(); v != nil {
 		t.Error("a value that is not there was returned")
+	}
+}
+
+// TestLinksKeepTheTenant: of two conversations with one id, that of the row is linked to, where the table names tenants.
+func TestLinksKeepTheTenant(t *testing.T) {
+	state, err := address.Parse(&url.URL{Path: "/boards/tokens"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := board.Panel{Kind: board.Table, Fields: map[string]board.Field{"Session": {Board: "sessions", Sets: "session"}}}
+	for _, c := range []struct {
+		columns []string
+		want    []string
+	}{
+		{[]string{"Session", "Tenant"}, []string{"/session/thread-1?tenant=canal", "/session/thread-1?tenant=quay"}},
+		{[]string{"Session", "Agent"}, []string{"/session/thread-1", "/session/thread-1"}},
+	} {
+		f := chart.Frame{Columns: c.columns, Rows: [][]any{{"thread-1", "canal"}, {"thread-1", "quay"}}}
+		d := newDrawing(p, []chart.Frame{f}, board.Look{}, time.Minute, linker(state, board.Board{Name: "tokens"}, p))
+		for i, row := range d.Table.Rows {
+			if row[0].Link != c.want[i] || row[1].Link != "" {
+				t.Errorf("%v: row %d leads to %q and %q, want %q", c.columns, i, row[0].Link, row[1].Link, c.want[i])
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"errors"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/inspect"
@@ -15,6 +16,7 @@ type comparePage struct {
 	Versions []string
 	VA, VB   string
 
+	Tenants []link // of which each has a session that is compared, where none was picked
 	Diff    *inspect.Difference
 	Rows    []diffRow
 	Hidden  int // responses that both have
@@ -82,6 +84,12 @@ func (p *comparePage) Lone() string {
 	return ""
 }
 
+// Conversation is the address of a session that is compared: that of the picked tenant, where one is.
+func (p *comparePage) Conversation(id string) string {
+	of := sessionPage{Session: inspect.Session{ID: id}, tenant: p.State.Get("tenant")}
+	return of.to()
+}
+
 // stretch names the work of a sample.
 func stretch(s inspect.Sample) string {
 	if s.Version != "" {
@@ -91,7 +99,15 @@ func stretch(s inspect.Sample) string {
 }
 
 func (u *UI) compareTraces(r request, p *comparePage) (err error) {
-	p.Diff, err = inspect.Diff(r.Context(), u.q, p.A, p.B, u.prices, r.Now)
+	tenant := r.State.Get("tenant")
+	p.Diff, err = inspect.Diff(r.Context(), u.q, inspect.Ref{Tenant: tenant, ID: p.A}, inspect.Ref{Tenant: tenant, ID: p.B}, u.prices, r.Now)
+	var several *inspect.AmbiguousError
+	if errors.As(err, &several) {
+		for _, tenant := range several.Tenants {
+			p.Tenants = append(p.Tenants, link{tenant, r.State.With("tenant", tenant).String()})
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}

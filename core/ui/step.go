@@ -70,6 +70,9 @@ func (u *UI) stepOf(r request, s *shownTrace, span string) (*stepPage, error) {
 		Link: w.Link, Started: time.Unix(0, from), After: time.Duration(from - start), Took: time.Duration(to - from), OnPath: time.Duration(row.CriticalMS * 1e6), Running: w.Status == "running",
 		SeenBy: w.SeenBy, From: w.From, Conflict: w.Conflict, Tokens: w.Tokens, Tier: w.Tier, Spent: s.Trace.Spent(span), Below: row.Below, Findings: w.Findings,
 	}
+	if w.Tokens == (inspect.Tokens{}) { // that of a call is of the request that has its result
+		p.Tier = ""
+	}
 	if p.Kind == "run" && p.Name == "" {
 		p.Name = row.Label()
 	}

@@ -288,6 +288,7 @@ func (x *eraser) Erase(ctx context.Context, e *export.Erasure) error {
 	for _, r := range rollups() {
 		all = append(all, x.dataTable(r.table))
 	}
+	defer x.awake(ctx)()
 	set, reset := x.whileErasing()
 	if err = x.alter(ctx, all, "MODIFY SETTING "+set); err == nil {
 		x.conn.deriving.Lock()
@@ -406,7 +407,31 @@ func (x *eraser) whileErasing() (set, reset string) {
 	if !x.schema.Sync {
 		set, reset = set+", fsync_part_directory = 1", reset+", fsync_part_directory"
 	}
+	if x.conn.embedded { // it looks every ten seconds, to idle
+		set, reset = set+", merge_tree_clear_old_parts_interval_seconds = 1", reset+", merge_tree_clear_old_parts_interval_seconds"
+	}
 	return set, reset
+}
+
+// awakeEvery is how often awake has the engine look.
+const awakeEvery = 200 * time.Millisecond
+
+// awake has the engine of the embedded store look for work on its tables until stop is called. To idle it looks seconds after it found
+// none or no room (cmd/earshot-store/internal/engine, calm), and its pool has room for four parts: a mutation of more would wait for these
+// seconds between each four, and so would the removal of the parts of before.
+func (x *eraser) awake(ctx context.Context) (stop func()) {
+	if !x.conn.embedded {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause(ctx, awakeEvery) == nil {
+			_ = x.conn.Exec(ctx, "SYSTEM START MERGES") // none are stopped; without it the erasure takes longer
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 // alter changes tables, also those behind one that cannot be changed.

@@ -236,6 +236,43 @@ func TestStatementsOfAnErasure(t *testing.T) {
 	}
 }
 
+// TestErasureKeepsTheEmbeddedStoreAwake: while rows are erased from the embedded store, which looks for work on its tables seconds apart to idle,
+// it is made to look at once; a server is left alone: its merges may be stopped on purpose.
+func TestErasureKeepsTheEmbeddedStoreAwake(t *testing.T) {
+	for _, embedded := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			woken := 0
+			conn, server := scriptedConn(func(sql string) ([][]any, error) {
+				switch {
+				case sql == "SYSTEM START MERGES":
+					woken++
+				case strings.HasPrefix(sql, "SELECT table, groupArray(name)"):
+					return [][]any{{"messages", []string{"tenant", "session_id"}}}, nil
+				case strings.HasPrefix(sql, "SELECT count() FROM system.parts"):
+					return [][]any{{0}}, nil
+				case strings.HasPrefix(sql, "SELECT count()"):
+					return [][]any{{2}}, nil
+				case strings.HasPrefix(sql, "SELECT groupUniqArray(toInt64"):
+					return [][]any{{[]int64{}}}, nil
+				case strings.Contains(sql, " DELETE WHERE "):
+					time.Sleep(3 * awakeEvery)
+				}
+				return nil, nil
+			})
+			conn.embedded = embedded
+			e := &eraser{conn, Schema{Sync: true}, func(context.Context) error { return nil }}
+			if err := e.Erase(t.Context(), &export.Erasure{Sessions: []export.Session{{Tenant: "default", ID: "s"}}}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			quick := strings.Contains(strings.Join(server.statements(), "\n"), "merge_tree_clear_old_parts_interval_seconds = 1")
+			if embedded != (woken > 0) || embedded != quick || woken > 4 {
+				t.Errorf("embedded %v: woken %d times, the parts of before removed at once: %v", embedded, woken, quick)
+			}
+		})
+	}
+}
+
 // TestFailedErasure: an erasure whose statement fails, whichever it is, is not done, and the settings of the tables are those of before once they
 // were changed.
 func TestFailedErasure(t *testing.T) {

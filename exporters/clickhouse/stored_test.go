@@ -249,7 +249,7 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", view, d)
 		}
 	}
-	conn := x.conn
+	conn, exported := x.conn, x
 	for _, x := range []struct{ prices, want string }{ // of 70 tokens
 		{"('tern-2', '1970-01-01', 1)", "70"}, // those of the program have no beginning
 		{"('tern-2', '2026-01-01', 2), ('tern-2', '2026-02-01', 3), ('tern-2', '2026-04-01', 5)", "210"},
@@ -259,6 +259,17 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 		}
 		if got := count(t, c, "SELECT round(cost_usd * 1e6) FROM v_tool_calls WHERE is_delegation"); got != x.want {
 			t.Errorf("with %s the cost is %s, want %s", x.prices, got, x.want)
+		}
+	}
+	if err := conn.Exec(t.Context(), "INSERT INTO "+quoteName(c.Database())+".model_prices (model, valid_from, input_usd_per_m, tiers) VALUES ('tern-2', '2026-02-15', 3, map('flex', 0.5))"); err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range []struct{ tier, want string }{{"flex", "105"}, {"batch+us", "\\N"}, {"", "210"}} {
+		tiered := amended
+		tiered.Ver, tiered.Usage.Tier = amended.Ver+uint64(8*(i+1)), x.tier
+		export1(t, exported, &export.Batch{ID: "tier " + x.tier, Spans: exporttest.Records(tiered)})
+		if got := count(t, c, "SELECT round(cost_usd * 1e6) FROM v_tool_calls WHERE is_delegation"); got != x.want {
+			t.Errorf("at the tier %q the cost is %s, want %s", x.tier, got, x.want)
 		}
 	}
 	states := count(t, c, "SELECT arrayStringConcat(groupArray(status || ' ' || toString(duration_ns) || ' ' || error_type || ' ' || tool_type), ', ') FROM (SELECT * FROM tool_calls WHERE NOT is_delegation ORDER BY span_id)")

@@ -124,6 +124,7 @@ type completed struct {
 
 	Tokens uint32         `json:"tokens,omitempty"` // see usage.attribute
 	From   msg.Provenance `json:"from,omitempty"`
+	Tier   string         `json:"tier,omitempty"` // of the response that read the result
 }
 
 // copy copies the result with its call.

@@ -386,10 +386,10 @@ func (g handler) attribute(r *run, c *chat, used msg.Tokens) {
 			share = left * uint64(t.Result) / bytes
 		}
 		left, bytes = left-share, bytes-uint64(t.Result)
-		t.Tokens, t.From = uint32(share), from
+		t.Tokens, t.From, t.Tier = uint32(share), from, strings.Clone(used.Tier)
 		if d, ok := g.Done[t.Call.ID]; ok { // a delegation's child may be known by now
 			if d.Call != nil {
-				d.Call.Tokens, d.Call.From = t.Tokens, t.From
+				d.Call.Tokens, d.Call.From, d.Call.Tier = t.Tokens, t.From, t.Tier
 				t.Call = new(*d.Call.Call)
 			}
 			t.Call.Edge = d.Edge

@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,7 +39,7 @@ func (w *harness) addedBy() map[string]string {
 		if s.Tool.CallID != "" && !s.Tombstone {
 			out[s.Tool.CallID] = "-"
 			if s.ResultTokensFrom != msg.NoProvenance {
-				out[s.Tool.CallID] = fmt.Sprint(s.ResultTokens, " ", s.ResultTokensFrom)
+				out[s.Tool.CallID] = strings.TrimSpace(fmt.Sprint(s.ResultTokens, " ", s.ResultTokensFrom, " ", s.Usage.Tier))
 			}
 		}
 	}
@@ -54,6 +55,8 @@ func TestTokensThatResultsAdd(t *testing.T) {
 	compact := msg.Message{Kind: msg.Status, Run: "a", Time: 5, Signal: msg.Compaction}
 	other := used("r2", 6, 250, 1000, 10)
 	other.Model = "small"
+	flex := used("r2", 6, 250, 1000, 10)
+	flex.Usage.Tier = "flex"
 	partial := used("r2", 6, 250, 1000, 10)
 	partial.Usage.Provenance = msg.TranscriptPartial
 	for name, c := range map[string]struct {
@@ -66,6 +69,7 @@ func TestTokensThatResultsAdd(t *testing.T) {
 			// c2 arrived while r2 was streaming, and was first read by r3.
 			map[string]string{"c1": "100 provider", "c2": "100 provider", "c3": "40 provider"}},
 		"partial counts":          {[]msg.Message{usage, one, two, said("a", "r2", 6), partial}, map[string]string{"c1": "150 transcript_partial", "c2": "50 transcript_partial"}},
+		"a tier":                  {[]msg.Message{usage, one, two, said("a", "r2", 6), flex}, map[string]string{"c1": "150 provider flex", "c2": "50 provider flex"}},
 		"the last of a run":       {[]msg.Message{usage, one, two}, map[string]string{"c1": "-", "c2": "-"}},
 		"no usage before":         {[]msg.Message{one, two, said("a", "r2", 6), used("r2", 6, 250, 1000, 10)}, map[string]string{"c1": "-", "c2": "-"}},
 		"no usage between":        {[]msg.Message{usage, one, two, said("a", "r2", 6), said("a", "r3", 7), used("r3", 7, 250, 1000, 10)}, map[string]string{"c1": "-", "c2": "-"}},

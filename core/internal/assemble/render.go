@@ -167,7 +167,7 @@ func (t *completed) render(ids *ids, r *run) msg.Span {
 	s := t.Call.render(ids, r)
 	s.State, s.End, s.LastSeen, s.ResultBytes = msg.SpanClosed, t.End, t.End, t.Result
 	s.Outcome, s.ErrorType, s.StatusMessage = t.Outcome, t.Error, t.Message
-	s.ResultTokens, s.ResultTokensFrom = t.Tokens, t.From
+	s.ResultTokens, s.ResultTokensFrom, s.Usage.Tier = t.Tokens, t.From, t.Tier
 	if t.Call.Async {
 		t.Call.showWork(&s)
 	} else {

@@ -302,6 +302,9 @@ func complete(s, o *msg.Span) {
 	s.ArgumentBytes, s.ResultBytes = cmp.Or(s.ArgumentBytes, o.ArgumentBytes), cmp.Or(s.ResultBytes, o.ResultBytes)
 	if s.ResultTokensFrom == msg.NoProvenance {
 		s.ResultTokens, s.ResultTokensFrom = o.ResultTokens, o.ResultTokensFrom
+		if o.ResultTokensFrom != msg.NoProvenance {
+			s.Usage.Tier = o.Usage.Tier
+		}
 	}
 	if o.Kind == msg.SpanDelegation && s.Kind == msg.SpanTool {
 		s.Kind = msg.SpanDelegation

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/inspect"
@@ -37,7 +38,8 @@ type Style struct {
 	Gauge bool
 	Wide  bool
 	Red   map[string]bool
-	Link  func(value string) string // nil: values are no links
+	// Link is the address of a value, of which cell returns the other texts of its row; nil: values are no links.
+	Link func(value string, cell func(column string) string) string
 }
 
 // NewTable formats a frame.
@@ -58,15 +60,23 @@ func NewTable(f Frame, style func(column string) Style) Table {
 	}
 	for _, row := range f.Rows {
 		var line []Value
+		cell := func(column string) string {
+			i := slices.Index(f.Columns, column)
+			if i < 0 {
+				return ""
+			}
+			text, _ := row[i].(string) // else it is no text
+			return text
+		}
 		for i, v := range row {
-			line = append(line, styles[i].value(v, most[i], t.Head[i].Number))
+			line = append(line, styles[i].value(v, most[i], t.Head[i].Number, cell))
 		}
 		t.Rows = append(t.Rows, line)
 	}
 	return t
 }
 
-func (s Style) value(v any, most float64, number bool) Value {
+func (s Style) value(v any, most float64, number bool, cell func(string) string) Value {
 	out := Value{Number: number}
 	switch v := v.(type) {
 	case nil:
@@ -88,7 +98,7 @@ func (s Style) value(v any, most float64, number bool) Value {
 	}
 	out.Bad = s.Red[fmt.Sprint(v)]
 	if text, ok := v.(string); ok && text != "" && s.Link != nil {
-		out.Link = s.Link(text)
+		out.Link = s.Link(text, cell)
 	}
 	return out
 }

@@ -152,6 +152,8 @@ const carry = "&var-datasource=${datasource}&${__url_time_range}"
 var (
 	toTrace   = grafana.LinkTo("Show this trace", "/d/earshot-trace?var-trace_id=${__value.raw}"+carry)
 	toSession = grafana.LinkTo("Show this conversation", "/d/earshot-sessions?var-session=${__value.raw}"+carry)
+	// toTenantSession is for tables that have the tenant: several may have a conversation of the id.
+	toTenantSession = grafana.LinkTo("Show this conversation", "/d/earshot-sessions?var-session=${__value.raw}&var-tenant=${__data.fields.Tenant}"+carry)
 )
 
 // durations are the sizes by which durations are counted, for a heatmap.

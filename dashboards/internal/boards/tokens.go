@@ -54,11 +54,15 @@ ORDER BY time, model`)).Every("5m").Empty("No tokens of models with a price in t
 	)
 	// A set of hashes takes half of the time of one of texts, of which the engine keeps hashes, too.
 	spent := func(title, description, column, expression, also, sessions string) *grafana.Panel {
+		named := ""
+		if also != "" {
+			named = also + " AS Tenant"
+		}
 		return grafana.Table(title, description, sql(`
 SELECT `+expression+` AS "`+column+`", sum(cost_picodollars) / 1e12 AS Cost, sum(tokens) AS Tokens, sum(input_tokens) AS Input, sum(cache_read_tokens) AS "Cache read",
   sum(cache_write_tokens) AS "Cache write", sum(output_tokens) AS Output, sum(reasoning_tokens) AS Reasoning,
   sum(cache_read_tokens) / nullIf(sum(input_tokens + cache_read_tokens + cache_write_tokens), 0) AS Cached,
-  `+sessions+` AS Sessions, min(has_price) AS Priced
+  `+sessions+` AS Sessions, min(has_price) AS Priced`+named+`
 FROM v_usage
 `+chosen+`
 GROUP BY "`+column+`"`+also+`
@@ -67,7 +71,7 @@ LIMIT 200`)).Field("Cost", grafana.Unit("currencyUSD"), grafana.Gauge()).Field("
 	}
 	d.Row(8, spent("By model", "Priced is 0 where a part of the tokens has no price.", "Model", "if(model = '', 'unknown', model)", "", "uniqExact("+conversation+")"))
 	d.Row(8, spent("By agent", "Tokens belong to the agent that asked, not to those above it.", "Agent", agent, "", "uniqExact("+conversation+")"))
-	d.Row(9, spent("By conversation", "The two hundred that cost most.", "Session", "session_id", ", tenant", "toUInt64(1)").Field("Session", toSession, grafana.Columns(280)))
+	d.Row(9, spent("By conversation", "The two hundred that cost most.", "Session", "session_id", ", tenant", "toUInt64(1)").Field("Session", toTenantSession, grafana.Columns(280)))
 	d.Row(8,
 		grafana.Series("Cost per day, at this pace", "The cost of a day at the rate of each interval. One that the range cuts counts for the part of it that is in the range, of a minute at least.", "currencyUSD", sql(`
 SELECT $__timeInterval(ts) AS time, sum(cost_picodollars) / 1e12 * 86400000 / greatest(60000, least(1000 * (toUnixTimestamp(time) + $__interval_s), toUnixTimestamp64Milli($__toTime_ms))
