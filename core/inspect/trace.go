@@ -149,7 +149,7 @@ func newTrace(id string, now time.Time) *Trace {
 	return &Trace{ID: id, Works: make(map[string]*Work), zone: now.Location()}
 }
 
-// complete adds to the spans of the trace what is apart, and arranges all.
+// complete adds to the spans of the trace those that are apart, and arranges all.
 func (t *Trace) complete(ctx context.Context, q Querier, prices *price.Table, now time.Time) error {
 	if prices == nil {
 		prices = price.Default()

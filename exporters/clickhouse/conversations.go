@@ -222,7 +222,7 @@ GROUP BY tenant, session_id`, p.s.name("session_facts"), account, p.s.name("mess
 	return nil
 }
 
-// setups derives the setups of runs. What no message has is not looked for.
+// setups derives the setups of runs. Those that no message has are not looked for.
 func (p attributor) setups(since string, have derivable) string {
 	prompt, tools, effort := "''", "''", "''"
 	ofPrompt, ofTools := "lower(hex(sipHash64(replaceRegexpAll(content, '[0-9]+', '0'))))", "lower(hex(sipHash64(content)))"

@@ -8,7 +8,7 @@
 //   - isError in a result is a failure of the tool, error one of the protocol.
 //   - Over HTTP a server that refuses a request, as one does that has forgotten the session, answers without the id of the
 //     request: with null, with "server-error" (the Python SDK up to 1.x) or without any, or with an error of OAuth.
-//   - structuredContent repeats the texts of content: as JSON, and what is no object as {"result": …}, of which a list has a
+//   - structuredContent repeats the texts of content: as JSON, and a value that is no object as {"result": …}, of which a list has a
 //     text for each item.
 //   - A cancelled call may still be answered, and usually is not.
 //   - A result that is a task ends nothing: the result of the call is that of tasks/result, or, since 2026-07-28, in the

@@ -376,7 +376,7 @@ func answer(m *msg.Message, result jsonv.Value) {
 }
 
 // repeats reports whether the texts of a content are a structured content once more, as the specification asks of servers: its
-// JSON in a text or, where the SDKs have wrapped what is no object in {"result": …}, that, or a text for each of its items.
+// JSON in a text or, where the SDKs have wrapped a value that is no object in {"result": …}, that, or a text for each of its items.
 func repeats(structured, content jsonv.Value) bool {
 	var texts []string
 	for b := range content.Elems() {

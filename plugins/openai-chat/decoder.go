@@ -7,7 +7,7 @@
 //
 //   - The pieces of calls are distinguished by their index; only the first has the id and the
 //     name. Some servers leave the index out, and send a call whole; some number all calls 0,
-//     and some of these give them no ids.
+//     and some of these have no ids for them.
 //   - Usage is there only if it was asked for (stream_options.include_usage), and then in
 //     a chunk of its own behind the last choice; some servers repeat it in every chunk,
 //     as it is so far. prompt_tokens includes the cached ones, completion_tokens the
