@@ -196,6 +196,9 @@ const (
 // ErrNoSession is wrapped by Load's error for a session that is not there.
 var ErrNoSession = errors.New("there is none")
 
+// ErrSeveral is wrapped by Load's error for the beginning of an id that several sessions have.
+var ErrSeveral = errors.New("several begin so")
+
 // Ref names a session. Its id may be the beginning of one if no other begins so.
 type Ref struct {
 	Tenant string // empty: the one that has it
@@ -306,7 +309,7 @@ func (r Ref) resolve(ctx context.Context, q Querier) (Ref, error) {
 	}
 	switch {
 	case found[0].ID != r.ID && len(ids) > 1:
-		return Ref{}, fmt.Errorf("session %s: several begin so: %s", r.ID, strings.Join(ids, " "))
+		return Ref{}, fmt.Errorf("session %s: %w: %s", r.ID, ErrSeveral, strings.Join(ids, " "))
 	case len(tenants) > 1:
 		return Ref{}, &AmbiguousError{found[0].ID, tenants}
 	}

@@ -179,7 +179,7 @@ func failure(err error) int {
 	switch {
 	case errors.Is(err, inspect.ErrNoSession), errors.Is(err, inspect.ErrNoTrace), errors.Is(err, errNoBoard):
 		return http.StatusNotFound
-	case errors.As(err, &bad):
+	case errors.As(err, &bad), errors.Is(err, inspect.ErrSeveral):
 		return http.StatusBadRequest
 	}
 	return http.StatusBadGateway

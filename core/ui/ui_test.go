@@ -148,6 +148,9 @@ func TestPages(t *testing.T) {
 	if w := get(t, canned{"sessions": {{}}}, local, "/session/x"); w.Code != http.StatusBadGateway {
 		t.Errorf("a store that is down is no conversation that is not there: %d", w.Code)
 	}
+	if w := get(t, canned{"DISTINCT session_id": {{"0a1", "default"}, {"0a2", "default"}}}, local, "/session/0a"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "several begin so: 0a1 0a2") {
+		t.Errorf("the beginning of two ids: %d\n%s", w.Code, w.Body)
+	}
 	if w := get(t, canned{"tool_name, count()": {{"a", "b"}}}, local, "/tools"); w.Code != http.StatusBadGateway {
 		t.Errorf("rows of another shape: %d", w.Code)
 	}
