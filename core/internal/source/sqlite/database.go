@@ -46,6 +46,7 @@ type database struct {
 	tailed   state
 	nextScan time.Time
 	nextTail time.Time
+	again    time.Time // when it is read again although its files are the same, because it could not be read; zero: it could
 	view     *view
 	log      *walIndex
 	dirty    bool
@@ -88,7 +89,8 @@ func (d *database) poll(ctx context.Context) (idle bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	if err == nil && now.equal(d.scanned) {
+	started := time.Now()
+	if err == nil && now.equal(d.scanned) && (d.again.IsZero() || started.Before(d.again)) {
 		return true, d.mark(false)
 	}
 	if err := d.open(ctx); err != nil {
@@ -97,7 +99,6 @@ func (d *database) poll(ctx context.Context) (idle bool, err error) {
 	if err != nil {
 		return true, d.problem(ctx, "", err)
 	}
-	started := time.Now()
 	full := !started.Before(d.nextScan)
 	switch {
 	case full:
@@ -116,12 +117,13 @@ func (d *database) poll(ctx context.Context) (idle bool, err error) {
 	case errors.Is(err, errBusy), errors.Is(err, errRecord):
 		d.nextScan = time.Now().Add(d.backoff.Next())
 		return false, err
-	case err != nil: // it is read again when it changes
+	case err != nil: // it is read again when it changes, or later, as a permission or a mount is no change of the file
 		d.scanned = now
+		d.again = time.Now().Add(max(d.backoff.Next(), rest*time.Since(started)))
 		return true, d.problem(ctx, "", err)
 	}
 	d.backoff.Reset()
-	d.tailed = now
+	d.again, d.tailed = time.Time{}, now
 	if full && now.settled() {
 		d.scanned = now
 	}

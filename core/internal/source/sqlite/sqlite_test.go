@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -436,6 +437,42 @@ func TestHostileDatabases(t *testing.T) {
 			t.Errorf("no problem: %s", s.Text())
 		}
 	}
+}
+
+// TestReadableAgain: a database that could not be read is read once it can be, also if its files look as they did: a permission that
+// is granted, or a disk that answers again, shows in none of their times and sizes.
+func TestReadableAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	db := open(t, path, "delete")
+	do(t, db, schema+"INSERT INTO session VALUES ('s','one',1)")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-time.Hour)
+	write := func(b []byte) {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteAt(b, 0)
+			err = errors.Join(err, f.Close(), os.Chtimes(path, long, long))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(make([]byte, len(good)))
+	rec := recordtest.New()
+	_, stop := run(t, rec, path)
+	defer stop()
+	has := func(text string) func([]recordtest.Stream) bool {
+		return func(all []recordtest.Stream) bool { return len(all) == 1 && strings.Contains(all[0].Text(), text) }
+	}
+	rec.Want(t, "the problem", has(ReasonDatabase))
+	write(good)
+	rec.Want(t, "the row", has(`"title":"one"`))
 }
 
 // TestLinksThatLeaveTheTree: whoever writes into the folder of an agent has the sidecar read no database, and no log, that lies
