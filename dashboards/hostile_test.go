@@ -17,12 +17,12 @@ var hostile = []string{
 
 var reference = regexp.MustCompile(`\$\{\w+(:\w+)?\}|\$[A-Za-z]\w*`)
 
-// With any value of a variable a query asks the same as before: every panel's runs with it, and
-// the engine reads the value as the text that it is.
+// With any value of a variable a query asks the same as before: every panel's runs with one of them, each table's with
+// three more, in turn, and the engine reads the value as the text that it is.
 func TestVariablesStayText(t *testing.T) {
 	w := theWorld(t)
 	c := w.reader(t)
-	for _, a := range queries(t) {
+	for n, a := range queries(t) {
 		if a.kind == "alert" {
 			continue
 		}
@@ -51,7 +51,7 @@ func TestVariablesStayText(t *testing.T) {
 			if strings.Contains(sql, "INJECTED'") {
 				t.Fatalf("%s with %q:\n%s", a, v, sql)
 			}
-			if i > 1 && a.kind != "table" {
+			if turn := (i + n) % len(hostile); turn > 0 && (a.kind != "table" || turn > 3) {
 				continue
 			}
 			if _, err := run(t, c, sql); err != nil {

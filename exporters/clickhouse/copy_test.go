@@ -108,7 +108,7 @@ func exceptOf(t *testing.T, c *Conn) string {
 }
 
 // TestRowsAreCopied has a database as the 28 steps before the first release made it. The migration behind it is ended after each of its
-// statements, and in the middle of a day, and begins again; another sidecar stores a row in a
+// statements that copy, after every third of the others, and in the middle of a day, and begins again; another sidecar stores a row in a
 // former table while it is under way. At the end every row is there once, and the tables equal those of a new database.
 func TestRowsAreCopied(t *testing.T) {
 	_, s := database(t)
@@ -143,6 +143,9 @@ func TestRowsAreCopied(t *testing.T) {
 		}
 	}
 	for ended := range m.Statements {
+		if ended%3 != 0 && ended != last && m.Statements[ended].Days == "" { // it runs before the next one that is the last
+			continue
+		}
 		for number := range ended + 1 {
 			if err := (step{schema, admin, m, number}).run(t.Context()); err != nil {
 				t.Fatalf("ended after %d, statement %d: %v", ended, number, err)
