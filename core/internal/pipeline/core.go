@@ -79,7 +79,10 @@ func (s *fileSources) remove(f *Feed) {
 }
 
 // all reports whether each of them is drained; false: there is none.
-func (s *fileSources) all() bool {
+func (s *fileSources) all() bool { return s.found() && s.some() }
+
+// found reports whether none of them has files to find or to deliver.
+func (s *fileSources) found() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, files := range s.of {
@@ -87,6 +90,12 @@ func (s *fileSources) all() bool {
 			return false
 		}
 	}
+	return true
+}
+
+func (s *fileSources) some() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return len(s.of) > 0
 }
 

@@ -25,6 +25,7 @@ type replays struct {
 	// closed, as that of a document is, or because it is gone. They are decoded again when it is opened.
 	awaited map[uint64][]assemble.RunRef // by their streams
 	unasked bool                         // the sources were not asked for all of them
+	early   bool                         // the sources may have yet to find their files, as at a start
 	asked   time.Time                    // when they were
 	changed bool                         // since the last checkpoint
 }
@@ -85,10 +86,10 @@ func (q *replays) erase(session func(tenant, session string) bool) {
 
 // askSources has the sources of files open awaited streams again, at most once in a while: each looks at all of its files.
 func (q *replays) askSources(files *fileSources, now time.Time) {
-	if !q.unasked || now.Sub(q.asked) < slowEvery {
+	if !q.unasked || now.Sub(q.asked) < slowEvery || q.early && !files.found() {
 		return
 	}
-	q.unasked, q.asked = false, now
+	q.unasked, q.early, q.asked = false, false, now
 	streams := make(map[uint64]struct{}, len(q.awaited))
 	for name := range q.awaited {
 		streams[name] = struct{}{}
@@ -106,6 +107,7 @@ func (q *replays) load(check Checkpoint) error {
 		return fmt.Errorf("pipeline: runs to decode again: %w", err)
 	}
 	q.unasked = len(q.awaited) > 0
+	q.early = q.unasked
 	return nil
 }
 
