@@ -145,7 +145,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 		rows := h.query("SELECT source, reason, error FROM dead_letters")
 		return slices.Contains(rows, "remote\tunexpected_answer\tthe server answered 401 Unauthorized")
 	})
-	const failing = "fail source remote its server does not answer"
+	const failing = "fail source remote its server did not answer when it was last asked, or not as it should"
 	if found, ok := h.doctor(); ok || !has(found, failing) {
 		t.Errorf("%q", found)
 	}

@@ -55,7 +55,7 @@ clock, and the books of each source: that every byte read was decoded, quarantin
 dropped for a reason, that the tables have the rows in the books, and that no part of
 a file is unread. Differences are explained. It fails for a file or database that may
 not be read, for paths that match none, for a source whose decoder recognizes next to
-nothing, and for one whose server does not answer the sidecar that runs.
+nothing, and for one whose server did not answer the sidecar that runs.
 
 With --deep the files are decoded again without storing, and every message is looked
 up in the tables. Without it that is done for file sources of up to 256 MiB that have
@@ -109,7 +109,7 @@ func (d *doctor) print(w io.Writer) error {
 	}
 	rows := make([][]string, 0, len(d.found))
 	for _, f := range d.found {
-		for i, line := range folded(f.Detail, width) {
+		for i, line := range inspect.Lines(f.Detail, width) {
 			if i > 0 {
 				f.Status, f.Check = "", ""
 			}
@@ -382,11 +382,11 @@ func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) (survey
 	return surveys, n
 }
 
-// servers checks that the servers of live sources answer, as the sidecar that runs has found.
+// servers checks that the servers of live sources answered when they were last asked, as the sidecar that runs has found.
 func (d *doctor) servers(ctx context.Context) {
 	each(scrape(ctx, app.MetricsAddress(d.cfg))["earshot_source_failing"], func(source string, v float64) {
 		if v > 0 {
-			d.fail("source "+source, "its server does not answer, or not as it should, so that it is not read: the log of the sidecar has the reason")
+			d.fail("source "+source, "its server did not answer when it was last asked, or not as it should: the log of the sidecar has the reason")
 		}
 	})
 }

@@ -66,14 +66,6 @@ func writeTable(w io.Writer, head []string, rows [][]string) error {
 	return out.Flush()
 }
 
-// folded breaks a line at blanks if the terminal is narrower; 0: it is none.
-func folded(line string, width int) []string {
-	if inspect.Visible(line) <= width {
-		width = 0
-	}
-	return inspect.Fold(line, width)
-}
-
 // terminal returns the width of the terminal behind w and whether it takes
 // colors; 0 when w is none.
 func terminal(w io.Writer) (width int, color bool) {

@@ -143,11 +143,11 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	lines := append([]string{""}, folded(inspect.BarLegend, width)...)
+	lines := append([]string{""}, inspect.Lines(inspect.BarLegend, width)...)
 	if prices := inspect.PriceLegend(costs); prices != "" && slices.Contains(shown, "cost") {
-		lines = append(lines, folded("cost: "+prices, width)...)
+		lines = append(lines, inspect.Lines("cost: "+prices, width)...)
 	}
-	lines = append(lines, folded(fmt.Sprintf("earshot explain %.8s  explains it;  earshot show --trace %[1]s  draws it", list[0].TraceID), width)...)
+	lines = append(lines, inspect.Lines(fmt.Sprintf("earshot explain %.8s  explains it;  earshot show --trace %[1]s  draws it", list[0].TraceID), width)...)
 	_, err = fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }

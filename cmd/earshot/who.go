@@ -158,7 +158,7 @@ func writeWho(w io.Writer, by []string, list []inspect.WhoRow) error {
 	_, err := writeFitted(w, columns, rows)
 	if prices := inspect.PriceLegend(costs); err == nil && prices != "" {
 		width, _ := terminal(w)
-		_, err = fmt.Fprintln(w, "\n"+strings.Join(folded("cost: "+prices, width), "\n"))
+		_, err = fmt.Fprintln(w, "\n"+strings.Join(inspect.Lines("cost: "+prices, width), "\n"))
 	}
 	return err
 }

@@ -21,14 +21,6 @@ var marks = [...]struct{ letter, color string }{
 // BarLegend explains the letters of a bar.
 const BarLegend = "f first token  m model  t tool  a other agent  w waiting for a person  r retry  . no record"
 
-// legendLines are the legend in lines of at most n columns.
-func legendLines(n int) []string {
-	if Visible(BarLegend) <= n {
-		return []string{BarLegend}
-	}
-	return Fold(BarLegend, n)
-}
-
 // Bar draws a split in that many columns. Each bucket has its share, as whole
 // columns by largest remainder.
 func Bar(s blame.Split, width int, color bool) string {
@@ -94,4 +86,12 @@ func Fold(s string, n int) (lines []string) {
 		}
 	}
 	return append(lines, line)
+}
+
+// Lines is Fold for a text whose blanks are meant, as those between columns are: one that fits is left as it is.
+func Lines(s string, n int) []string {
+	if Visible(s) <= n {
+		n = 0
+	}
+	return Fold(s, n)
 }

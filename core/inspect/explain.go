@@ -256,7 +256,7 @@ func (e *Explanation) Write(out io.Writer, st Style) error {
 	}
 	if len(e.Works) > 0 {
 		p.line("", "")
-		for _, l := range legendLines(st.Width) {
+		for _, l := range Lines(BarLegend, st.Width) {
 			p.line("", p.dim(l))
 		}
 	}

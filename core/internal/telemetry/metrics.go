@@ -66,7 +66,7 @@ type Metrics struct {
 	ExporterLag     *Gauges     // exporter; age of its oldest waiting batch in seconds
 	StoreBehind     *Gauges     // exporter; streams of which the store has lost rows
 	Streams         *Gauges     // source
-	Failing         *Gauges     // source; 1 while its server does not answer as it should
+	Failing         *Gauges     // source; 1 if its server did not answer as it should when it was last asked
 	InFlight        *Gauge      // bytes
 	Commits         *Counter
 
@@ -117,7 +117,7 @@ func New() *Metrics {
 	m.ExporterLag = gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter")
 	m.StoreBehind = gauge("store_behind_streams", "Streams of which the store does not have what it had accepted, since the start: it was emptied, replaced or restored.", "exporter")
 	m.Streams = gauge("streams", "Streams that are open.", "source")
-	m.Failing = gauge("source_failing", "1 while the server of a source does not answer, or not as it should.", "source")
+	m.Failing = gauge("source_failing", "1 if the server of a source did not answer when it was last asked, or not as it should.", "source")
 	m.InFlight = gauge("in_flight_bytes", "Bytes of frames between sources and exporters.").With()
 	m.SpoolBytes = gauge("spool_bytes", "Bytes spooled on the disk for an exporter that is behind.", "exporter")
 	m.SpoolLost = counter("spool_lost_total", "Times that spooled batches could not be read.", "exporter")
