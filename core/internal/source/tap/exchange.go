@@ -123,6 +123,9 @@ func (x *exchange) fail(status int, failure, reason string) {
 	if x.format == "" {
 		x.format = x.tap.pickSocket(x.path, x.host)
 	}
+	if x.queue != nil && !x.early {
+		return // the upstream switched the protocol, and then the client was not there to be told
+	}
 	x.meter.End(time.Now().UnixNano())
 	x.reply = reply{status: int64(status), failure: failure, reason: reason, none: true}
 	if x.queue == nil && x.format != "" && !x.request.bare {

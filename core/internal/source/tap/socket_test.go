@@ -134,6 +134,9 @@ func TestInvalidUpgrade(t *testing.T) {
 			}
 			_ = conn.Close()
 			f.stop()
+			if s := f.rec.Streams(); len(s) != 0 {
+				t.Errorf("recorded: %+v", s)
+			}
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/internal/source/reassemble"
 )
@@ -44,7 +45,7 @@ func (b *teeBody) Close() error {
 // switched looks at an answer that turns the connection into another protocol.
 func (x *exchange) switched(res *http.Response) error {
 	conn, ok := res.Body.(io.ReadWriteCloser)
-	websocket := len(res.Header["Sec-Websocket-Accept"]) > 0
+	websocket := len(res.Header["Sec-Websocket-Accept"]) > 0 && upgrades(res.Request.Header) && upgrades(res.Header)
 	if x.format = x.tap.pickSocket(x.path, x.host); x.format == "" || !ok || !websocket {
 		x.request.release()
 		return nil
@@ -60,6 +61,12 @@ func (x *exchange) switched(res *http.Response) error {
 	x.record()
 	res.Body = &teeConn{conn, x.queue}
 	return nil
+}
+
+// upgrades reports whether the headers ask for, or grant, a WebSocket. httputil.ReverseProxy refuses an answer that grants
+// what was not asked for.
+func upgrades(h http.Header) bool {
+	return hopByHop(h, "Upgrade") && strings.EqualFold(h.Get("Upgrade"), "websocket")
 }
 
 // teeConn copies both directions of an upgraded connection. Reads and writes come
