@@ -23,6 +23,9 @@
 //   - A file may have a line twice: where a shipper of logs sent it again, or the output was
 //     appended to a file that had it. The uuid, in older versions the ids of responses and calls,
 //     show that it is the same. Two runs that resume one session have ids of their own.
+//   - Qwen Code prints the same lines (qwen_code_version in init). Its input includes the cached
+//     tokens, and so does the sum in the result line, which has its sub-agents as well; their own lines
+//     have zeros. The end of work in the background is a task_notification and a line of type user.
 package claudestream
 
 import (
@@ -47,8 +50,8 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "claude-stream",
-			Revision:   9,
-			Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
+			Revision:   10,
+			Summary:    "Output of claude -p --output-format stream-json, and of Qwen Code's, with or without partial messages.",
 			Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
 		},
 		LeavesOut: leavesOut,
@@ -141,7 +144,12 @@ func (d *stream) record(root jsonv.Value) {
 	case typ.Equal("assistant"):
 		rule = ln.Assistant()
 	case typ.Equal("user"):
-		ln.User()
+		if text := claude.Opening(root.Path("message", "content")); ln.Lane.Fork == claude.QwenCode && text.HasPrefix("Background agent ") {
+			ln.Wake(false)
+			d.Notice(ln, text)
+		} else {
+			ln.User()
+		}
 	case typ.Equal("stream_event"):
 		d.partial(ln)
 		return

@@ -62,9 +62,12 @@ func (d *stream) init(ln *claude.Line) {
 		l.Init = ln.ID()
 	}
 	l.Model, l.Dir = ident.Of(ln.Root.Get("model")), ident.Of(ln.Root.Get("cwd"))
+	if ln.Root.Get("qwen_code_version").Exists() {
+		l.Fork = claude.QwenCode
+	}
 	m := ln.Status(ln.ID(), "init")
 	m.Model, m.Provider = l.Model, anthropic.Provider("", l.Model)
-	l.Client = msg.Client{Project: l.Dir, Version: ident.Of(ln.Root.Get("claude_code_version"))}
+	l.Client = msg.Client{Project: l.Dir, Version: ident.Of(ln.Root.First("claude_code_version", "qwen_code_version"))}
 	m.Client = l.Client
 	conversation.AttrsAs(m, ln.Root, ident.Of, "permissionMode", "apiKeySource", "output_style")
 }
@@ -75,8 +78,13 @@ func (d *stream) init(ln *claude.Line) {
 //	task_started       {task_id, tool_use_id, task_type: local_agent | local_bash | local_workflow, subagent_type, is_backgrounded}
 //	task_updated       {task_id, patch: {status, end_time}}
 //	task_notification  {task_id, tool_use_id, status, summary, output_file}
+//
+// Qwen Code has the members of each in data, and tasks in the background alone.
 func (d *stream) task(ln *claude.Line, subtype string) {
-	root := ln.Root
+	root, data := ln.Root, ln.Root.Get("data")
+	if data.Is(jsonv.Object) {
+		root = data
+	}
 	task := ident.Of(root.Get("task_id"))
 	c := d.CallOfTask(ident.Of(root.Get("tool_use_id")), task)
 	if subtype == "task_notification" && c != nil && c.Delegation && c.Task != "" {
@@ -105,7 +113,7 @@ func (d *stream) task(ln *claude.Line, subtype string) {
 	if subtype != "task_started" || c == nil || !c.Delegation || task == "" {
 		return
 	}
-	if root.Get("is_backgrounded").Bool() {
+	if root.Get("is_backgrounded").Bool() || data.Exists() {
 		c.Task, m.Delegation.Async = task, true
 	}
 	c.Causes(task)

@@ -36,12 +36,25 @@ func (d *stream) enter(ln *claude.Line, call string) {
 				l.ID, l.Parent, l.Name = c.Child, c.Run, c.To
 			}
 			l.Agent = l.ID
+			if main := d.leader(ln.Name); main != nil {
+				l.Fork = main.Fork
+			}
 		}
 		d.AddLane(ln, l)
 	}
 	if ln.Lane, ln.Run = l, ""; !l.Ended {
 		ln.Run = l.ID
 	}
+}
+
+// leader returns the main conversation of a session, or nil.
+func (d *stream) leader(session string) *claude.Lane {
+	for _, l := range d.Lanes {
+		if !l.Child && l.Session == session {
+			return l
+		}
+	}
+	return nil
 }
 
 // Facts implements claude.Form.
@@ -65,12 +78,10 @@ func (*stream) Cause(ln *claude.Line, _ bool) string {
 }
 
 // Started implements claude.Form. A sub-agent works where the main conversation does.
-func (*stream) Started(ln *claude.Line, m *msg.Message) {
+func (d *stream) Started(ln *claude.Line, m *msg.Message) {
 	m.Client = ln.Lane.Client
-	for _, l := range ln.Lanes {
-		if ln.Lane.Child && !l.Child && l.Session == ln.Lane.Session {
-			m.Client = l.Client
-		}
+	if main := d.leader(ln.Lane.Session); ln.Lane.Child && main != nil {
+		m.Client = main.Client
 	}
 }
 
@@ -143,6 +154,8 @@ func (d *stream) partial(ln *claude.Line) {
 			}
 		}
 	case "message_stop", "ping":
+	case "goal_state": // of Qwen Code
+		ln.Status(ln.ID(), typ).Content = event.Get(typ).JSON()
 	case "error":
 		fault := event.Get("error")
 		m := ln.Status(ln.ID(), "stream_error")
@@ -275,7 +288,7 @@ func (d *stream) remainder(ln *claude.Line, l *claude.Lane) {
 	if !usage.Is(jsonv.Object) {
 		return
 	}
-	total := anthropic.Usage(usage)
+	total := l.Bill(usage).Counts
 	rest, ok := total.Sub(l.Turn)
 	if !ok || total.Input != l.Turn.Input || total.CacheRead != l.Turn.CacheRead || total.CacheWrite != l.Turn.CacheWrite {
 		if since, more := total.Sub(l.Before.Add(l.Turn)); more {

@@ -138,6 +138,18 @@ func (ln *Line) open(id, request jsonv.Value) *Response {
 	return r
 }
 
+// QwenCode is the agent whose output has these records, too. Its input includes the tokens that a cache had.
+const QwenCode = "qwen-code"
+
+// Bill reads a usage object of the lane.
+func (l *Lane) Bill(usage jsonv.Value) anthropic.Billed {
+	b := anthropic.Bill(usage)
+	if l.Fork == QwenCode {
+		b.Counts.Input -= min(b.Counts.Input, b.Counts.CacheRead)
+	}
+	return b
+}
+
 // Count adds the counts of a record.
 func (r *Response) Count(ln *Line, usage jsonv.Value) {
 	r.At = ln.Time
@@ -145,7 +157,10 @@ func (r *Response) Count(ln *Line, usage jsonv.Value) {
 	if !usage.Is(jsonv.Object) {
 		return
 	}
-	b := anthropic.Bill(usage)
+	b := ln.Lane.Bill(usage)
+	if ln.Lane.Fork != "" && b.Counts == (conversation.Counts{}) {
+		return // they are not known: Qwen Code writes zeros for a sub-agent's
+	}
 	r.Tier = cmp.Or(anthropic.Tier(usage), r.Tier)
 	r.Extra = b.Extra.Set(r.Extra)
 	switch {
@@ -169,6 +184,8 @@ func (r *Response) StopFor(l *Lane, reason jsonv.Value) {
 	if reason.Is(jsonv.String) {
 		r.Stop = ident.Of(reason)
 		l.Stop = r.Stop
+	} else if l.Fork != "" {
+		l.Stop = "" // Qwen Code names no other reason than a call
 	}
 }
 

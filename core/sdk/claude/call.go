@@ -73,7 +73,7 @@ func (r *Response) call(ln *Line, b jsonv.Value) {
 // whether the caller goes on without waiting.
 func Delegation(tool string, input jsonv.Value) (to string, task jsonv.Value, async, ok bool) {
 	switch tool {
-	case "Task", "Agent":
+	case "Task", "Agent", "agent":
 		return ident.Of(input.First("subagent_type", "name")), input.Get("prompt"), input.Get("run_in_background").Bool(), true
 	case "SendMessage":
 		return ident.Of(input.First("to", "recipient")), input.First("message", "content", "summary"), true, true
@@ -111,9 +111,9 @@ func (c *Call) wait(ln *Line, signal msg.Signal, key string) {
 	m.SetAttr("type", "human_wait")
 }
 
-// inBackground reports whether a result only acknowledges that the work has begun.
-func inBackground(extra jsonv.Value) bool {
-	return extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || forked(extra) && extra.Get("background").Bool() || extra.Get("status").In("async_launched", "teammate_spawned", "remote_launched")
+// inBackground reports whether a result only acknowledges that the work has begun. Qwen Code says so in words alone.
+func inBackground(b, extra jsonv.Value) bool {
+	return Opening(b.Get("content")).HasPrefix("Background agent launched") || extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || forked(extra) && extra.Get("background").Bool() || extra.Get("status").In("async_launched", "teammate_spawned", "remote_launched")
 }
 
 // launched decodes the acknowledgement of work in the background. The call stays open until a
@@ -125,7 +125,7 @@ func (ln *Line) launched(id string, b, extra jsonv.Value, c *Call) {
 	m.SetAttr("type", "async_launched")
 	m.Content, m.Attachments = anthropic.Content(b.Get("content"))
 	if c != nil {
-		c.Task = ident.Of(extra.First("taskId", "agentId", "backgroundTaskId"))
+		c.Task = cmp.Or(ident.Of(extra.First("taskId", "agentId", "backgroundTaskId")), c.Task)
 		c.Causes(child)
 		if c.Link == msg.ByNativeID {
 			child = c.Child

@@ -19,6 +19,7 @@
 package claude
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -85,6 +86,7 @@ type Lane struct {
 	Model  string                 `json:",omitempty"` // by system/init
 	Dir    string                 `json:",omitempty"` // working directory, by system/init
 	Client msg.Client             `json:",omitzero"`  // of the main conversation, by system/init
+	Fork   string                 `json:",omitempty"` // the program that writes these records, where it is not Claude Code
 	Text   *conversation.LastText `json:",omitempty"` // of the run
 	Turn   conversation.Counts    `json:",omitzero"`  // of the run's responses that have ended
 	Before conversation.Counts    `json:",omitzero"`  // of the runs before
@@ -103,7 +105,7 @@ func (l *Lane) Actor() msg.Agent {
 	}
 	a := msg.Agent{ID: l.Agent, Name: l.Name, Kind: msg.KindAgent}
 	if a.Name == "" && !l.Child {
-		a.Name = "claude-code"
+		a.Name = cmp.Or(l.Fork, "claude-code")
 	}
 	return a
 }
