@@ -19,6 +19,10 @@
 //   - Qwen Code writes Claude Code's envelope (uuid, parentUuid, sessionId) around Gemini's
 //     contents. Its sub-agents are in subagents/<session>/agent-<id>.jsonl, beside a
 //     meta.json that names the call. With other providers the output includes the thoughts.
+//   - The result of a sub-agent of Qwen Code that works in the background, which is the default of
+//     0.21 and later, is that it was launched; its answer is in a notification, a user record.
+//   - Up to version 0.15 a sub-agent of Qwen Code that is waited for has no file, and that of one in the
+//     background no tokens: only the telemetry in the transcript has them.
 package geminicli
 
 import (
@@ -44,7 +48,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "gemini-cli",
-			Revision:      5,
+			Revision:      6,
 			Summary:       "Chats of Gemini CLI, also as it prints them, and of Qwen Code, with their sub-agents.",
 			Transports:    []frame.Kind{frame.Line, frame.Body},
 			MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},
@@ -70,19 +74,24 @@ type chat struct {
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Session string                                       `json:",omitempty"`
-	Agent   msg.Agent                                    `json:",omitzero"`
-	Run     conversation.Run                             `json:",omitzero"`
-	Last    conversation.Time                            `json:",omitzero"`  // of the last message of the run
-	Rests   bool                                         `json:",omitempty"` // the last response asks for no tool
-	Calls   conversation.Calls[*conversation.Delegation] `json:",omitzero"`
-	Seen    bounded.Set[string]                          `json:",omitzero"`
-	Talk    talk                                         `json:",omitzero"`
+	Session string                    `json:",omitempty"`
+	Agent   msg.Agent                 `json:",omitzero"`
+	Run     conversation.Run          `json:",omitzero"`
+	Last    conversation.Time         `json:",omitzero"`  // of the last message of the run
+	Rests   bool                      `json:",omitempty"` // the last response asks for no tool
+	Calls   conversation.Calls[*call] `json:",omitzero"`
+	Seen    bounded.Set[string]       `json:",omitzero"`
+	Talk    talk                      `json:",omitzero"`
 }
 
-// made is a call of a tool.
-func made(id, name string) *conversation.Delegation {
-	return &conversation.Delegation{Call: conversation.Call{ID: id, Name: name, Server: server(name)}}
+// call is a call of a tool.
+type call struct {
+	conversation.Delegation
+	Run string `json:",omitempty"` // the run that made it, once its work goes on in the background
+}
+
+func made(id, name string) *call {
+	return &call{Delegation: conversation.Delegation{Call: conversation.Call{ID: id, Name: name, Server: server(name)}}}
 }
 
 // Read decodes one line, or a whole document.

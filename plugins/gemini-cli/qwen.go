@@ -2,9 +2,12 @@ package geminicli
 
 import (
 	"cmp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/gemini"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -76,6 +79,58 @@ func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
 		m.SetAttr("display_text", conversation.Excerpt(shown))
 	}
 	m.SetAttr("task", conversation.ShortJSON(payload.Get("backgroundTask")))
+	if subtype == "notification" {
+		d.notified(text.String(), at)
+	}
+}
+
+// launched begins the result of a call whose sub-agent works in the background.
+const launched = "Background agent launched"
+
+// launched decodes the result of a call whose sub-agent works in the background: it has begun. A notification has its answer.
+func (d *chat) launched(c *call, fr jsonv.Value, at conversation.Time) *msg.Message {
+	if !d.isNew("ack:" + c.ID) {
+		fr.MarkRead()
+		return nil
+	}
+	c.Async, c.Run = true, d.Run.ID
+	m := record.Hide(c.About(d.add(msg.Status, "ack:"+c.ID, at)), "async_launched")
+	ident.Is(fr.Get("name"), m.Tool.Name)
+	m.Content, m.Attachments, _ = gemini.Result(fr)
+	return m
+}
+
+// notified decodes the answer of a sub-agent that worked in the background.
+//
+//	<task-notification><task-id>AGENT</task-id><tool-use-id>CALL</tool-use-id><status>completed</status>…<result>…</result>…
+func (d *chat) notified(text string, at conversation.Time) {
+	status, c := claude.Tag(text, "status"), d.Calls.GetOpen(claude.Tag(text, "tool-use-id"))
+	if c == nil || !c.Async || status == "running" || !d.isNew("result:"+c.ID) {
+		return
+	}
+	d.Calls.End(c)
+	c.Child = claude.Tag(text, "task-id")
+	m := c.Result(d.add(msg.ToolResult, "result:"+c.ID, at))
+	m.Run, m.Content = cmp.Or(c.Run, m.Run), msg.Plain(cmp.Or(claude.Tag(text, "result"), claude.Tag(text, "summary")))
+	m.Tool.ErrorType = claude.TaskError(status)
+	m.IsError = m.Tool.ErrorType != ""
+	m.SetAttr("task_status", status)
+}
+
+// telemetry decodes a response of a sub-agent whose tokens are nowhere else. They are those of the turn.
+//
+//	{"event.name":"qwen-code.api_response","response_id":"…","model":"…","input_token_count":…,"prompt_id":"SESSION#AGENT#ROUND"}
+func (d *chat) telemetry(version, event jsonv.Value, at conversation.Time) {
+	of, sub := strings.CutPrefix(event.Get("prompt_id").Str(), d.Session+"#")
+	id := ident.Of(event.Get("response_id"))
+	if !sub || of == "" || of[0] == '#' || id == "" || counts(version.Str()) || !event.Get("event.name").Equal("qwen-code.api_response") {
+		return
+	}
+	r := &conversation.Response{ID: id, Run: d.Run.ID, At: at, Model: ident.Of(event.Get("model"))}
+	d.usage(r, gemini.Usage{
+		Prompt: event.Get("input_token_count").Uint(), Cached: event.Get("cached_content_token_count").Uint(), Output: event.Get("output_token_count").Uint(),
+		Thoughts: event.Get("thoughts_token_count").Uint(), Total: event.Get("total_token_count").Uint(),
+	}.Counts(), false)
 }
 
 // assistant decodes a response. A sub-agent's has a record for its text and one for each call.
@@ -148,6 +203,18 @@ func (d *chat) system(id string, v jsonv.Value, at conversation.Time) {
 	if m.Run != "" && subtype == "chat_compression" {
 		m.Signal = msg.Compaction
 	}
+	if subtype == "ui_telemetry" {
+		d.telemetry(v.Get("version"), v.Path("systemPayload", "uiEvent"), at)
+	}
+}
+
+// counts reports whether that version of Qwen Code writes the tokens of sub-agents into files of their own: 0.21 does, 0.15 does not.
+// Of those in between it is not known, and nothing counts twice.
+func counts(version string) bool {
+	minor, first := strings.CutPrefix(version, "0.")
+	minor, _, _ = strings.Cut(minor, ".")
+	n, err := strconv.Atoi(minor)
+	return !first || err != nil || n > 15
 }
 
 // metadata decodes agent-<id>.meta.json, which names the call that began a sub-agent. It is
