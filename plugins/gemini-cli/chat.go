@@ -264,7 +264,7 @@ func (d *chat) results(parts, id jsonv.Value, at conversation.Time) (last *msg.M
 // result decodes the result of a call; nil when it was decoded before.
 func (d *chat) result(id, name string, fr jsonv.Value, at conversation.Time) *msg.Message {
 	if c := d.Calls.GetOpen(id); c != nil && c.Task && fr.Path("response", "output").HasPrefix(launched) {
-		return d.launched(c, fr, at)
+		return qwen{d}.launched(c, fr, at)
 	}
 	if !d.isNew("result:" + id) {
 		fr.MarkRead()

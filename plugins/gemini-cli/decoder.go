@@ -99,9 +99,9 @@ func (d *chat) Read() {
 	d.copiedOf = ""
 	switch {
 	case d.Root.Get("uuid").Is(jsonv.String):
-		d.record(d.Root)
+		qwen{d}.record(d.Root)
 	case d.Root.Get("agentType").Is(jsonv.String):
-		d.metadata(d.Root)
+		qwen{d}.metadata(d.Root)
 	case d.Root.Get("$rewindTo").Is(jsonv.String):
 		d.rewind(d.Root.Get("$rewindTo"))
 	case d.Root.Get("$set").Is(jsonv.Object):

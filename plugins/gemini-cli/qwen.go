@@ -15,10 +15,13 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
-// record decodes a record of Qwen Code.
+// qwen decodes a transcript of Qwen Code.
+type qwen struct{ *chat }
+
+// record decodes one record.
 //
 //	{"uuid":"…","parentUuid":"…","sessionId":"…","timestamp":"…","type":"assistant","message":{"role":"model","parts":[…]}}
-func (d *chat) record(v jsonv.Value) {
+func (d qwen) record(v jsonv.Value) {
 	id, typ, at := ident.Of(v.Get("uuid")), v.Get("type"), conversation.TimeOf(v.Get("timestamp"))
 	session := ident.Of(v.Get("sessionId"))
 	d.Session = cmp.Or(session, d.Session)
@@ -54,7 +57,7 @@ func (d *chat) record(v jsonv.Value) {
 }
 
 // input decodes a user record: a prompt, or a message of the CLI in its place.
-func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
+func (d qwen) input(id string, v, parts jsonv.Value, at conversation.Time) {
 	d.results(parts, jsonv.Value{}, at)
 	text, files := gemini.Content(parts)
 	if text.IsZero() && len(files) == 0 {
@@ -88,7 +91,7 @@ func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
 const launched = "Background agent launched"
 
 // launched decodes the result of a call whose sub-agent works in the background: it has begun. A notification has its answer.
-func (d *chat) launched(c *call, fr jsonv.Value, at conversation.Time) *msg.Message {
+func (d qwen) launched(c *call, fr jsonv.Value, at conversation.Time) *msg.Message {
 	if !d.isNew("ack:" + c.ID) {
 		fr.MarkRead()
 		return nil
@@ -103,7 +106,7 @@ func (d *chat) launched(c *call, fr jsonv.Value, at conversation.Time) *msg.Mess
 // notified decodes the answer of a sub-agent that worked in the background.
 //
 //	<task-notification><task-id>AGENT</task-id><tool-use-id>CALL</tool-use-id><status>completed</status>…<result>…</result>…
-func (d *chat) notified(text string, at conversation.Time) {
+func (d qwen) notified(text string, at conversation.Time) {
 	status, c := claude.Tag(text, "status"), d.Calls.GetOpen(claude.Tag(text, "tool-use-id"))
 	if c == nil || !c.Async || status == "running" || !d.isNew("result:"+c.ID) {
 		return
@@ -120,7 +123,7 @@ func (d *chat) notified(text string, at conversation.Time) {
 // telemetry decodes a response of a sub-agent whose tokens are nowhere else. They are those of the turn.
 //
 //	{"event.name":"qwen-code.api_response","response_id":"…","model":"…","input_token_count":…,"prompt_id":"SESSION#AGENT#ROUND"}
-func (d *chat) telemetry(version, event jsonv.Value, at conversation.Time) {
+func (d qwen) telemetry(version, event jsonv.Value, at conversation.Time) {
 	of, sub := strings.CutPrefix(event.Get("prompt_id").Str(), d.Session+"#")
 	id := ident.Of(event.Get("response_id"))
 	if !sub || of == "" || of[0] == '#' || id == "" || counts(version.Str()) || !event.Get("event.name").Equal("qwen-code.api_response") {
@@ -134,7 +137,7 @@ func (d *chat) telemetry(version, event jsonv.Value, at conversation.Time) {
 }
 
 // assistant decodes a response. A sub-agent's has a record for its text and one for each call.
-func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) {
+func (d qwen) assistant(id string, v, parts jsonv.Value, at conversation.Time) {
 	r := &conversation.Response{ID: id, Run: d.Run.ID, At: at, Model: ident.Of(v.Get("model"))}
 	if run := ident.Of(v.Get("agentRunId")); run != "" {
 		r.ID = run + "/" + ident.PeekOrNumber(v.Get("agentRound"))
@@ -175,7 +178,7 @@ func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) 
 }
 
 // toolResult decodes the result of a call.
-func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
+func (d qwen) toolResult(v, parts jsonv.Value, at conversation.Time) {
 	extra := v.Get("toolCallResult")
 	m := d.results(parts, extra.Get("callId"), at)
 	if m == nil {
@@ -193,7 +196,7 @@ func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
 }
 
 // system decodes a record beside the conversation.
-func (d *chat) system(id string, v jsonv.Value, at conversation.Time) {
+func (d qwen) system(id string, v jsonv.Value, at conversation.Time) {
 	subtype := cmp.Or(ident.Of(v.Get("subtype")), "system")
 	if subtype == "rewind" {
 		d.end("end:"+d.Run.ID, d.Last, "rewound")
@@ -219,7 +222,7 @@ func counts(version string) bool {
 
 // metadata decodes agent-<id>.meta.json, which names the call that began a sub-agent. It is
 // written again when the agent ends: the fields that change then are no part of the link.
-func (d *chat) metadata(v jsonv.Value) {
+func (d qwen) metadata(v jsonv.Value) {
 	agent, call := ident.Of(v.Get("agentId")), ident.Of(v.Get("toolUseId"))
 	d.Session = ident.Of(v.Get("parentSessionId"))
 	if m := d.status("link:"+agent, "agent_meta", conversation.TimeOf(v.Get("createdAt"))); m != nil {
