@@ -31,6 +31,7 @@ import (
 	geminiotel "github.com/earshot-dev/earshot/plugins/gemini-otel"
 	goose "github.com/earshot-dev/earshot/plugins/goose"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
+	grok "github.com/earshot-dev/earshot/plugins/grok"
 	hermes "github.com/earshot-dev/earshot/plugins/hermes"
 	kimi "github.com/earshot-dev/earshot/plugins/kimi"
 	kimicode "github.com/earshot-dev/earshot/plugins/kimi-code"
@@ -80,6 +81,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"gemini-otel":           geminiotel.New,
 		"goose":                 goose.New,
 		"grace":                 grace.New,
+		"grok":                  grok.New,
 		"hermes":                hermes.New,
 		"kimi":                  kimi.New,
 		"kimi-code":             kimicode.New,

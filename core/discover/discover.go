@@ -129,6 +129,15 @@ var places = []place{
 		},
 	},
 	{
+		name: "Grok Build", format: "grok", env: "GROK_HOME", home: ".grok", below: "sessions", projects: true,
+		globs: []string{"sessions/*/*/updates.jsonl", "sessions/*/*/summary.json"},
+		is: func(rel string) (bool, bool) {
+			parts := strings.Split(rel, "/")
+			lines := len(parts) == 3 && parts[2] == "updates.jsonl"
+			return lines || len(parts) == 3 && parts[2] == "summary.json", lines
+		},
+	},
+	{
 		name: "Kimi CLI", format: "kimi", env: "KIMI_SHARE_DIR", home: ".kimi", below: "sessions", projects: true,
 		globs: []string{"sessions/*/*/wire.jsonl", "sessions/*/*/subagents/*/wire.jsonl", "sessions/*/*/state.json", "sessions/*/*/subagents/*/meta.json"},
 		is: func(rel string) (bool, bool) {

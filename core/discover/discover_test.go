@@ -51,6 +51,10 @@ func TestFind(t *testing.T) {
 		"data/kilo/kilo.db":                                            11 * time.Hour,
 		".factory/sessions/-reef/1.jsonl":                              12 * time.Hour,
 		".factory/sessions/-reef/1.settings.json":                      11 * time.Hour,
+		".grok/sessions/%2Fsrv/01a2/updates.jsonl":                     9 * time.Hour,
+		".grok/sessions/%2Fsrv/01a2/summary.json":                      10 * time.Hour,
+		".grok/sessions/%2Fsrv/01a2/chat_history.jsonl":                0,
+		".grok/sessions/%2Fsrv/prompt_history.jsonl":                   0,
 		".kimi/sessions/0cc1/11/wire.jsonl":                            10 * time.Hour,
 		".kimi/sessions/0cc1/11/context.jsonl":                         0,
 		".kimi/sessions/0cc1/11/state.json":                            11 * time.Hour,
@@ -123,6 +127,10 @@ func TestFind(t *testing.T) {
 			{
 				Name: "Droid", Type: "file", Format: "droid", Paths: []string{filepath.Join(home, ".factory/sessions/**/*.jsonl"), filepath.Join(home, ".factory/sessions/**/*.settings.json")},
 				Conversations: 1, Files: 2, Bytes: 10, Newest: now.Add(-11 * time.Hour),
+			},
+			{
+				Name: "Grok Build", Type: "file", Format: "grok", Paths: []string{filepath.Join(home, ".grok/sessions/*/*/updates.jsonl"), filepath.Join(home, ".grok/sessions/*/*/summary.json")},
+				Conversations: 1, Files: 2, Projects: 1, Bytes: 10, Newest: now.Add(-9 * time.Hour),
 			},
 			{
 				Name: "Kimi CLI", Type: "file", Format: "kimi", Paths: []string{

@@ -57,6 +57,7 @@ var formats = map[string]traits{
 	"opencode":              {model: asked, delegates: true, serves: true},
 	"cline":                 {model: asked},
 	"droid":                 {model: asked},
+	"grok":                  {model: asked, delegates: true},
 	"kimi-code":             {model: asked, delegates: true, unique: true},
 	"kimi":                  {model: asked, delegates: true, unique: true},
 	"roo-code":              {model: asked},
