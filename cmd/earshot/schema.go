@@ -66,9 +66,10 @@ func newSchemaApply() *cobra.Command {
 	var file configFile
 	var cluster string
 	c := &cobra.Command{
-		Use:     "apply",
-		Short:   "Create the tables, or bring them up to date",
-		Long:    `Apply the migrations that the database lacks. Tables that are up to date are left alone.`,
+		Use:   "apply",
+		Short: "Create the tables, or bring them up to date",
+		Long: `Apply the migrations that the database lacks. Tables that are up to date are left
+alone, and a database of a version below 92 is refused.`,
 		Example: `  earshot schema apply -c earshot.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

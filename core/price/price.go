@@ -294,7 +294,7 @@ func positive(text string) (float64, bool) {
 }
 
 // rules make the name under which a model is looked up, in turn. The views of ClickHouse that
-// compute costs have the same (exporters/clickhouse/migrations/0085_prices.sql).
+// compute costs have the same (exporters/clickhouse/migrations/0093_views.sql).
 var rules = []struct {
 	match *regexp.Regexp
 	with  string

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -304,17 +303,6 @@ func TestUserIsTheAccount(t *testing.T) {
 	export1(t, x, &f.batch)
 	if got := count(t, c, "SELECT groupArray((session_id, user)) FROM (SELECT * FROM v_session_facts ORDER BY session_id)"); got != "[('s0','tove'),('s1','ada@example.org')]" {
 		t.Error(got)
-	}
-}
-
-// TestKeptAttributesAreOneList: the migration keeps the attributes that a rule may name.
-func TestKeptAttributesAreOneList(t *testing.T) {
-	b, err := os.ReadFile("migrations/0066_attribution.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(b), "match(k, '"+attribution.KeptAttributes+"')") {
-		t.Errorf("0066_attribution.sql keeps other attributes than %s", attribution.KeptAttributes)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ChangeRow is a row of the table changes. Its fields are the columns; see migration 65.
+// ChangeRow is a row of the table changes. Its fields are the columns; see migrations/0092_tables.sql.
 type ChangeRow struct {
 	Tenant      string    `ch:"tenant"`
 	Found       time.Time `ch:"found"`

@@ -74,8 +74,7 @@ func TestVersionsAreOnOneShard(t *testing.T) {
 	}
 	keys, shards := make(map[string]string), make(map[string]string)
 	for _, m := range migrations {
-		for _, statement := range m.Statements {
-			sql := statement.SQL
+		for _, sql := range m.Statements {
 			if m := regexp.MustCompile("(?s)CREATE TABLE IF NOT EXISTS `d`.`(\\w+)_local`.*MergeTree.*ORDER BY (\\(.*?\\)|\\w+)(?:\n|$)").FindStringSubmatch(sql); m != nil {
 				keys[m[1]] = m[2]
 			}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -140,69 +138,6 @@ func TestLostAnswerIsCollected(t *testing.T) {
 	}
 }
 
-// former makes an exporter's store ready to become that of an earlier build: its keeper is stopped. It returns how to run
-// SQL in it, and the statements by which migrations made the materialized views that are wanted.
-func former(t *testing.T, x *Exporter, wanted func(Migration, string) bool) (exec func(sql string), views []string) {
-	t.Helper()
-	x.keeper.stop()
-	migrations, err := x.schema.Migrations()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range migrations {
-		for _, st := range m.Statements {
-			if strings.Contains(st.SQL, "CREATE MATERIALIZED VIEW") && wanted(m, st.SQL) {
-				views = append(views, st.SQL)
-			}
-		}
-	}
-	return func(sql string) {
-		t.Helper()
-		if err := x.conn.Exec(t.Context(), sql); err != nil {
-			t.Fatalf("%v in:\n%s", err, sql)
-		}
-	}, views
-}
-
-// TestStoreWithViewsOfFactsUpgrades: a store of the build before migration 72, whose facts views have written.
-func TestStoreWithViewsOfFactsUpgrades(t *testing.T) {
-	x, c := exporter(t, nil)
-	exec, views := former(t, x, func(m Migration, sql string) bool {
-		return m.Version == 66 || strings.Contains(sql, "session_hosts_mv")
-	})
-	if len(views) != 3 {
-		t.Fatalf("%d views", len(views))
-	}
-	for _, v := range views {
-		exec(v)
-	}
-	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version IN (72, 74) SETTINGS mutations_sync = 2")
-	batches := newForest(9, 30).pieces(4)
-	for _, b := range batches[:2] {
-		export1(t, x, b)
-	}
-	sameFacts(t, c, "by views")
-	if _, err := x.schema.Apply(t.Context(), x.conn); err != nil {
-		t.Fatal(err)
-	}
-	if got := rows(t, c, "SHOW TABLES LIKE '%s_mv'"); slices.ContainsFunc(got, func(r map[string]any) bool {
-		return r["name"] == "turn_facts_mv" || r["name"] == "session_attributes_mv"
-	}) {
-		t.Errorf("views are left: %v", got)
-	}
-	for _, b := range batches[2:] {
-		export1(t, x, b)
-	}
-	p := attributorOf(x)
-	if _, err := p.write(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.pass(t.Context(), time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	sameFacts(t, c, "upgraded")
-}
-
 // TestCloseAttributesWhatIsLeft: the pass of Close is of the rows that no pass has had.
 func TestCloseAttributesWhatIsLeft(t *testing.T) {
 	conn := ConnSettings{DSN: storeDSN(t), Database: emptied.take(t)}
@@ -254,42 +189,4 @@ func TestCloseAttributesWhatIsLeft(t *testing.T) {
 	if got := count(t, c, "SELECT count() FROM turn_facts AS f FINAL WHERE (tenant, trace_id) NOT IN (SELECT tenant, work FROM attribution)"); got != "0" {
 		t.Errorf("%s turns have no attribution", got)
 	}
-}
-
-// TestStoreWithViewOfHostsUpgrades: a store of the build before migration 74, of which a pass has noted its time. The hosts of rows
-// that the view has not seen, because another process stored them meanwhile, are collected.
-func TestStoreWithViewOfHostsUpgrades(t *testing.T) {
-	x, c := exporter(t, nil)
-	exec, views := former(t, x, func(m Migration, sql string) bool {
-		return m.Version == 50 && strings.Contains(sql, "session_hosts_mv")
-	})
-	if len(views) != 1 {
-		t.Fatalf("%d views", len(views))
-	}
-	view := views[0]
-	exec(view)
-	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version = 74 SETTINGS mutations_sync = 2")
-	exec("TRUNCATE TABLE " + x.schema.name("rollup_hours"))
-	exec("INSERT INTO " + x.schema.name("rollup_hours") + " (name, until, at) VALUES ('all facts', now64(3), now64(3))")
-	batches := newForest(10, 30).pieces(4)
-	export1(t, x, batches[0])
-	export1(t, x, batches[1])
-	exec("DROP TABLE " + x.schema.name("session_hosts_mv") + " SYNC")
-	export1(t, x, batches[2])
-	exec(view)
-	if _, err := x.schema.Apply(t.Context(), x.conn); err != nil {
-		t.Fatal(err)
-	}
-	if got := count(t, c, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'session_hosts_mv'"); got != "0" {
-		t.Error("the view is left")
-	}
-	export1(t, x, batches[3])
-	p := attributorOf(x)
-	if _, err := p.write(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.pass(t.Context(), x.keeper.stored.take()); err != nil {
-		t.Fatal(err)
-	}
-	sameFacts(t, c, "upgraded")
 }

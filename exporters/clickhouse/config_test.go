@@ -93,14 +93,13 @@ func TestExporterOfAConfig(t *testing.T) {
 		timeout time.Duration
 	}{
 		{server, Schema{Database: "agents", Cluster: "c", Sync: true, StoragePolicy: "tiers", TTL: TTL{2 * testDay, 3 * testDay, 4 * testDay, 5 * testDay, "cold", testDay}}, "2", 0, time.Second},
-		{&Config{}, Schema{Database: DefaultDatabase, Sync: true, TTL: TTL{Messages: testDay, Spans: testDay, Rollups: testDay}, days: true}, "", 1 << 30, 30 * time.Second},
+		{&Config{}, Schema{Database: DefaultDatabase, Sync: true, TTL: TTL{Messages: testDay, Spans: testDay, Rollups: testDay}}, "", 1 << 30, 30 * time.Second},
 	} {
 		made, err := c.config.NewExporter(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
 		}
 		x := made.(*Exporter)
-		x.schema.Logger = nil
 		if d := cmp.Diff(c.schema, x.schema, cmp.AllowUnexported(Schema{})); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}

@@ -177,43 +177,6 @@ func TestConversationsAreDerived(t *testing.T) {
 	}
 }
 
-// TestStoreWithViewsOfConversationsUpgrades: a store of the build before migration 87, whose conversations views have written.
-func TestStoreWithViewsOfConversationsUpgrades(t *testing.T) {
-	x, c := exporter(t, nil)
-	names := []string{"sessions_mv", "session_facts_mv", "run_setups_mv"}
-	exec, views := former(t, x, func(_ Migration, sql string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(sql, quoteName(n)) })
-	})
-	if len(views) != len(names) {
-		t.Fatalf("%d views", len(views))
-	}
-	for _, v := range views {
-		exec(v)
-	}
-	exec("ALTER TABLE " + x.schema.name("schema_migrations") + " DELETE WHERE version = 87 SETTINGS mutations_sync = 2")
-	batches := talks(4)
-	for i, b := range batches {
-		if i == 2 {
-			if _, err := x.schema.Apply(t.Context(), x.conn); err != nil {
-				t.Fatal(err)
-			}
-			if got := count(t, c, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND engine = 'MaterializedView'"); got != "0" {
-				t.Errorf("%s views are left", got)
-			}
-		}
-		if i < 2 { // the build of before derived nothing
-			x.settings.ConversationsEvery = time.Hour
-		} else {
-			x.settings.ConversationsEvery = 0
-		}
-		export1(t, x, b)
-		if i == 1 {
-			x.underived = underived{}
-		}
-	}
-	sameConversations(t, c, "upgraded")
-}
-
 // TestWhatMessagesMayHave: the tables of facts and of setups are derived when a message that is stored may have one, until it is.
 func TestWhatMessagesMayHave(t *testing.T) {
 	attr := func(key string) msg.Message { return msg.Message{Attrs: []msg.Attr{{Key: "other"}, {Key: key}}} }

@@ -4,10 +4,9 @@
 // inserts (split.go) and sends their rows block by block (insert.go, package native). The
 // columns of tables are described in core/msg/schema, from which the writers of rows
 // (rows_gen.go) and the columns in the migrations follow; rows.go has the values that are
-// more than a field. The schema is applied by numbered migrations, of which the first is the
-// schema of the first release; a new database is made in the form that they lead to (fresh.go).
-// copy.go runs those that move rows to another table, and relayout.go moves the messages of an
-// embedded store to partitions of a day.
+// more than a field. The schema is applied by numbered migrations. The first two are the
+// baseline, all tables and all views (migrations/0092_tables.sql, 0093_views.sql): every database is
+// made of them, on one server or a cluster, and one of an older version is refused.
 //
 // # Once
 //
@@ -81,7 +80,7 @@
 // (conversations.go), and the attribution collects its own facts (collect.go). These change nothing that could be measured: settings of
 // the insert (threads, analyzer, compiled expressions), of the parts (marks of substreams, sizes of strings, sparse columns, uncompressed
 // marks), and a view that selects few rows for others behind a table of the engine Null, because those behind it are planned all the same.
-// BenchmarkLiveFlush and BenchmarkViewsOfConversations measure it.
+// BenchmarkLiveFlush measures it.
 //
 // # Traps
 //

@@ -34,8 +34,7 @@ const keysAtOnce = 1000
 // that it must not name the session.
 type erasable struct{ table, key string }
 
-// erasables are the tables of the database that have a session: those of this schema and the
-// former ones that a migration has not dropped yet.
+// erasables are the tables of the database that have a session.
 func (x *eraser) erasables(ctx context.Context) (out []erasable, err error) {
 	rows, err := x.conn.db.Query(ctx, `SELECT table, groupArray(name) FROM system.columns
 		WHERE database = `+quoteText(x.conn.database)+` AND table IN (SELECT name FROM system.tables WHERE database = `+quoteText(x.conn.database)+` AND engine LIKE '%MergeTree%')

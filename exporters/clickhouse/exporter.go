@@ -109,8 +109,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 		s.Prices = price.Default()
 	}
 	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
-	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
-	schema.days = conn.embedded && s.CreateSchema
+	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy}
 	x := &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), gathered: gathered{dir: s.TempDir}, parted: gathered{dir: s.TempDir}, keeper: keeper{stored: newArrivals(), opened: conn.standby.stored}, underived: underived{some: make(chan struct{}, 1)}}
 	x.inserts = inserter{conn: conn, settings: &x.settings, wire: newWire(conn.method), ended: x.checkTables}
 	return x, nil
@@ -156,7 +155,7 @@ func (x *Exporter) prepare(ctx context.Context) error {
 	if n := len(done.Pending); n > 0 {
 		x.settings.Logger.Info("clickhouse: tables are up to date", "migrations", n, "version", done.Pending[n-1].Version)
 	}
-	x.prepared(ctx, len(done.Fresh) > 0)
+	x.prepared(ctx, done.Applied == 0)
 	return nil
 }
 
@@ -164,7 +163,7 @@ func (x *Exporter) prepare(ctx context.Context) error {
 func (x *Exporter) prepared(ctx context.Context, fresh bool) {
 	x.ready = true
 	if x.keeper.cancel == nil {
-		x.keeper.start(ctx, x, fresh)
+		x.keeper.start(x, fresh)
 	}
 	if err := x.writePrices(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: write model_prices", "error", err)
@@ -341,7 +340,7 @@ func (s *Settings) settle() time.Duration {
 // attributor applies the rules of the dimensions.
 func attributorOf(x *Exporter) attributor {
 	p := attributor{c: x.conn, s: x.schema, settle: x.settings.settle(), sleep: pause}
-	if x.conn.embedded { // nobody else stores rows
+	if x.conn.embedded { // no other program stores rows
 		p.catchUp = func(ctx context.Context) error { return x.underived.derive(ctx, x) }
 	}
 	return p

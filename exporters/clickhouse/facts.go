@@ -16,25 +16,22 @@ type facts struct {
 	hourly
 	key   []string // distinguishes the rows of an hour
 	where string   // rows that are facts
-	// later are the columns that the row does not have, or the migration that makes the views.
-	later []laterColumn
+	// derived are the columns that the row does not have.
+	derived []derivedColumn
 }
 
-// laterColumn is a column of facts and its value in a row. One that was added is in the views that ask for it.
-type laterColumn struct {
-	name, value string
-	added       bool
-}
+// derivedColumn is a column of facts and its value in a row.
+type derivedColumn struct{ name, value string }
 
 var usageFacts = facts{
 	hourly: hourly{table: "usage_facts", of: "messages", mark: "cost facts", former: "token facts"},
 	key:    []string{"tenant", "toStartOfHour(ts)", "session_id", "message_id", "part_index"},
 	where:  "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens > 0",
-	later: []laterColumn{
+	derived: []derivedColumn{
 		{name: "cache_write_1h_tokens", value: "toUInt64OrZero(attributes['cache_write_1h_tokens'])"},
-		{name: "tier", value: "toLowCardinality(attributes['tier'])", added: true},
-		{name: "prompt_over", value: promptOver(""), added: true},
-		{name: "stated_picodollars", value: "toUInt64OrZero(attributes['stated_picodollars'])", added: true},
+		{name: "tier", value: "toLowCardinality(attributes['tier'])"},
+		{name: "prompt_over", value: promptOver("")},
+		{name: "stated_picodollars", value: "toUInt64OrZero(attributes['stated_picodollars'])"},
 	},
 }
 
@@ -60,19 +57,17 @@ var spanFacts = facts{
 // The type is in the attributes, which are most of a message: to read those of a month for the few types that no decoder knows was
 // to read all of them.
 var unknownFacts = facts{
-	hourly: hourly{table: "unknown_facts", of: "messages", mark: "unknown_facts"},
-	key:    []string{"tenant", "toStartOfHour(ts)", "session_id", "message_id", "part_index"},
-	where:  "kind = 'unknown'",
-	later:  []laterColumn{{name: "type", value: "attributes['type']"}},
+	hourly:  hourly{table: "unknown_facts", of: "messages", mark: "unknown_facts"},
+	key:     []string{"tenant", "toStartOfHour(ts)", "session_id", "message_id", "part_index"},
+	where:   "kind = 'unknown'",
+	derived: []derivedColumn{{name: "type", value: "attributes['type']"}},
 }
 
 func everyFacts() []facts { return []facts{usageFacts, spanFacts, unknownFacts} }
 
 // factsOf returns the facts of that table.
 func factsOf(table string) (facts, error) {
-	former := spanFacts // before migration 89
-	former.table, former.mark = "span_facts", "span_facts"
-	for _, f := range append(everyFacts(), former) {
+	for _, f := range everyFacts() {
 		if f.table == table {
 			return f, nil
 		}
@@ -80,34 +75,28 @@ func factsOf(table string) (facts, error) {
 	return facts{}, fmt.Errorf("no facts %q", table)
 }
 
-// asked are the later columns that a view has which asks for these.
-func (f facts) asked(names []string) []laterColumn {
-	return slices.DeleteFunc(slices.Clone(f.later), func(l laterColumn) bool { return l.added && !slices.Contains(names, l.name) })
-}
-
-// columns are those that the row has too, and these later ones: their names, and their values in a row.
-func (f facts) columns(later []laterColumn) (names, values string) {
+// columns are their names, those that the row has too first, and their values in a row.
+func (f facts) columns() (names, values string) {
 	t, _ := schema.Of(f.table)
 	var list []string
 	for _, c := range t.Columns {
 		own := c.Name == "row_ver" || c.Name == "ver" || c.Name == "is_deleted"
-		if !own && !slices.ContainsFunc(f.later, func(l laterColumn) bool { return l.name == c.Name }) {
+		if !own && !slices.ContainsFunc(f.derived, func(d derivedColumn) bool { return d.name == c.Name }) {
 			list = append(list, quoteName(c.Name))
 		}
 	}
 	names = strings.Join(list, ", ")
 	values = names
-	for _, l := range later {
-		names += ", " + quoteName(l.name)
-		values += ", " + l.value + " AS " + quoteName(l.name)
+	for _, d := range f.derived {
+		names += ", " + quoteName(d.name)
+		values += ", " + d.value + " AS " + quoteName(d.name)
 	}
 	return names, values
 }
 
-// rows selects the facts at any time, with these later columns: those of the hours that are computed, and the
-// rows of the others.
-func (f facts) rows(s Schema, later []laterColumn) string {
-	names, values := f.columns(later)
+// rows selects the facts at any time: those of the hours that are computed, and the rows of the others.
+func (f facts) rows(s Schema) string {
+	names, values := f.columns()
 	return fmt.Sprintf(`SELECT %[1]s FROM %[2]s FINAL WHERE toStartOfHour(ts) GLOBAL NOT IN (%[6]s)
 UNION ALL
 SELECT %[3]s FROM %[4]s FINAL WHERE %[5]s AND toStartOfHour(ts) GLOBAL IN (%[6]s)`, names, s.name(f.table), values, s.name(f.of), f.where, f.pending(s))
@@ -117,15 +106,15 @@ const computing = "\nSETTINGS insert_deduplicate = 0, max_threads = 1, max_inser
 
 // first is compute where there are no facts of the hours yet: it reads the rows once.
 func (f facts) first(s Schema, hours string, version uint64) string {
-	names, values := f.columns(f.later)
+	names, values := f.columns()
 	return fmt.Sprintf("INSERT INTO %s (%s, row_ver, ver, is_deleted)\nSELECT %s, ver, %d, 0 FROM %s FINAL WHERE %s AND toStartOfHour(ts) IN (%s)",
 		s.name(f.table), names, values, version, s.name(f.of), f.where, hours) + computing
 }
 
 func (f facts) compute(s Schema, hours string, version uint64) string {
-	names, values := f.columns(f.later)
+	names, values := f.columns()
 	key, was, is := strings.Join(f.key, ", "), "row_ver, ingest_ts", "ver, ingest_ts"
-	for _, l := range f.later { // which facts of an earlier build have as 0
+	for _, l := range f.derived { // which facts of an earlier build have as 0
 		was, is = was+", "+l.name, is+", "+l.value
 	}
 	in := "toStartOfHour(ts) IN (" + hours + ")"

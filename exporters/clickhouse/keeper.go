@@ -78,7 +78,7 @@ func (k *keeper) reader(ctx context.Context, s standby, most time.Duration) erro
 
 // start starts the keeper of an exporter's tables. A fresh database has no rows: there is nothing to compute before
 // the first are old enough, and nothing to attribute before they are there.
-func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
+func (k *keeper) start(x *Exporter, fresh bool) {
 	log, settle := x.settings.Logger, x.settings.settle()
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel = cancel
@@ -98,13 +98,8 @@ func (k *keeper) start(prepare context.Context, x *Exporter, fresh bool) {
 	k.done.Go(func() { keepRollups(ctx, x.conn, rolls.pass, first, settle, log) })
 	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, k, fresh, log) })
 	if settlesDays(x.conn, &x.settings) {
-		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
-		replaced, err := p.empty(prepare)
-		if err != nil {
-			log.Warn("clickhouse: messages are in partitions of a month", "error", err)
-		}
 		merge := func(ctx context.Context) (int, error) { return x.conn.mergeSettled(ctx, settledAfter, pause) }
-		k.done.Go(func() { keepDays(ctx, x.conn.standby, p.pass, merge, replaced, log) })
+		k.done.Go(func() { keepDays(ctx, x.conn.standby, merge, log) })
 	}
 }
 
@@ -133,7 +128,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // sizeKeeper holds the tables below a size.
 type sizeKeeper struct {
 	drop  func(context.Context) (bytes int64, upTo string, err error) // drops the oldest rows above the size
-	alone bool                                                        // nobody else writes
+	alone bool                                                        // no other program writes
 	grown *atomic.Bool                                                // rows were stored since the last look
 	pause func(context.Context, time.Duration) error
 }
@@ -238,16 +233,9 @@ func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule
 	}
 }
 
-func keepDays(ctx context.Context, s standby, replace func(context.Context) (bool, error), merge func(context.Context) (int, error), replaced bool, log *slog.Logger) {
-	for wait := rollFirst; s.pause(ctx, wait) == nil; {
-		var err error
-		if wait = daysEvery; !replaced {
-			wait = rollEvery
-			replaced, err = replace(ctx)
-		}
-		if err == nil {
-			_, err = merge(ctx)
-		}
+func keepDays(ctx context.Context, s standby, merge func(context.Context) (int, error), log *slog.Logger) {
+	for wait := rollFirst; s.pause(ctx, wait) == nil; wait = daysEvery {
+		_, err := merge(ctx)
 		if ctx.Err() != nil {
 			return
 		}

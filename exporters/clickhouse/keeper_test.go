@@ -287,43 +287,25 @@ func TestRollupsOfAQuietStore(t *testing.T) {
 	}
 }
 
-// TestDaysAreKept: messages are replaced each minute until they are, and days that are over are merged each ten minutes then; a failure is
-// logged and tried again.
+// TestDaysAreKept: days that are over are merged each ten minutes; a failure is logged and tried again.
 func TestDaysAreKept(t *testing.T) {
-	for _, replaced := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			began := time.Now()
-			var got []string
-			note := func(what string) { got = append(got, fmt.Sprint(what, " ", time.Since(began))) }
-			replaces := 0
-			replace := func(context.Context) (bool, error) {
-				note("replace")
-				if replaces++; replaces == 1 {
-					return false, errors.New("no answer")
-				}
-				return replaces == 3, nil
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := time.Now()
+		var got []string
+		merge := func(context.Context) (int, error) {
+			if got = append(got, time.Since(began).String()); len(got) == 3 {
+				cancel()
 			}
-			merges := 0
-			merge := func(context.Context) (int, error) {
-				note("merge")
-				if merges++; merges == 3 {
-					cancel()
-				}
-				return 0, map[bool]error{true: errors.New("no answer")}[merges == 2]
-			}
-			var log bytes.Buffer
-			keepDays(ctx, standby{}, replace, merge, replaced, slog.New(slog.NewTextHandler(&log, nil)))
-			want, said := []string{"replace 15s", "replace 1m15s", "merge 1m15s", "replace 2m15s", "merge 2m15s", "merge 3m15s"}, 2
-			if replaced {
-				want, said = []string{"merge 15s", "merge 10m15s", "merge 20m15s"}, 1
-			}
-			if !slices.Equal(got, want) || strings.Count(log.String(), "\n") != said {
-				t.Errorf("%q, want %q; said %s", got, want, &log)
-			}
-		})
-	}
+			return 0, map[bool]error{true: errors.New("no answer")}[len(got) == 2]
+		}
+		var log bytes.Buffer
+		keepDays(ctx, standby{}, merge, slog.New(slog.NewTextHandler(&log, nil)))
+		if want := []string{"15s", "10m15s", "20m15s"}; !slices.Equal(got, want) || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("%q, want %q; said %s", got, want, &log)
+		}
+	})
 }
 
 // TestStopWaits: nothing of a keeper runs once it is stopped.
@@ -370,7 +352,7 @@ func TestWhatAKeeperDoes(t *testing.T) {
 			}
 			return out
 		}
-		x.keeper.start(t.Context(), x, false)
+		x.keeper.start(x, false)
 		for end := time.Now().Add(5 * time.Second); !slices.Equal(running(), c.want) && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -146,63 +145,4 @@ func BenchmarkLivePass(b *testing.B) {
 	b.Logf("conversations %s: all %v, the last %v", count(b, c, "SELECT count() FROM turn_facts FINAL"), all, last)
 	b.ReportMetric(float64(all[rounds/2].Milliseconds()), "all-ms")
 	b.ReportMetric(float64(last[rounds/2].Milliseconds()), "last-ms")
-}
-
-// BenchmarkViewsOfConversations is the engine's processor time of a whole flush of live traffic, with the materialized
-// views that filled the tables of conversations before migration 87, and with deriving them every fifth time, in turn.
-func BenchmarkViewsOfConversations(b *testing.B) {
-	const rounds, flushes = 8, 10
-	x, c := exporter(b, func(s *Settings) { s.ConversationsEvery = time.Hour })
-	x.keeper.stop()
-	if storeProcess == 0 {
-		b.Skip("measures the embedded store's process")
-	}
-	migrations, err := x.schema.Migrations()
-	if err != nil {
-		b.Fatal(err)
-	}
-	views := []string{"sessions_mv", "session_facts_mv", "run_setups_mv"}
-	statements := func(prefix string) {
-		for _, m := range migrations {
-			for _, st := range m.Statements {
-				if strings.HasPrefix(st.SQL, prefix) && slices.ContainsFunc(views, func(v string) bool { return strings.Contains(st.SQL, quoteName(v)) }) {
-					if err := c.Exec(b.Context(), st.SQL); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		}
-	}
-	var live liveRows
-	measured := func(derived bool) time.Duration {
-		began, _ := proc.Of(storeProcess)
-		for i := range flushes {
-			f := live.flush(160)
-			if i%5 != 0 {
-				f.Ledger = nil
-			}
-			export1(b, x, f)
-			if derived && i%5 == 4 {
-				derive(b, x)
-			}
-		}
-		for count(b, c, "SELECT count() FROM system.merges") != "0" {
-			time.Sleep(20 * time.Millisecond)
-		}
-		ended, _ := proc.Of(storeProcess)
-		return (ended - began) / flushes
-	}
-	var with, without []time.Duration
-	for range rounds {
-		without = append(without, measured(true))
-		statements("CREATE MATERIALIZED VIEW")
-		with = append(with, measured(false))
-		statements("DROP VIEW")
-	}
-	slices.Sort(with)
-	slices.Sort(without)
-	b.Logf("with views %v, derived %v", with, without)
-	b.ReportMetric(float64(with[rounds/2].Microseconds())/1000, "views-ms")
-	b.ReportMetric(float64(without[rounds/2].Microseconds())/1000, "derived-ms")
-	b.ReportMetric(without[rounds/2].Seconds()/with[rounds/2].Seconds(), "ratio")
 }

@@ -21,20 +21,18 @@ const MinServer = "26.2"
 // lost: the rows wait.
 var ErrSchema = errors.New("schema does not fit")
 
-// The schema of the first release has the number of the last of the 28 steps in which it was
-// developed: a database that has taken them has the same tables and views, and lastStep as
-// its checksum.
-const (
-	baseline = 28
-	lastStep = "52d866ba87a19be6b30080be036082ee945b661c1119a7dbbe96dab8fcfab31a"
-)
+// baseline is the version that the first migrations make from nothing: 0092_tables.sql and 0093_views.sql. A database that a build of
+// before made has the same tables and views, and notes of other migrations under their numbers.
+const baseline = 93
+
+// upgrades is the last commit that upgrades a database of any version from 28 on to 92, and moves its messages to partitions of a day.
+const upgrades = "99a51da8"
 
 // Plan is the difference between a database and this program.
 type Plan struct {
 	Server  string      // its version
 	Applied int         // the last migration that the database has
 	Pending []Migration // in order
-	Fresh   []string    // statements that make a new database, in place of those of the migrations
 	Adjust  []string    // statements that bring retention and comments to those of this program
 }
 
@@ -43,15 +41,9 @@ func (p Plan) Empty() bool { return len(p.Pending) == 0 && len(p.Adjust) == 0 }
 
 // Statements are those that Apply would run, in order, without the records in
 // schema_migrations.
-func (p Plan) Statements() []string {
-	if len(p.Fresh) > 0 {
-		return p.Fresh
-	}
-	var out []string
+func (p Plan) Statements() (out []string) {
 	for _, m := range p.Pending {
-		for _, st := range m.Statements {
-			out = append(out, st.SQL)
-		}
+		out = append(out, m.Statements...)
 	}
 	return append(out, p.Adjust...)
 }
@@ -70,6 +62,7 @@ func (s Schema) plan(ctx context.Context, c *Conn) (Schema, Plan, error) {
 	if err != nil {
 		return s, Plan{}, fmt.Errorf("clickhouse: schema: read databases: %w", err)
 	}
+	s.byDay = c.embedded
 	p, err := s.missing(ctx, c)
 	if err != nil {
 		return s, p, fmt.Errorf("clickhouse: schema: %w", err)
@@ -86,10 +79,6 @@ func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	if p.Server, err = serverVersion(ctx, c); err != nil {
 		return p, err
 	}
-	filled, err := filled(ctx, c, s) // before the steps, of which the first is noted before its tables
-	if err != nil {
-		return p, err
-	}
 	applied, err := s.applied(ctx, c)
 	if err != nil {
 		return p, err
@@ -97,17 +86,22 @@ func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	for version := range applied {
 		p.Applied = max(p.Applied, version)
 	}
-	if p.Applied > 0 && p.Applied < baseline {
-		return p, fmt.Errorf("%w: the database has migration %d, of before the first release, and this program upgrades from %d on: "+
-			"run a build that has migration %d once, or drop database %s, or configure another one, and every source is read again",
-			ErrSchema, p.Applied, baseline, p.Applied+1, s.withDefaults().Database)
+	if oldest := migrations[0].Version; p.Applied > 0 && p.Applied < oldest {
+		return p, fmt.Errorf("%w: the database has migration %d, and this program upgrades from %d on: run a build of commit %s once, which upgrades it to that, "+
+			"or drop database %s, or configure another one, and every source is read again",
+			ErrSchema, p.Applied, oldest, upgrades, s.withDefaults().Database)
+	}
+	if s.byDay {
+		if err := moved(ctx, c, s); err != nil {
+			return p, err
+		}
 	}
 	for _, m := range migrations {
 		a, done := applied[m.Version]
 		switch {
 		case !done:
 			p.Pending = append(p.Pending, m)
-		case m.Checksum != a.checksum && (m.Version != baseline || a.checksum != lastStep):
+		case m.Version > baseline && m.Checksum != a.checksum:
 			return p, fmt.Errorf("%w: migration %d (%s) was applied in another form: this program is not the release that made the tables", ErrSchema, m.Version, a.name)
 		}
 	}
@@ -116,10 +110,22 @@ func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	}
 	if p.Applied > 0 {
 		p.Adjust, err = s.adjust(ctx, c)
-		return p, err
 	}
-	p.Fresh, err = fresh(s, migrations, filled, applied)
 	return p, err
+}
+
+// moved refuses an embedded store whose messages an earlier build was moving to partitions of a day: the table that it copies to
+// has the name messages_by_day, and afterwards that which it copies from, with rows that no other table has yet.
+func moved(ctx context.Context, c *Conn, s Schema) error {
+	var tables uint64
+	err := c.db.QueryRow(ctx, "SELECT count() FROM system.tables WHERE name = 'messages_by_day' AND database = "+quoteText(s.withDefaults().Database)).Scan(&tables)
+	if err != nil {
+		return fmt.Errorf("look for messages_by_day: %w", err)
+	}
+	if tables > 0 {
+		return fmt.Errorf("%w: an earlier build moves messages to partitions of a day and has not ended: run a build of commit %s until table %s is gone", ErrSchema, upgrades, s.name("messages_by_day"))
+	}
+	return nil
 }
 
 // Apply changes the database to the schema of this program, and returns the steps that it
@@ -128,14 +134,6 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	s, p, err := s.plan(ctx, c)
 	if err != nil {
 		return p, err
-	}
-	for _, sql := range p.Fresh {
-		if err := c.change(ctx, sql); err != nil {
-			return p, fmt.Errorf("clickhouse: schema: new database: %w", err)
-		}
-	}
-	if len(p.Fresh) > 0 {
-		return p, nil
 	}
 	if p.Applied == 0 {
 		for _, sql := range s.bootstrap() {
@@ -187,8 +185,8 @@ func appliedMeanwhile(ctx context.Context, c *Conn, s Schema, m Migration) bool 
 }
 
 func (s Schema) migrate(ctx context.Context, c *Conn, m Migration) error {
-	for number := range m.Statements {
-		if err := (step{s, c, m, number}).run(ctx); err != nil {
+	for _, sql := range m.Statements {
+		if err := c.change(ctx, sql); err != nil {
 			return err
 		}
 	}

@@ -31,11 +31,8 @@ func retentions() []retention {
 		{"messages", "delegate_task", "ingest_ts", bodies},
 		{"spans", "", "ingest_ts", longer},
 		{"agent_spans", "", "IngestTs", spans},
-		{"otel_traces", "", "IngestTs", spans},
-		{"otel_traces_trace_id_ts", "", "Seen", spans},
 		{"pauses_rollup", "", "seen", messages},
 		{"usage_facts", "", "ingest_ts", messages},
-		{"span_facts", "", "ingest_ts", longer},
 		{"span_facts_by_day", "", "ingest_ts", longer},
 		{"unknown_facts", "", "ingest_ts", messages},
 		{"sessions", "", "seen", messages},
@@ -43,14 +40,10 @@ func retentions() []retention {
 		{"run_setups", "", "seen", messages},
 		{"changes", "", "ingest_ts", messages},
 		{"budget_alerts", "", "ingest_ts", func(t TTL) time.Duration { return t.Rollups }},
-		{"tool_calls", "", "ingest_ts", messages},
-		{"delegations", "", "ingest_ts", messages},
-		{"open_spans", "", "ingest_ts", spans},
 		{"findings", "", "ingest_ts", messages},
 		{"verdicts", "", "ingest_ts", messages},
 		{"streams", "", "ingest_ts", messages},
 		{"dead_letters", "", "seen_at", spans},
-		{"tool_usage_1h", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
 		{"messages_rollup", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
 		{"tool_calls_rollup", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
 		{"usage_rollup", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
@@ -68,15 +61,6 @@ func (t TTL) kept(table string) time.Duration {
 		}
 	}
 	return 0
-}
-
-// expired is the condition that rows of a table that were stored at a time may be gone.
-func expired(s Schema, table, at string) string {
-	kept := s.TTL.kept(table)
-	if kept <= 0 {
-		return "0"
-	}
-	return fmt.Sprintf("%s < now() - toIntervalSecond(%d)", at, int64(kept/time.Second))
 }
 
 // expression is the TTL expression in the form that the server returns it;

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,11 +60,6 @@ func TestRetentionOfTables(t *testing.T) {
 	if got := (TTL{Messages: testDay}).kept("thresholds"); got != 0 {
 		t.Errorf("thresholds are kept for %s", got)
 	}
-	for kept, want := range map[time.Duration]string{0: "0", time.Minute: "seen < now() - toIntervalSecond(60)"} {
-		if got := expired(Schema{TTL: TTL{Messages: kept}}, "messages", "seen"); got != want {
-			t.Errorf("expired after %s: %s", kept, got)
-		}
-	}
 }
 
 // TestSettingsFollowTheConfiguration: which settings the tables of a server, a cluster and a durable store have, and which statements change those
@@ -84,8 +80,12 @@ func TestSettingsFollowTheConfiguration(t *testing.T) {
 		{"a cluster", ", replicated_deduplication_window = 100000", Schema{Cluster: "c"}, "MergeTree", []string{"ALTER TABLE `earshot`.`spans_local` ON CLUSTER 'c' MODIFY SETTING replicated_deduplication_window = 100000"}},
 		{"replicated", ", replicated_deduplication_window = 100000", Schema{Replicated: true}, "MergeTree SETTINGS replicated_deduplication_window = 100000", nil},
 	} {
-		if got := moreSettings(c.schema); got != c.more {
-			t.Errorf("%s: %q, want %q", c.name, got, c.more)
+		want := "auto_statistics_types = '', merge_selector_base = 10, non_replicated_deduplication_window = 1000" + c.more
+		if c.schema.Cluster != "" || c.schema.Replicated {
+			want = strings.Replace(want, "non_replicated_deduplication_window = 1000", "replicated_deduplication_window_seconds = 604800", 1)
+		}
+		if got := commonSettings(c.schema); got != want {
+			t.Errorf("%s: %q, want %q", c.name, got, want)
 		}
 		if d := cmp.Diff(c.change, changeSettings(c.schema, "spans", c.engine)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)

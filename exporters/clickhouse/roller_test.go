@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -162,18 +161,11 @@ func TestFailuresAreSaid(t *testing.T) {
 		case sql == "SELECT version()":
 			return [][]any{{"26.7"}}
 		case strings.HasPrefix(sql, "SELECT version, name"):
-			return [][]any{{baseline, "schema", lastStep}}
+			return [][]any{{baseline, "views", ""}}
 		case strings.HasPrefix(sql, "SELECT name, engine_full"):
 			return [][]any{{"messages", "ReplacingMergeTree"}}
 		case strings.HasPrefix(sql, "DESCRIBE"):
 			return [][]any{{"content", "String", "", "", "", "", ""}}
-		case strings.HasPrefix(sql, "SELECT partition_key"):
-			if strings.Contains(sql, quoteText(byDay)) {
-				return [][]any{{"toDate(ts)", "", "u", 1, 1, "a String"}}
-			}
-			return [][]any{{monthlyKey, monthly, "m", 1, 1, "a String"}}
-		case strings.HasPrefix(sql, "SELECT toString(d.day)"):
-			return [][]any{{"2026-03-01", now.Add(-time.Hour), time.Unix(0, 0), time.Unix(0, 0)}}
 		case strings.HasPrefix(sql, "SELECT model"):
 			return [][]any{{"gull", now, 1.0, 1.0, 1.0, 1.0, 1.0, map[string]float64{"batch": 0.5}, 200_000, 2.0, 1.5, ofProgram}}
 		}
@@ -235,14 +227,7 @@ func TestFailuresAreSaid(t *testing.T) {
 			_, err := (Schema{}).byHand(t.Context(), c)
 			return err
 		},
-		"the server": func(c *Conn) error { _, err := serverVersion(t.Context(), c); return err },
-		"a step": func(c *Conn) error {
-			return step{c: c, m: Migration{Statements: []Statement{{SQL: "COPY", While: []string{"x"}, Days: "ts"}}}}.run(t.Context())
-		},
-		"a table by days": func(c *Conn) error {
-			_, err := relayout{c: c, sleep: sleep, log: slog.New(slog.DiscardHandler)}.pass(t.Context())
-			return err
-		},
+		"the server":      func(c *Conn) error { _, err := serverVersion(t.Context(), c); return err },
 		"the identity":    func(c *Conn) error { _, err := c.Identity(t.Context()); return err },
 		"superseded rows": func(c *Conn) error { return doubleOf(c).Supersede(t.Context(), []string{"agno"}) },
 	} {
@@ -287,10 +272,6 @@ func TestRests(t *testing.T) {
 			_, err := c.mergeSettled(t.Context(), 0, sleep)
 			return err
 		}, 4 * time.Second},
-		"a copy": {func(c *Conn, sleep func(context.Context, time.Duration) error) error {
-			_, err := relayout{c: c, sleep: sleep, log: slog.New(slog.DiscardHandler)}.copyDays(t.Context(), byDay, "messages", "u")
-			return err
-		}, 2 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			conn, _ := scriptedConn(func(sql string) ([][]any, error) {
@@ -299,10 +280,6 @@ func TestRests(t *testing.T) {
 					return [][]any{{now.UnixMicro()}}, nil
 				case strings.HasPrefix(sql, "SELECT t.hour"):
 					return [][]any{{never, never, never, never, never}}, nil
-				case strings.HasPrefix(sql, "SELECT toString(d.day)"):
-					return [][]any{{"2026-03-01", never, never, never}}, nil
-				case strings.HasPrefix(sql, "SELECT partition_key"):
-					return [][]any{{"", "", "", 0, 0, "a String"}}, nil
 				case strings.HasPrefix(sql, "SELECT table, partition_id"):
 					return [][]any{{"messages", "20260301", false}}, nil
 				}
@@ -314,43 +291,5 @@ func TestRests(t *testing.T) {
 				t.Errorf("%s: rested %s, %v", name, rested, err)
 			}
 		})
-	}
-}
-
-// TestStepOfAMigration: a statement of a migration is run while its tables are there, once for each day that it has not copied, newest first, which is noted.
-func TestStepOfAMigration(t *testing.T) {
-	failed := errors.New("it fails")
-	const note = "INSERT INTO `earshot`.`schema_progress` (version, statement, day) VALUES (70, 0, "
-	for _, c := range []struct {
-		name  string
-		st    Statement
-		there int
-		fails string
-		want  []string
-	}{
-		{"without a condition", Statement{SQL: "CREATE a"}, 0, "", []string{"CREATE a"}},
-		{"of tables", Statement{SQL: "CREATE a", While: []string{"x", "y"}}, 2, "", []string{"CREATE a"}},
-		{"of which one is gone", Statement{SQL: "CREATE a", While: []string{"x", "y"}}, 1, "", nil},
-		{"of days", Statement{SQL: "COPY {day:Date}", While: []string{"x"}, Days: "ts"}, 1, "", []string{"COPY toDate('2026-03-02')", note + "'2026-03-02')", "COPY toDate('2026-03-01')", note + "'2026-03-01')"}},
-		{"that fails", Statement{SQL: "COPY {day:Date}", While: []string{"x"}, Days: "ts"}, 1, "COPY", []string{"COPY toDate('2026-03-02')"}},
-		{"that cannot be noted", Statement{SQL: "COPY {day:Date}", While: []string{"x"}, Days: "ts"}, 1, "INSERT", []string{"COPY toDate('2026-03-02')", note + "'2026-03-02')"}},
-		{"that are not known", Statement{SQL: "COPY {day:Date}", While: []string{"x"}, Days: "ts"}, 1, "SELECT DISTINCT", nil},
-		{"of tables that are not known", Statement{SQL: "CREATE a", While: []string{"x"}}, 1, "SELECT count()", nil},
-	} {
-		conn, server := scriptedConn(func(sql string) ([][]any, error) {
-			switch {
-			case c.fails != "" && strings.HasPrefix(sql, c.fails):
-				return nil, failed
-			case strings.HasPrefix(sql, "SELECT count() FROM system.tables"):
-				return [][]any{{c.there}}, nil
-			case strings.HasPrefix(sql, "SELECT DISTINCT toString(toDate(`ts`, 'UTC')) AS day FROM `earshot`.`x`"):
-				return [][]any{{"2026-03-02"}, {"2026-03-01"}}, nil
-			}
-			return nil, nil
-		})
-		err := step{c: conn, m: Migration{Version: 70, Statements: []Statement{c.st}}}.run(t.Context())
-		if d := cmp.Diff(c.want, server.statements()); d != "" || errors.Is(err, failed) != (c.fails != "") {
-			t.Errorf("%s: %v (-want +got):\n%s", c.name, err, d)
-		}
 	}
 }

@@ -24,8 +24,6 @@ type rollup struct {
 	tops    []top    // lists of the greatest, in slots of an hour
 	where   string   // rows that count
 	values  string   // of the counts, maxima and lists, of rows
-	// later are those of them that the migration which makes the views does not have.
-	later []string
 	// from selects the rows of hours, which are an IN; SELECT * of the table where it is nil.
 	from func(s Schema, hours string) string
 }
@@ -52,7 +50,6 @@ var callRollup = rollup{
 	counts:  []string{"calls", "errors", "cancelled", "retries", "over_1s", "over_10s", "over_1m", "duration_ns", "waited_ns", "args_bytes", "result_bytes", "only_waited"},
 	maxima:  []string{"longest_ns", "largest_result"},
 	lists:   []string{"active_ns"},
-	later:   []string{"only_waited", "largest_result", "active_ns"},
 	values: `count() AS calls, countIf(r.outcome = 'error') AS errors, countIf(r.outcome = 'cancelled') AS cancelled, countIf(r.attempt > 1) AS retries,
         countIf(r.duration_ns >= 1000000000) AS over_1s, countIf(r.duration_ns >= 10000000000) AS over_10s, countIf(r.duration_ns >= 60000000000) AS over_1m,
         sum(r.duration_ns) AS duration_ns, sum(r.waited_ns) AS waited_ns, sum(toUInt64(r.args_bytes)) AS args_bytes, sum(toUInt64(r.result_bytes)) AS result_bytes,
@@ -121,7 +118,6 @@ var usageRollup = rollup{
 		"tier": "toLowCardinality(r.attributes['tier'])", "prompt_over": promptOver("r."), "stated": "if(toUInt64OrZero(r.attributes['stated_picodollars']) > 0, true, false)",
 	},
 	counts: []string{"responses", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cache_write_1h_tokens", "stated_picodollars"},
-	later:  []string{"tier", "prompt_over", "stated", "cache_write_1h_tokens", "stated_picodollars"},
 	values: `count() AS responses, sum(r.input_tokens) AS input_tokens, sum(r.output_tokens) AS output_tokens, sum(r.cache_read_tokens) AS cache_read_tokens,
         sum(r.cache_write_tokens) AS cache_write_tokens, sum(r.reasoning_tokens) AS reasoning_tokens,
         sum(toUInt64OrZero(r.attributes['cache_write_1h_tokens'])) AS cache_write_1h_tokens, sum(toUInt64OrZero(r.attributes['stated_picodollars'])) AS stated_picodollars`,
@@ -170,12 +166,6 @@ FROM
 (
     %[5]s
 )`, columns, s.name(r.table), seconds, r.pending(s), r.slots(s, seconds, "GLOBAL IN ("+r.pending(s)+")"))
-}
-
-// people are the columns of the views for people, as the migration that makes them has them, and these later ones.
-func (r rollup) people(later ...string) string {
-	counts := slices.DeleteFunc(slices.Concat(r.keys, r.counts, r.maxima), func(c string) bool { return slices.Contains(r.later, c) })
-	return list("%s", slices.Concat(counts, later)...) + "finalizeAggregation(sessions) AS sessions"
 }
 
 // every are all columns, with the state of sessions, which can be merged.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"strconv"
 	"strings"
 	"text/template"
@@ -58,44 +57,16 @@ type Schema struct {
 	// Print does not look.
 	Replicated bool
 
-	// Logger gets the progress of a migration that copies rows; none when nil.
-	Logger *slog.Logger
-
-	printed bool // statements copy all days at once
-	days    bool // a fresh database has messages in partitions of a day; see relayout
+	byDay bool // a new table of messages has partitions of a day, as in the embedded store. Plan and Apply set it
 }
 
-// Migration is a numbered step. A released one never changes. Numbers ascend; the first
-// is the schema of the first release.
+// Migration is a numbered step. One that has landed never changes, but for the comments of the baseline. Numbers ascend.
 type Migration struct {
 	Version    int
 	Name       string
 	Checksum   string // of the template, in hex: the same for every server and cluster
-	Statements []Statement
+	Statements []string
 }
-
-// Statement is one statement of a migration.
-type Statement struct {
-	SQL string
-	// While are tables: the statement is left out when one of the names is of none, or of a view.
-	While []string
-	// Days is a column of the first of these tables: the statement runs once for each day that
-	// the column has, with the day in place of {day:Date}.
-	Days string
-}
-
-// statement takes off the first line that the functions while and eachDay write.
-func statement(sql string) Statement {
-	first, rest, _ := strings.Cut(sql, "\n")
-	condition, ok := strings.CutPrefix(first, whilePrefix)
-	if !ok {
-		return Statement{SQL: sql}
-	}
-	tables, days, _ := strings.Cut(condition, ", days of ")
-	return Statement{SQL: rest, While: strings.Fields(tables), Days: days}
-}
-
-const whilePrefix = "-- while tables: "
 
 // Migrations returns all steps, first to last.
 func (s Schema) Migrations() ([]Migration, error) {
@@ -135,7 +106,7 @@ func checksum(text []byte) string {
 }
 
 // render returns the statements of a template, which end with a semicolon at the end of a line.
-func render(s Schema, file string, text []byte) (out []Statement, err error) {
+func render(s Schema, file string, text []byte) (out []string, err error) {
 	t, err := template.New(file).Option("missingkey=error").Funcs(s.functions()).Parse(string(text))
 	if err != nil {
 		return nil, err
@@ -146,7 +117,7 @@ func render(s Schema, file string, text []byte) (out []Statement, err error) {
 	}
 	for _, sql := range strings.Split(b.String(), ";\n") {
 		if sql = strings.TrimSpace(sql); sql != "" {
-			out = append(out, statement(sql))
+			out = append(out, sql)
 		}
 	}
 	return out, nil
@@ -154,7 +125,6 @@ func render(s Schema, file string, text []byte) (out []Statement, err error) {
 
 // Print writes the whole schema as SQL that a client of ClickHouse runs on a new database.
 func (s Schema) Print(w io.Writer) error {
-	s.printed = true
 	migrations, err := s.Migrations()
 	if err != nil {
 		return err
@@ -165,8 +135,8 @@ func (s Schema) Print(w io.Writer) error {
 	}
 	for _, m := range migrations {
 		fmt.Fprintf(&b, "-- %d %s\n\n", m.Version, m.Name)
-		for _, st := range m.Statements {
-			fmt.Fprintf(&b, "%s;\n\n", st.SQL)
+		for _, sql := range m.Statements {
+			fmt.Fprintf(&b, "%s;\n\n", sql)
 		}
 		fmt.Fprintf(&b, "%s;\n\n", s.record(m))
 	}
@@ -213,13 +183,9 @@ func (s Schema) everywhere(ver string) string {
 	return "ReplacingMergeTree(" + ver + ")"
 }
 
-// record returns the statement that notes migrations as applied.
-func (s Schema) record(migrations ...Migration) string {
-	rows := make([]string, len(migrations))
-	for i, m := range migrations {
-		rows[i] = fmt.Sprintf("(%d, %s, %s)", m.Version, quoteText(m.Name), quoteText(m.Checksum))
-	}
-	return "INSERT INTO " + s.name("schema_migrations") + " (version, name, checksum) VALUES " + strings.Join(rows, ", ")
+// record returns the statement that notes a migration as applied.
+func (s Schema) record(m Migration) string {
+	return fmt.Sprintf("INSERT INTO %s (version, name, checksum) VALUES (%d, %s, %s)", s.name("schema_migrations"), m.Version, quoteText(m.Name), quoteText(m.Checksum))
 }
 
 // name is the table that is read and written.
@@ -262,6 +228,26 @@ func tableSettings(s Schema) (out []tableSetting) {
 	return out
 }
 
+// commonSettings are those of the tables with rows, those of the configuration among them.
+//
+// Statistics of columns are for joins and the order of conditions; gathering them in
+// every part is a tenth of the cost of an insert, and no plan here uses them.
+//
+// A merge takes about ten parts instead of five, so that a row is written again half
+// as often. Parts that grow old are merged as ever.
+func commonSettings(s Schema) string {
+	set := "auto_statistics_types = '', merge_selector_base = 10"
+	if s.Cluster != "" || s.Replicated { // a retry may come after an outage of days
+		set += ", replicated_deduplication_window_seconds = 604800"
+	} else {
+		set += ", non_replicated_deduplication_window = 1000"
+	}
+	for _, more := range tableSettings(s) {
+		set += ", " + more.text()
+	}
+	return set
+}
+
 // functions are called by the templates of migrations.
 func (s Schema) functions() template.FuncMap {
 	engine := func(name string) func(args ...string) string {
@@ -282,38 +268,20 @@ func (s Schema) functions() template.FuncMap {
 		"everywhere":  s.everywhere,
 		"table":       s.local,
 		"name":        s.name,
-		"view":        s.name,
 		"onCluster":   s.onCluster,
+		"byDay":       func() bool { return s.byDay },
 		"replacing":   engine("ReplacingMergeTree"),
 		"aggregating": engine("AggregatingMergeTree"),
-		"settings": func() string {
-			// Statistics of columns are for joins and the order of conditions; gathering them in
-			// every part is a tenth of the cost of an insert, and no plan here uses them.
-			//
-			// A merge takes about ten parts instead of five, so that a row is written again half
-			// as often. Parts that grow old are merged as ever.
-			set := "ttl_only_drop_parts = 1, auto_statistics_types = '', merge_selector_base = 10"
-			if s.Cluster != "" || s.Replicated { // a retry may come after an outage of days
-				set += ", replicated_deduplication_window_seconds = 604800"
-			} else {
-				set += ", non_replicated_deduplication_window = 1000"
-			}
-			return set + moreSettings(s)
-		},
-		"moreSettings": func() string { return moreSettings(s) },
-		"ttl":          s.ttlClause,
-		"while":        func(tables ...string) string { return whilePrefix + strings.Join(tables, " ") + "\n" },
-		"eachDay": func(column string, tables ...string) string {
-			return whilePrefix + strings.Join(tables, " ") + ", days of " + column + "\n"
-		},
-		"copied": func(prefix, ts, id string) string { return copied(s, prefix, ts, id) },
-		"drop":   func(table string) string { return drop(s, table) },
-		"rollup": func(table string, seconds int, later ...string) (string, error) {
+		"settings":    func() string { return "ttl_only_drop_parts = 1, " + commonSettings(s) },
+		// for a table whose TTL is that of columns
+		"commonSettings": func() string { return commonSettings(s) },
+		"ttl":            s.ttlClause,
+		"rollup": func(table string, seconds int, columns string) (string, error) {
 			r, err := rollupOf(table)
 			if err != nil {
 				return "", err
 			}
-			return r.view(s, seconds, r.people(later...)), nil
+			return r.view(s, seconds, list("%s", strings.Fields(columns)...)+"finalizeAggregation(sessions) AS sessions"), nil
 		},
 		"slots": func(table string) (string, error) {
 			r, err := rollupOf(table)
@@ -334,36 +302,19 @@ func (s Schema) functions() template.FuncMap {
 			if err != nil {
 				return "", err
 			}
-			return f.rows(s, nil), nil
+			return f.rows(s), nil
 		},
-		"laterFacts": func(table string, added ...string) (string, error) {
-			f, err := factsOf(table)
-			if err != nil {
-				return "", err
-			}
-			return f.rows(s, f.asked(added)), nil
-		},
-		"expired":  func(table, at string) string { return expired(s, table, at) },
-		"columns":  s.columnList,
-		"comments": comments,
-		"add":      s.addColumn,
-		"addKeys":  func(table string, columns ...string) (string, error) { return addKeys(s, table, columns...) },
+		"columns":   s.columnList,
+		"columnsOf": columnsOf,
+		"add":       s.addColumn,
 		"distributed": func(table, shardBy string) string {
-			return distributed(s, "CREATE TABLE IF NOT EXISTS", table, shardBy)
-		},
-		"reshard": func(table, shardBy string) string {
-			return distributed(s, "CREATE OR REPLACE TABLE", table, shardBy)
+			if s.Cluster == "" {
+				return ""
+			}
+			return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)",
+				s.name(table), s.onCluster(), s.local(table), quoteText(s.Cluster), quoteText(s.withDefaults().Database), quoteText(table+"_local"), shardBy)
 		},
 	}
-}
-
-// distributed returns the statement that makes the table of all shards; empty for one server.
-func distributed(s Schema, create, table, shardBy string) string {
-	if s.Cluster == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)", create,
-		s.name(table), s.onCluster(), s.local(table), quoteText(s.Cluster), quoteText(s.withDefaults().Database), quoteText(table+"_local"), shardBy)
 }
 
 // quoteName quotes an identifier.

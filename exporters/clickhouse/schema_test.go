@@ -3,7 +3,9 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	flags "flag"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -40,7 +42,7 @@ func TestSchemaIsAppliedOnce(t *testing.T) {
 		}
 		return b.String()
 	}
-	if got := diff(); !strings.Contains(got, "-- migration 28 (schema) is not applied") || !strings.Contains(got, "CREATE TABLE") {
+	if got := diff(); !strings.Contains(got, "-- migration 92 (tables) is not applied") || !strings.Contains(got, "CREATE TABLE") {
 		t.Errorf("before the first apply:\n%.500s", got)
 	}
 	var wg sync.WaitGroup
@@ -109,109 +111,193 @@ func objects(t *testing.T, c *Conn, database string) map[string]string {
 	return out
 }
 
-// texts returns the statements of a migration.
-func texts(m Migration) (out []string) {
-	for _, st := range m.Statements {
-		out = append(out, strings.ReplaceAll(st.SQL, "{day:Date}", "toDate('2026-03-01')"))
-	}
-	return out
-}
-
-// firstRelease returns the tables and views of the first release's schema, as objects does.
-// The file was written from a database that had taken the 28 steps before it, with testTTL.
-func firstRelease(t *testing.T) map[string]string {
+// printed makes the database by the output of Print for a client of ClickHouse.
+func printed(t *testing.T, conn *Conn, schema Schema) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/schema_28.sql")
-	if err != nil {
+	var b strings.Builder
+	if err := schema.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	name := regexp.MustCompile(`^CREATE [A-Z ]+ earshot\.(\w+)`)
-	out := make(map[string]string)
-	for sql := range strings.Lines(string(text)) {
-		out[name.FindStringSubmatch(sql)[1]] = strings.TrimSpace(sql)
-	}
-	return out
-}
-
-// TestFirstReleaseIsFixed holds the first migration, and the columns of core/msg/schema that
-// it renders, to the schema of the first release.
-func TestFirstReleaseIsFixed(t *testing.T) {
-	conn, s := database(t)
-	schema := Schema{Database: s.Database, TTL: testTTL}
-	migrations, err := schema.Migrations()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if migrations[0].Version != baseline {
-		t.Fatalf("the first migration is %d", migrations[0].Version)
-	}
-	for _, sql := range append(schema.bootstrap(), texts(migrations[0])...) {
+	comment := regexp.MustCompile(`(?m)^--.*$`)
+	for _, sql := range strings.Split(comment.ReplaceAllString(b.String(), ""), ";\n") {
+		if sql = strings.TrimSpace(sql); sql == "" {
+			continue
+		}
 		if err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%v in:\n%s", err, sql)
 		}
 	}
-	if d := cmp.Diff(firstRelease(t), objects(t, conn, s.Database)); d != "" {
-		t.Errorf("(-released +now):\n%s", d)
-	}
-	if got := count(t, conn, "SELECT groupArray((name, after_ms, ver)) FROM (SELECT * FROM "+schema.name("thresholds")+" ORDER BY name)"); got != "[('silent',60000,0),('stuck',600000,0)]" {
-		t.Errorf("thresholds: %s", got)
-	}
 }
 
-// TestTableOfSpansIsFixed holds migration 29, and the columns of core/msg/schema that it
-// renders, to the tables as they landed.
-func TestTableOfSpansIsFixed(t *testing.T) {
+var update = flags.Bool("update", false, "write testdata/schema_93.sql anew, from what the baseline makes")
+
+// TestBaselineIsFixed holds the first two migrations, and the columns of core/msg/schema that they render, to the tables and views of version 93, but for
+// comments: any other change is a further migration, because databases that are there do not get it otherwise. The database is made by the output of Print.
+func TestBaselineIsFixed(t *testing.T) {
 	conn, s := database(t)
 	schema := Schema{Database: s.Database, TTL: testTTL}
 	migrations, err := schema.Migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range schema.bootstrap() {
+	if len(migrations) < 2 || migrations[0].Version != 92 || migrations[1].Version != baseline {
+		t.Fatal("the first migrations are others")
+	}
+	printed(t, conn, schema)
+	is := objects(t, conn, s.Database)
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		text.WriteString(is[name] + "\n")
+	}
+	const file = "testdata/schema_93.sql"
+	if *update {
+		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(text.String(), "\n")); d != "" {
+		t.Errorf("(-version 93 +now):\n%s", d)
+	}
+	if got := count(t, conn, "SELECT groupArray((name, after_ms, ver)) FROM (SELECT * FROM "+schema.name("thresholds")+" ORDER BY name)"); got != "[('silent',60000,0),('stuck',600000,0)]" {
+		t.Errorf("thresholds: %s", got)
+	}
+	if p, err := schema.Plan(t.Context(), conn); err != nil || !p.Empty() {
+		t.Errorf("error %v, still to do: %s", err, p.Statements())
+	}
+
+	if err := conn.Exec(t.Context(), "DROP DATABASE "+quoteName(s.Database)+" SYNC"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.Apply(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	embedded := objects(t, conn, s.Database)
+	if conn.embedded != strings.Contains(embedded["messages"], "PARTITION BY toDate(ts)") || !strings.Contains(is["messages"], "PARTITION BY toYYYYMM(ts)") {
+		t.Errorf("messages of the embedded store: %s\nof a server: %s", embedded["messages"], is["messages"])
+	}
+	delete(embedded, "messages")
+	delete(is, "messages")
+	if d := cmp.Diff(is, embedded); d != "" {
+		t.Errorf("(-printed +applied):\n%s", d)
+	}
+}
+
+// TestDatabasesOfBefore: a database of version 92 or 93 of a build of before, which has notes of other migrations, is brought to this one; a copy of the
+// messages that has not ended is left to the build that began it.
+func TestDatabasesOfBefore(t *testing.T) {
+	x, _ := ownExporter(t, nil)
+	x.keeper.stop()
+	want := objects(t, x.conn, x.conn.database)
+	exec := func(sql string) {
+		t.Helper()
+		if err := x.conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noted := func(versions ...int) {
+		t.Helper()
+		exec("TRUNCATE TABLE " + x.schema.name("schema_migrations"))
+		for _, version := range versions {
+			exec(x.schema.record(Migration{Version: version, Name: "of_before", Checksum: "00"}))
+		}
+	}
+	noted(0, 28, 91, 92, 93)
+	if p, err := x.schema.Plan(t.Context(), x.conn); err != nil || !p.Empty() || p.Applied != 93 {
+		t.Errorf("version 93: %d, %d pending, %v", p.Applied, len(p.Pending), err)
+	}
+	noted(28, 91, 92)
+	exec("CREATE OR REPLACE VIEW " + x.schema.name("v_tool_calls") + " AS SELECT 1 AS cost_usd")
+	if p, err := x.schema.Apply(t.Context(), x.conn); err != nil || len(p.Pending) == 0 || p.Pending[0].Version != 93 {
+		t.Errorf("version 92: %d pending, %v", len(p.Pending), err)
+	}
+	if d := cmp.Diff(want, objects(t, x.conn, x.conn.database)); d != "" {
+		t.Errorf("(-new +upgraded):\n%s", d)
+	}
+	if x.conn.embedded {
+		exec("CREATE TABLE " + x.schema.name("messages_by_day") + " AS " + x.schema.name("messages"))
+		if err := x.schema.Verify(t.Context(), x.conn); !errors.Is(err, ErrSchema) || !strings.Contains(fmt.Sprint(err), "messages_by_day") {
+			t.Errorf("a copy that has not ended: %v", err)
+		}
+	}
+}
+
+// TestFirstStartIsInterrupted has a database with some of the tables and views, of which none is noted.
+func TestFirstStartIsInterrupted(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	p, err := schema.Plan(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(schema.bootstrap(), p.Statements()...)
+	for _, sql := range all[:len(all)/2] {
 		if err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, m := range migrations[:2] {
-		if err := schema.migrate(t.Context(), conn, m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	landed, err := os.ReadFile("testdata/schema_29.sql")
-	if err != nil {
+	if _, err := schema.Apply(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	now := objects(t, conn, s.Database)
-	got := now["spans"] + "\n" + now["agent_spans"] + "\n"
-	if d := cmp.Diff(string(landed), got); d != "" {
-		t.Errorf("(-landed +now):\n%s", d)
+	if p, err := schema.Plan(t.Context(), conn); err != nil || !p.Empty() {
+		t.Errorf("error %v, still to do: %s", err, p.Statements())
 	}
 }
 
-// sameAsNew holds the tables, views and comments of an upgraded database to those of a new one.
-func sameAsNew(t *testing.T, conn *Conn, schema Schema) {
-	t.Helper()
-	fresh := schema
-	fresh.Database += "_fresh"
-	t.Cleanup(func() {
-		_ = conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+quoteName(fresh.Database)+" SYNC")
-	})
-	if _, err := fresh.Apply(t.Context(), conn); err != nil {
-		t.Fatal(err)
+// TestVersionsOfARowAreInOnePartition: readers merge the parts of each partition alone, so the partition of a row follows from its sort key in
+// every table of which a later version replaces a row.
+func TestVersionsOfARowAreInOnePartition(t *testing.T) {
+	_, c := exporter(t, nil)
+	all := rows(t, c, "SELECT name, partition_key, sorting_key FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%Replacing%' AND partition_key != ''")
+	if len(all) < 10 {
+		t.Fatalf("%d tables", len(all))
 	}
-	if d := cmp.Diff(objects(t, conn, fresh.Database), objects(t, conn, schema.Database)); d != "" {
-		t.Errorf("(-new +upgraded):\n%s", d)
-	}
-	comments := func(database string) []map[string]any {
-		var names []string
-		for _, w := range newWriters(nil, schema).tables() {
-			names = append(names, quoteText(w.name))
+	for _, table := range all {
+		of := regexp.MustCompile(`^(?:toDate|toYYYYMM)\((\w+)\)$`).FindStringSubmatch(table["partition_key"].(string))
+		if of == nil {
+			t.Errorf("%s: partitions by %s", table["name"], table["partition_key"])
+			continue
 		}
-		return rows(t, conn, fmt.Sprintf("SELECT table, name, comment FROM system.columns WHERE database = %s AND table IN (%s) ORDER BY table, name",
-			quoteText(database), strings.Join(names, ", ")))
+		key := strings.Split(table["sorting_key"].(string), ", ")
+		if !slices.Contains(key, of[1]) && !slices.Contains(key, "toStartOfHour("+of[1]+")") && !slices.Contains(key, "toDateTime("+of[1]+")") {
+			t.Errorf("%s: the key %s has not the time of partition %s", table["name"], table["sorting_key"], of[0])
+		}
 	}
-	if d := cmp.Diff(comments(fresh.Database), comments(schema.Database)); d != "" {
-		t.Errorf("comments (-new +upgraded):\n%s", d)
+}
+
+// TestAConversationOfTwoMonths: tables of aggregates have a row of it in each month, which no merge of one partition adds up. There are three, and their views
+// have one row.
+func TestAConversationOfTwoMonths(t *testing.T) {
+	x, c := exporter(t, nil)
+	var apart []string
+	for _, table := range rows(t, c, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%Aggregating%' AND partition_key != '' ORDER BY name") {
+		apart = append(apart, table["name"].(string))
+	}
+	if want := []string{"run_setups", "session_facts", "sessions"}; !slices.Equal(apart, want) {
+		t.Errorf("tables of aggregates in partitions: %q, want %q", apart, want)
+	}
+	state := func(fn, value string) string {
+		return fn + "State('" + value + "', (began, toUInt64(0)), toUInt8(1))"
+	}
+	for _, month := range []string{"2026-01-31", "2026-02-01"} {
+		for _, sql := range []string{
+			"INSERT INTO " + x.schema.name("sessions") + " (tenant, session_id, began, latest) SELECT 'default', 'long', toDateTime64('" + month + "', 9, 'UTC') AS began, began",
+			"INSERT INTO " + x.schema.name("session_facts") + " (tenant, session_id, began, project) SELECT 'default', 'long', toDateTime64('" + month + "', 9, 'UTC') AS began, " + state("argMinIf", "p "+month) + " GROUP BY began",
+		} {
+			if err := c.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const final = " WHERE session_id = 'long' SETTINGS final = 1, do_not_merge_across_partitions_select_final = 1"
+	if got := rows(t, c, "SELECT toString(toDate(began)) AS a, toString(toDate(latest)) AS b FROM "+x.schema.name("v_session_times")+final); len(got) != 1 || got[0]["a"] != "2026-01-31" || got[0]["b"] != "2026-02-01" {
+		t.Errorf("times: %v", got)
+	}
+	if got := rows(t, c, "SELECT project FROM "+x.schema.name("v_session_facts")+final); len(got) != 1 || got[0]["project"] != "p 2026-01-31" {
+		t.Errorf("facts: %v", got)
 	}
 }
 
@@ -268,15 +354,9 @@ func TestSchemaRefusals(t *testing.T) {
 	if err := conn.Exec(t.Context(), "TRUNCATE TABLE "+schema.name("schema_migrations")); err != nil {
 		t.Fatal(err)
 	}
-	note(baseline, migrations[0].Name, "00")
-	_, err = schema.Plan(t.Context(), conn)
-	refused("another first migration", "another form", err)
-	if err := conn.Exec(t.Context(), "TRUNCATE TABLE "+schema.name("schema_migrations")); err != nil {
-		t.Fatal(err)
-	}
-	note(baseline-1, "of_before", "00")
+	note(migrations[0].Version-1, "of_before", "00")
 	_, err = schema.Apply(t.Context(), conn)
-	refused("a database of before the first release", "run a build that has migration 28 once", err)
+	refused("a database of before the baseline", "run a build of commit 99a51da8 once", err)
 }
 
 func TestServerVersions(t *testing.T) {
@@ -350,7 +430,7 @@ func TestClusterSchema(t *testing.T) {
 	}
 	statements := schema.bootstrap()
 	for _, m := range migrations {
-		statements = append(statements, texts(m)...)
+		statements = append(statements, m.Statements...)
 	}
 	for _, r := range retentions() {
 		statements = append(statements, schema.modify(r, r.expression(testTTL)), schema.modify(r, ""))
@@ -372,7 +452,7 @@ func TestClusterSchema(t *testing.T) {
 			t.Errorf("not replicated: %s", formatted)
 		}
 	}
-	if want := len(newWriters(nil, schema).tables()) + 23; len(distributed) != want { // and eight that views feed or the program computes, those of changes and of alerts of budgets, the four former ones, that of the agents' own spans, four rollups, three of facts and a former one of these
+	if want := len(newWriters(nil, schema).tables()) + 16; len(distributed) != want { // and five of conversations and turns, four rollups, three of facts, attribution, changes, alerts of budgets and spans of agents
 		t.Errorf("%d distributed tables, want %d", len(distributed), want)
 	}
 }
@@ -388,7 +468,7 @@ func TestReplicatedSchema(t *testing.T) {
 	}
 	statements := schema.bootstrap()
 	for _, m := range migrations {
-		statements = append(statements, texts(m)...)
+		statements = append(statements, m.Statements...)
 	}
 	tables := 0
 	formatted(t, conn, statements)
@@ -403,7 +483,7 @@ func TestReplicatedSchema(t *testing.T) {
 			t.Errorf("for a cluster: %s", sql)
 		}
 	}
-	if want := len(newWriters(nil, schema).tables()) + 30; tables != want { // eight that views feed or the program computes, those of changes and of alerts of budgets, four former ones, agent_spans, prices, thresholds, rules, migrations and their progress, four rollups, three of facts and a former one of these, their hours, and progress once more
+	if want := len(newWriters(nil, schema).tables()) + 21; tables != want { // and the sixteen of TestClusterSchema, prices, thresholds, rules, migrations and the hours of rollups
 		t.Errorf("%d tables, want %d", tables, want)
 	}
 	if found, _, err := (Schema{Database: s.Database}).plan(t.Context(), conn); err != nil || found.Replicated {

@@ -117,3 +117,76 @@ func TestDaysOfFactsAreSettled(t *testing.T) {
 		t.Error("a merged day has rows that are not valid")
 	}
 }
+
+// TestDaysThatAreOverAreMerged: a day becomes one part, a late row opens it again, and the present day
+// is left alone.
+func TestDaysThatAreOverAreMerged(t *testing.T) {
+	x, c := exporter(t, nil)
+	x.keeper.stop()
+	for _, table := range []string{"messages", "spans"} {
+		if err := x.conn.Exec(t.Context(), "SYSTEM STOP MERGES "+x.schema.name(table)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		b := fullBatch(fmt.Sprint(i), 20)
+		for k, m := range sampleMessages(10) {
+			m.Time, m.Host.ID[0] = time.Now().UnixNano(), byte(16*i+k)
+			b.Messages = append(b.Messages, new(m))
+		}
+		export1(t, x, b)
+	}
+	if err := x.conn.Exec(t.Context(), "SYSTEM START MERGES"); err != nil {
+		t.Fatal(err)
+	}
+	merge := func(idle time.Duration) int {
+		n, err := x.conn.mergeSettled(t.Context(), idle, func(context.Context, time.Duration) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := merge(time.Hour); n != 0 {
+		t.Errorf("%d days of new rows were merged", n)
+	}
+	merge(0)
+	const parts = "SELECT max(n) FROM (SELECT count() AS n FROM system.parts WHERE active AND database = currentDatabase() AND table IN ('messages', 'spans') AND partition_id < toString(toYYYYMMDD(now('UTC'))) GROUP BY table, partition_id)"
+	if got := count(t, c, parts); got != "1" {
+		t.Errorf("%s parts of a day that is over", got)
+	}
+	if n := merge(0); n != 0 {
+		t.Errorf("%d days were merged again", n)
+	}
+	late := sampleMessages(1)
+	late[0].Host.ID[0]++
+	export1(t, x, &export.Batch{ID: "late", Messages: exporttest.Records(late...)})
+	if n := merge(0); n != 1 {
+		t.Errorf("%d days were merged after a late row", n)
+	}
+}
+
+// TestInsertsAreInFewFiles: the part of a large insert is in few files; that of a merge is not.
+func TestInsertsAreInFewFiles(t *testing.T) {
+	x, c := exporter(t, nil)
+	x.keeper.stop()
+	exec := func(sql string) {
+		t.Helper()
+		if err := x.conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("SYSTEM STOP MERGES " + x.schema.name("messages"))
+	for i := range 2 { // 30 MB each
+		exec(fmt.Sprintf("INSERT INTO %s (tenant, ts, session_id, message_id, content) SELECT 'default', toDateTime64('2026-01-02 03:04:05', 9, 'UTC'), 's', leftPad(toString(number + %d), 32, '0'), repeat('x', 100000) FROM numbers(300) SETTINGS optimize_on_insert = 0",
+			x.schema.name("messages"), 1000*i))
+	}
+	const kinds = "SELECT arrayStringConcat(arraySort(groupArray(part_type)), ' ') FROM system.parts WHERE database = currentDatabase() AND table = 'messages' AND active"
+	if got := count(t, c, kinds); got != "Compact Compact" {
+		t.Errorf("inserted: %s", got)
+	}
+	exec("SYSTEM START MERGES " + x.schema.name("messages"))
+	exec("OPTIMIZE TABLE " + x.schema.name("messages") + " FINAL")
+	if got := count(t, c, kinds); got != "Wide" {
+		t.Errorf("merged: %s", got)
+	}
+}

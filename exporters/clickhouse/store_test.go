@@ -225,17 +225,13 @@ func (d *databases) take(t testing.TB) (name string) {
 
 // create makes another database, or finds the one that an earlier run has left.
 func (d *databases) create(ctx context.Context, c *Conn) (name string, err error) {
-	s := Schema{days: c.embedded}
+	s := Schema{byDay: c.embedded}
 	migrations, err := s.Migrations()
 	if err != nil {
 		return "", err
 	}
-	made, err := fresh(s, migrations, false, nil)
-	if err != nil {
-		return "", err
-	}
 	d.made++
-	name = fmt.Sprintf("test_emptied_%.8s_%d", checksum([]byte(strings.Join(made, ""))), d.made)
+	name = fmt.Sprintf("test_emptied_%.8s_%d", checksum([]byte(fmt.Sprint(migrations))), d.made)
 	var left string
 	if err := c.db.QueryRow(ctx, "SELECT any(comment) FROM system.databases WHERE name = "+quoteText(name)).Scan(&left); err != nil {
 		return "", err

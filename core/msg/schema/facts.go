@@ -9,10 +9,10 @@ var Facts = []Table{
 		Name: "usage_facts",
 		Columns: slices.Concat(messages.pick("tenant", "ts", "source", "format", "session_id", "run_id", "message_id", "part_index", "trace_id", "agent_name", "provider", "model",
 			"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"), ofFact, []Column{
-			{Name: "cache_write_1h_tokens", Type: count, Since: 85, Default: "DEFAULT 0", Comment: "How many of cache_write_tokens are kept for an hour, which costs more"},
-			{Name: "tier", Type: setZ, Since: 92, Default: "DEFAULT ''", Comment: tierComment},
-			{Name: "prompt_over", Type: step, Since: 92, Default: "DEFAULT 0", Comment: promptOver},
-			{Name: "stated_picodollars", Type: count, Since: 92, Default: "DEFAULT 0", Comment: "US dollars that the protocol states as the cost, times 10^12; 0 where it states none"},
+			{Name: "cache_write_1h_tokens", Type: count, Default: "DEFAULT 0", Comment: "How many of cache_write_tokens are kept for an hour, which costs more"},
+			{Name: "tier", Type: setZ, Default: "DEFAULT ''", Comment: tierComment},
+			{Name: "prompt_over", Type: step, Default: "DEFAULT 0", Comment: promptOver},
+			{Name: "stated_picodollars", Type: count, Default: "DEFAULT 0", Comment: "US dollars that the protocol states as the cost, times 10^12; 0 where it states none"},
 		}),
 	},
 	{

@@ -23,7 +23,7 @@
 //
 // in exporters/clickhouse/migrations/NNNN_name.sql, which also replaces the views over the table
 // that are to have the column. Without Since the column is added to the migration that
-// makes the table, which never changes. Then go generate ./core/msg/schema.
+// makes the table, and databases that are there do not get it. Then go generate ./core/msg/schema.
 package schema
 
 //go:generate go run ./internal/generate ../../..
@@ -78,7 +78,7 @@ type Column struct {
 	// column out.
 	Row     string
 	Default string // DEFAULT, ALIAS or MATERIALIZED, and an expression
-	// Since is the migration that adds the column; zero is the one that makes the table.
+	// Since is the migration that adds the column; zero is the baseline, or the one that makes the table.
 	Since int
 }
 
@@ -102,9 +102,9 @@ type Attribute struct {
 	From string // a Go expression; the entry is left out when it is empty
 }
 
-// Of returns the table of that name, or the former or computed one.
+// Of returns the table of that name, the computed one, or the view.
 func Of(name string) (Table, bool) {
-	for _, t := range slices.Concat(Tables, Former, Rollups, Facts) {
+	for _, t := range slices.Concat(Tables, Views, Rollups, Facts) {
 		if t.Name == name {
 			return t, true
 		}

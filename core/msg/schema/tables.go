@@ -105,7 +105,7 @@ var Tables = []Table{
 			{Name: "dropped_bytes", Type: bytes, From: "l.Dropped", Comment: "Bytes dropped for a stated reason"},
 			{Name: "unaccounted_bytes", Type: "Int64", Default: "ALIAS read_bytes - decoded_bytes - quarantined_bytes - dropped_bytes", Comment: "Anything but 0 is a bug in Earshot"},
 			{Name: "reason", Type: set, From: "l.Reason", Comment: "Of the last drop"},
-			{Name: "dropped_at", Type: millis, From: "l.DroppedAt", Since: 93, Default: "DEFAULT 0", Comment: "When the last drop was read; 1970 when there was none"},
+			{Name: "dropped_at", Type: millis, From: "l.DroppedAt", Default: "DEFAULT 0", Comment: "When the last drop was read; 1970 when there was none"},
 			{Name: "frames", Type: bytes, From: "l.Frames", Comment: "Frames so far"},
 			{Name: "messages", Type: bytes, From: "l.Messages", Comment: "Messages so far"},
 			{Name: "unknown", Type: bytes, From: "l.Unknown", Comment: "Messages of kind unknown so far"},

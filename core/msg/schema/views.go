@@ -1,10 +1,8 @@
 package schema
 
-// Former are the tables that migration 29 replaced with the table spans. Views have their
-// names and columns; their comments are here, and the first migration renders their columns. The first
-// is the one that migration 89 replaced with span_facts_by_day.
-var Former = []Table{
-	{Name: "span_facts", Columns: factsOfSpans},
+// Views have the columns of views over the table spans that repeat none of its comments. The table
+// agent_spans has those of otel_traces, with their codecs.
+var Views = []Table{
 	{
 		Name: "otel_traces",
 		Columns: []Column{
