@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +15,32 @@ import (
 // problem.
 func Parse(doc *jsonv.Doc, data []byte, out *decoder.Output) (root jsonv.Value, ok bool) {
 	if err := doc.Parse(data); err != nil {
-		bad(err, out)
+		if isUTF16(data) {
+			out.Problem(msg.ReasonInvalidUTF8, "the text is UTF-16, as Windows PowerShell 5 writes it: have it written in UTF-8")
+		} else {
+			bad(err, out)
+		}
 		return jsonv.Value{}, false
 	}
 	return doc.Root(), true
+}
+
+// isUTF16 reports whether a text, or a line of one, has a zero for every other byte. Cut at its line feeds, which are bytes of
+// units, a line begins with either half of one.
+func isUTF16(data []byte) bool {
+	const looked = 16
+	data = bytes.TrimPrefix(bytes.TrimPrefix(data, []byte("\xff\xfe")), []byte("\xfe\xff"))
+	data = data[:min(len(data), looked)]
+	if len(data) < looked {
+		return false
+	}
+	zeros := [2]int{}
+	for i, b := range data {
+		if b == 0 {
+			zeros[i%2]++
+		}
+	}
+	return max(zeros[0], zeros[1]) == looked/2 && min(zeros[0], zeros[1]) == 0
 }
 
 // bad reports that a frame is no JSON.
