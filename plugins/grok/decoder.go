@@ -22,6 +22,7 @@ import (
 	"cmp"
 	_ "embed"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -200,8 +201,9 @@ func (d *stream) update(u, meta jsonv.Value) {
 		conversation.Attrs(d.status(kind.Str()), u, "previous_model_id", "reason")
 	case kind.Equal("retry_state"):
 		m := d.status(kind.Str(), ident.Peek(u.Get("type")))
-		m.Content, m.IsError = u.Get("message").Text(), u.Get("type").Equal("failed")
+		m.Content, m.IsError = u.First("reason", "message").Text(), !u.Get("type").Equal("retrying") // failed, or exhausted
 		conversation.Attrs(m, u, "state=type", "error_type")
+		conversation.AttrsAs(m, u, jsonv.Value.Digits, "attempt", "max_retries")
 		if !m.IsError {
 			record.Signal(m, msg.Retry)
 		}
@@ -439,10 +441,13 @@ func (d *stream) finished(u jsonv.Value) {
 	conversation.AttrsAs(m, u, jsonv.Value.Digits, "child_duration_ms=duration_ms", "child_tool_uses=tool_calls")
 }
 
+// good are the reasons of a turn that ended as it should: those of the Agent Client Protocol.
+var good = []string{"end_turn", "max_tokens", "max_turn_requests"}
+
 // end decodes the end of a turn, with its tokens.
 func (d *stream) end(u jsonv.Value) {
 	id, reason := ident.Of(u.Get("prompt_id")), cmp.Or(ident.Of(u.Get("stop_reason")), "end_turn")
-	usage, failed := u.Get("usage"), reason == "error" || reason == "cancelled"
+	usage, failed := u.Get("usage"), !slices.Contains(good, reason)
 	tokens := msg.HashKey(string(usage.Get("inputTokens").Peek()), string(usage.Get("outputTokens").Peek()), string(usage.Get("modelCalls").Peek()))
 	switch {
 	case !usage.Is(jsonv.Object), d.Below, failed && tokens == d.Tokens: // those of the session above, or of the turn before
