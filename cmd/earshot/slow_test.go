@@ -372,17 +372,22 @@ func TestExplainTellsFindings(t *testing.T) {
 	in := incident("loop", time.Now().Add(-20*time.Minute), causes[9].slow)
 	for i := range in.spans {
 		if s := &in.spans[i]; s.ID == in.id("slow-run") {
-			for _, n := range []string{"5", "10"} {
+			for _, f := range [][3]string{{"repeat", "poll", "5"}, {"repeat", "poll", "10"}, {"silence", "", "402"}} {
 				s.Events = append(s.Events, msg.SpanEvent{Time: s.Start, Name: msg.EventFinding, Attrs: []msg.Attr{
-					{Key: msg.FindingKind, Value: "repeat"}, {Key: msg.FindingTool, Value: "poll"}, {Key: msg.FindingCount, Value: n},
+					{Key: msg.FindingKind, Value: f[0]}, {Key: msg.FindingTool, Value: f[1]}, {Key: msg.FindingCount, Value: f[2]},
 				}})
 			}
 		}
 	}
 	h.export(export.Batch{Spans: exporttest.Records(in.spans...)})
 	text, _ := h.run("explain", in.spans[0].TraceID.String())
-	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "diver called poll 10 times running with the same arguments and the same result.") {
-		t.Errorf("explanation:\n%s", text)
+	for _, want := range []string{
+		"diver called poll at least 10 times running with the same arguments and the same result.", // reported again at 20
+		"diver was silent for 6m42s and no recorded work explains it.",
+	} {
+		if words := strings.Join(strings.Fields(text), " "); strings.Count(words, want) != 1 || strings.Contains(words, "at least 5 times") {
+			t.Errorf("no %q in the explanation:\n%s", want, text)
+		}
 	}
 }
 

@@ -220,8 +220,8 @@ func (e *Explanation) troubles(t *Trace) {
 	}
 	for i := range e.Works {
 		w := t.Works[e.Works[i].SpanID]
-		if n := len(w.Findings); n > 0 { // the last finding of a loop includes the earlier ones
-			e.say("%s %s.", w.Actor(), w.Findings[n-1])
+		for _, f := range w.Findings {
+			e.say("%s %s.", w.Actor(), f)
 		}
 	}
 	if failed > 0 {
