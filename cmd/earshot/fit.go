@@ -14,6 +14,7 @@ type column struct {
 	drop  int  // the lower, the earlier it is left out; 0: it stays
 	id    bool // its beginning is enough, and is cut without a mark
 	path  bool // its end is worth most
+	ends  bool // its beginning and its end are worth more than its middle
 }
 
 // zoned is the name of a column of times with their zone.
@@ -90,6 +91,8 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 				out[i][j] = inspect.First(r[j], wide[j])
 			case c.path && long:
 				out[i][j] = "…" + inspect.Last(r[j], wide[j]-1)
+			case c.ends:
+				out[i][j] = inspect.Middle(r[j], wide[j])
 			default:
 				out[i][j] = inspect.Clip(r[j], wide[j])
 			}

@@ -131,14 +131,14 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 		if d.Status != "" {
 			lasted += " " + d.Status
 		}
-		rows = append(rows, []string{
-			d.Started.In(now.Location()).Format("2006-01-02 15:04:05"), inspect.Clip(d.Pair(), 40), lasted,
-			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), costs[i], d.TraceID,
+		rows = append(rows, []string{ // whole, but for a terminal
+			d.Started.In(now.Location()).Format("2006-01-02 15:04:05"), inspect.Clip(d.Pair(), len(d.Pair())), lasted,
+			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, len(guilty)), costs[i], d.TraceID,
 		})
 	}
 	shown, err := writeFitted(w, []column{
 		{name: zoned("began", now), drop: 4}, {name: "who → whom", least: 20}, {name: "took"}, {name: "where the time went", drop: 3}, {name: "mostly", drop: 2},
-		{name: "bottleneck", least: 16}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
+		{name: "bottleneck", least: 16, ends: true}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
 	}, rows)
 	if err != nil {
 		return err

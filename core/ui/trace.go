@@ -197,7 +197,7 @@ func (s *shownTrace) page(ctx context.Context, q inspect.Querier, v traceView, r
 func (s *shownTrace) draw(v traceView, r *inspect.WaterfallRow, number int) traceRow {
 	from, to := r.Times()
 	out := traceRow{
-		Number: number, Span: r.SpanID, Depth: r.Depth, Kind: r.Kind, Name: inspect.Clip(r.Label(), 60), Status: inspect.Clip(strings.TrimSpace(r.Status+" "+r.Error), 40),
+		Number: number, Span: r.SpanID, Depth: r.Depth, Kind: r.Kind, Name: inspect.Middle(r.Label(), 44), Status: inspect.Clip(strings.TrimSpace(r.Status+" "+r.Error), 40),
 		Bar: v.at(from, to, 2), Took: inspect.Span(time.Duration(to - from)), Cost: r.Spent.Dollars(),
 	}
 	if n := r.Spent.Tokens.Total(); n > 0 {
