@@ -391,6 +391,27 @@ func TestExplainTellsFindings(t *testing.T) {
 	}
 }
 
+// TestLostInTheBackground: the turn took 20 s, and a delegation whose result never came as long as its run, wherever it is shown.
+func TestLostInTheBackground(t *testing.T) {
+	h := newHome(t)
+	in := newTurn("dredging", time.Now().Add(-20*time.Minute))
+	in.run("turn", "", "pilot", 0, 20)
+	d := in.delegation("aside", "turn", "pilot", "dredger", 5, 20)
+	d.Delegate.Async, d.State, d.Outcome, d.ErrorType = true, msg.SpanIdle, msg.OutcomeCancelled, "no_result"
+	in.run("aside-run", "aside", "dredger", 5, 605)
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...), Messages: exporttest.Records(in.messages()...)})
+	if out, _ := h.run("show", "dredging"); !strings.Contains(out, "delegation → dredger (Task)  10m00s · lost\n") {
+		t.Errorf("show:\n%s", out)
+	}
+	trace := in.spans[0].TraceID.String()
+	if out, _ := h.run("slow"); !strings.Contains(out, "10m00s lost") {
+		t.Errorf("slow:\n%s", out)
+	}
+	s := h.site()
+	s.has("/trace/"+trace, " · 20s, and work that went on until 10m05s · ", "lost")
+	s.has("/session/dredging", "lost", "10m00s")
+}
+
 func TestSlowSaysWhenThereIsNothing(t *testing.T) {
 	h := newHome(t)
 	for range 2 {

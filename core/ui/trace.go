@@ -298,6 +298,7 @@ type tracePage struct {
 	Agent       string // whose turn it is
 	Started     time.Time
 	Wall        time.Duration
+	Aside       time.Duration // until the end of work that outlived the turn
 	Steps       int
 	Failed      int
 	Running     bool
@@ -360,6 +361,9 @@ func (u *UI) trace(r request) (string, any, error) {
 	}
 	if roots := s.Tree.Roots(); len(roots) > 0 && roots[0].Kind == blame.Run {
 		p.Agent = s.Works[roots[0].ID].Actor()
+		if took := time.Duration(roots[0].Wall()); len(roots) == 1 && took < p.Wall && inspect.Span(took) != inspect.Span(p.Wall) && s.Works[roots[0].ID].Status != "running" {
+			p.Wall, p.Aside = took, p.Wall
+		}
 	}
 	if len(s.Spans) <= explained || r.State.Get("why") != "" {
 		p.Why = s.why()
