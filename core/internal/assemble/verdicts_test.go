@@ -17,7 +17,7 @@ type watched struct {
 	*harness
 	now    int64 // in seconds
 	n      uint64
-	stream uint64 // that is read, of each run but a
+	stream uint64        // that is read, of each run but a
 	late   time.Duration // after which a message is heard of
 }
 
