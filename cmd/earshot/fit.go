@@ -66,20 +66,29 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 	for _, n := range wide {
 		total += n + gap
 	}
-	for ; total > width; total-- {
-		widest := -1
-		for i, c := range columns {
-			if c.least == 0 || wide[i] <= max(c.least, len(c.name)) {
-				continue
-			}
-			if widest < 0 || c.id && !columns[widest].id || c.id == columns[widest].id && wide[i] > wide[widest] {
-				widest = i
-			}
+	narrow := func(c column) int { return max(c.least, len(c.name)) }
+	narrower := func(c column) int { // where nothing is left to leave out
+		if c.id {
+			return narrow(c)
 		}
-		if widest < 0 {
-			break
+		return len(c.name)
+	}
+	for _, bound := range []func(column) int{narrow, narrower} {
+		for ; total > width; total-- {
+			widest := -1
+			for i, c := range columns {
+				if c.least == 0 || wide[i] <= bound(c) {
+					continue
+				}
+				if widest < 0 || c.id && !columns[widest].id || c.id == columns[widest].id && wide[i] > wide[widest] {
+					widest = i
+				}
+			}
+			if widest < 0 {
+				break
+			}
+			wide[widest]--
 		}
-		wide[widest]--
 	}
 	out := make([][]string, len(rows))
 	for i, r := range rows {

@@ -43,8 +43,11 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	if _, out := fit([]column{{name: "origin", least: 8, path: true}}, [][]string{{"/home/ana/a.jsonl:17"}}, 12); out[0][0] != "…/a.jsonl:17" {
 		t.Errorf("a path is cut to %q", out[0][0])
 	}
-	if _, out := fit([]column{{name: "bottleneck", least: 16, ends: true}}, [][]string{{"tool Bash in diver-of-the-thirteenth-depth 30s (20s earlier without)"}}, 40); out[0][0] != "tool Bash in … 30s (20s earlier without)" {
+	if _, out := fit([]column{{name: "bottleneck", least: 16, ends: true}}, [][]string{{"tool Bash in diver-of-the-thirteenth-depth 1m30s"}}, 28); out[0][0] != "tool Bash…teenth-depth 1m30s" {
 		t.Errorf("a bottleneck is cut to %q", out[0][0])
+	}
+	if _, out := fit([]column{{name: "who", least: 20}, {name: "trace", least: 8, id: true}}, [][]string{{"the pilot of the harbour", "4bf92f3577b34da6"}}, 24); out[0][0] != "the pilot of …" || out[0][1] != "4bf92f35" {
+		t.Errorf("in a window that is too narrow: %q", out[0])
 	}
 	columns := []column{{name: "session", least: 8, id: true}, {name: "format", drop: 1}, {name: "bar", drop: 2}, {name: "begins with", least: 20}}
 	rows := [][]string{

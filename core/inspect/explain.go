@@ -152,8 +152,11 @@ func percent(part, whole int64) string {
 		return "0%"
 	}
 	p := 100 * float64(part) / float64(whole)
-	if p > 0 && p < 1 {
+	switch {
+	case p > 0 && p < 1:
 		return "<1%"
+	case p >= 99.5 && part < whole:
+		return ">99%"
 	}
 	return fmt.Sprintf("%.0f%%", p)
 }
