@@ -412,6 +412,22 @@ func TestLostInTheBackground(t *testing.T) {
 	s.has("/session/dredging", "lost", "10m00s")
 }
 
+// TestShowCorrectsClocks: the steps of a delegate whose clock is an hour off are where they were in the turn, and it is said.
+func TestShowCorrectsClocks(t *testing.T) {
+	h := newHome(t)
+	in := newTurn("clocks", time.Now().Add(-20*time.Minute))
+	in.run("turn", "", "pilot", 0, 50)
+	in.delegation("set", "turn", "pilot", "clockmaker", 5, 46)
+	in.run("set-run", "set", "clockmaker", 3605, 3645)
+	in.tool("wind", "set-run", "Bash", 3610, 3640)
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...), Messages: exporttest.Records(in.messages()...)})
+	out, _ := h.run("show", "clocks")
+	if words := strings.Join(strings.Fields(out), " "); strings.Contains(out, "+1h00m") || !strings.Contains(words, "+11s tool Bash") || !strings.Contains(words, "By the clocks, the times of clockmaker were moved 59m59s earlier") {
+		t.Errorf("show:\n%s", out)
+	}
+	h.site().has("/session/clocks", "By the clocks, the times of clockmaker were moved 59m59s earlier")
+}
+
 func TestSlowSaysWhenThereIsNothing(t *testing.T) {
 	h := newHome(t)
 	for range 2 {
