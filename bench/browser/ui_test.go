@@ -124,7 +124,7 @@ const overflowing = `(() => {
 // than a dozen letters are seen, those of steps as if they were the deepest.
 const squeezed = `(() => {
 	const wide = document.documentElement.clientWidth, room = (e) => e.getBoundingClientRect().width;
-	const step = Array.from(document.querySelectorAll(".trace .what")).slice(0, 1), depth = step[0]?.dataset.depth;
+	const step = Array.from(document.querySelectorAll(".trace .row .what")).slice(0, 1), depth = step[0]?.dataset.depth;
 	if (depth) step[0].dataset.depth = 12;
 	const left = step.filter(e => room(e) - parseFloat(getComputedStyle(e).paddingLeft) < 100);
 	if (depth) step[0].dataset.depth = depth;

@@ -80,7 +80,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// TestTailTellsHowLong: a span has its duration whatever its name, and no line is wider than the screen.
+// TestTailTellsHowLong: a span with a long name has its duration, and no line is wider than the screen.
 func TestTailTellsHowLong(t *testing.T) {
 	for _, l := range []inspect.TailLine{
 		{Kind: "chat", Name: "claude-sonnet-4-5-20250929", TookMS: 1500},

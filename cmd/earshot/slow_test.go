@@ -412,7 +412,7 @@ func TestLostInTheBackground(t *testing.T) {
 	s.has("/session/dredging", "lost", "10m00s")
 }
 
-// TestShowCorrectsClocks: the steps of a delegate whose clock is an hour off are where they were in the turn, and it is said.
+// TestShowCorrectsClocks: the steps of a delegate whose clock is an hour off are where they were in the turn, and the correction is named.
 func TestShowCorrectsClocks(t *testing.T) {
 	h := newHome(t)
 	in := newTurn("clocks", time.Now().Add(-20*time.Minute))

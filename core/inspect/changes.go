@@ -223,7 +223,7 @@ func (p *printer) side(name string, s Sample, ran bool) {
 	p.folded("", text)
 }
 
-// WriteChanges says what A and B are, and draws their changes as a table, on a narrow terminal as lines.
+// WriteChanges names A and B, and draws their changes as a table, on a narrow terminal as lines.
 func WriteChanges(w io.Writer, a, b Sample, list []Change, st Style) error {
 	p := &printer{w: w, Style: st}
 	p.side("A", a, slices.ContainsFunc(list, func(c Change) bool { return c.A.Count > 0 }))

@@ -141,7 +141,7 @@ func TestProvisional(t *testing.T) {
 	}
 }
 
-// toldInFull is what a flush has of a response that is over, while its stream does not say so yet.
+// toldInFull is the usage that a flush has of a response that is over, before its stream closes it.
 func toldInFull(resp string, t int64) msg.Message {
 	m := tokens("a", resp, t, 9)
 	m.Complete, m.Usage.Provenance = msg.Partial, msg.TranscriptFinal

@@ -18,7 +18,7 @@ type watched struct {
 	now    int64 // in seconds
 	n      uint64
 	stream uint64        // that is read, of each run but a
-	late   time.Duration // after which a message is heard of
+	late   time.Duration // after which a message is read
 }
 
 // read reads messages now; a message has its own time.

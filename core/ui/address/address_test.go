@@ -115,7 +115,7 @@ func TestValuesAreBound(t *testing.T) {
 	}
 }
 
-// TestHoursBehindTheClockChange: in the hour that comes twice, the hour of now is the second one in its second half.
+// TestHoursBehindTheClockChange: of two hours with one name the hour of now is the later one, when it is now.
 func TestHoursBehindTheClockChange(t *testing.T) {
 	zone, err := time.LoadLocation("America/New_York")
 	if err != nil {
