@@ -126,7 +126,7 @@ const squeezed = `(() => {
 	const wide = document.documentElement.clientWidth, room = (e) => e.getBoundingClientRect().width;
 	const step = Array.from(document.querySelectorAll(".trace .row .what")).slice(0, 1), depth = step[0]?.dataset.depth;
 	if (depth) step[0].dataset.depth = 12;
-	const left = step.filter(e => room(e) - parseFloat(getComputedStyle(e).paddingLeft) < 100);
+	const left = step.filter(e => room(e) - parseFloat(getComputedStyle(e).paddingLeft) < 90);
 	if (depth) step[0].dataset.depth = depth;
 	return left.concat(Array.from(document.querySelectorAll(".because td")).filter(e => room(e) < wide * 2 / 3))
 		.concat(Array.from(document.querySelectorAll("td.t > a")).filter(e => e.checkVisibility() && room(e) > room(e.parentElement) && room(e.parentElement) < 100))
