@@ -121,10 +121,14 @@ const overflowing = `(() => {
 })()`
 
 // squeezed lists the reasons of verdicts that have less than two thirds of the window, and the titles of rows of which fewer
-// than a dozen letters are seen.
+// than a dozen letters are seen, those of steps as if they were the deepest.
 const squeezed = `(() => {
 	const wide = document.documentElement.clientWidth, room = (e) => e.getBoundingClientRect().width;
-	return Array.from(document.querySelectorAll(".because td")).filter(e => room(e) < wide * 2 / 3)
+	const step = Array.from(document.querySelectorAll(".trace .row .what")).slice(0, 1), depth = step[0]?.dataset.depth;
+	if (depth) step[0].dataset.depth = 12;
+	const left = step.filter(e => room(e) - parseFloat(getComputedStyle(e).paddingLeft) < 90);
+	if (depth) step[0].dataset.depth = depth;
+	return left.concat(Array.from(document.querySelectorAll(".because td")).filter(e => room(e) < wide * 2 / 3))
 		.concat(Array.from(document.querySelectorAll("td.t > a")).filter(e => e.checkVisibility() && room(e) > room(e.parentElement) && room(e.parentElement) < 100))
 		.slice(0, 5).map(e => e.textContent.slice(0, 60));
 })()`

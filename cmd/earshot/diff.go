@@ -70,11 +70,11 @@ the difference, and add up to it.`,
 				if output == "json" {
 					return writeJSON(c.OutOrStdout(), map[string]any{"a": a, "b": b, "changes": list})
 				}
-				if len(list) == 0 {
+				if len(list) == 0 && versions == "" {
 					_, err := fmt.Fprintf(c.OutOrStdout(), "nothing ran from %s to %s: --since names a longer time\n", inspect.Stamp(a.From, at.Location()), inspect.Stamp(b.To, at.Location()))
 					return err
 				}
-				return inspect.WriteChanges(c.OutOrStdout(), list, style)
+				return inspect.WriteChanges(c.OutOrStdout(), a, b, list, style)
 			})
 		},
 	}

@@ -87,10 +87,14 @@ func TestDiff(t *testing.T) {
 		t.Errorf("the first change: %+v", c)
 	}
 	out, _ = h.run("diff", "--versions", "2.1.38,2.1.39")
-	for _, want := range []string{"p95 +42s: +40s in tool Bash", "in B only"} {
+	for _, want := range []string{"p95 +42s: +40s in tool Bash", "in B only", "A  version 2.1.38, ", "B  version 2.1.39, "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
+	}
+	out, _ = h.run("diff", "--versions", "2.1.39,2.1.99")
+	if a, b, _ := strings.Cut(out, "\nB  version 2.1.99, "); strings.Contains(a, "nothing ran") || !strings.Contains(b, ": nothing ran; ") {
+		t.Errorf("of a version that no agent has:\n%s", out)
 	}
 	if out, _ = h.run("diff", "5ea1", "5ea1"); !strings.Contains(out, "The steps are the same.") {
 		t.Errorf("a session differs from itself:\n%s", out)

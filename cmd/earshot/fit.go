@@ -14,6 +14,7 @@ type column struct {
 	drop  int  // the lower, the earlier it is left out; 0: it stays
 	id    bool // its beginning is enough, and is cut without a mark
 	path  bool // its end is worth most
+	ends  bool // its beginning and its end are worth more than its middle
 }
 
 // zoned is the name of a column of times with their zone.
@@ -65,20 +66,29 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 	for _, n := range wide {
 		total += n + gap
 	}
-	for ; total > width; total-- {
-		widest := -1
-		for i, c := range columns {
-			if c.least == 0 || wide[i] <= max(c.least, len(c.name)) {
-				continue
-			}
-			if widest < 0 || c.id && !columns[widest].id || c.id == columns[widest].id && wide[i] > wide[widest] {
-				widest = i
-			}
+	narrow := func(c column) int { return max(c.least, len(c.name)) }
+	narrower := func(c column) int { // where nothing is left to leave out
+		if c.id {
+			return narrow(c)
 		}
-		if widest < 0 {
-			break
+		return len(c.name)
+	}
+	for _, bound := range []func(column) int{narrow, narrower} {
+		for ; total > width; total-- {
+			widest := -1
+			for i, c := range columns {
+				if c.least == 0 || wide[i] <= bound(c) {
+					continue
+				}
+				if widest < 0 || c.id && !columns[widest].id || c.id == columns[widest].id && wide[i] > wide[widest] {
+					widest = i
+				}
+			}
+			if widest < 0 {
+				break
+			}
+			wide[widest]--
 		}
-		wide[widest]--
 	}
 	out := make([][]string, len(rows))
 	for i, r := range rows {
@@ -90,6 +100,8 @@ func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
 				out[i][j] = inspect.First(r[j], wide[j])
 			case c.path && long:
 				out[i][j] = "…" + inspect.Last(r[j], wide[j]-1)
+			case c.ends:
+				out[i][j] = inspect.Middle(r[j], wide[j])
 			default:
 				out[i][j] = inspect.Clip(r[j], wide[j])
 			}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/inspect"
 )
 
 func TestSinceTakesDaysAndWeeks(t *testing.T) {
@@ -41,6 +43,12 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	if _, out := fit([]column{{name: "origin", least: 8, path: true}}, [][]string{{"/home/ana/a.jsonl:17"}}, 12); out[0][0] != "…/a.jsonl:17" {
 		t.Errorf("a path is cut to %q", out[0][0])
 	}
+	if _, out := fit([]column{{name: "bottleneck", least: 16, ends: true}}, [][]string{{"tool Bash in diver-of-the-thirteenth-depth 1m30s"}}, 28); out[0][0] != "tool Bash…teenth-depth 1m30s" {
+		t.Errorf("a bottleneck is cut to %q", out[0][0])
+	}
+	if _, out := fit([]column{{name: "who", least: 20}, {name: "trace", least: 8, id: true}}, [][]string{{"the pilot of the harbour", "4bf92f3577b34da6"}}, 24); out[0][0] != "the pilot of …" || out[0][1] != "4bf92f35" {
+		t.Errorf("in a window that is too narrow: %q", out[0])
+	}
 	columns := []column{{name: "session", least: 8, id: true}, {name: "format", drop: 1}, {name: "bar", drop: 2}, {name: "begins with", least: 20}}
 	rows := [][]string{
 		{"0801e1da-1f96-4461-b296-39460b58ea78", "claude-code", "\x1b[31m█████\x1b[0m", "Find out why the checkout fails and mend it, then say what it was"},
@@ -68,6 +76,23 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		}
 		if width == 40 && (len(c) != 3 || out[0][0] != rows[0][0][:utf8.RuneCountInString(out[0][0])]) {
 			t.Errorf("narrow: %q", out[0])
+		}
+	}
+}
+
+// TestTailTellsHowLong: a span with a long name has its duration, and no line is wider than the screen.
+func TestTailTellsHowLong(t *testing.T) {
+	for _, l := range []inspect.TailLine{
+		{Kind: "chat", Name: "claude-sonnet-4-5-20250929", TookMS: 1500},
+		{Kind: "tool_result", Name: "mcp__harbour__count_the_buoys", TookMS: 61000, Text: strings.Repeat("no buoy ", 40), Error: true},
+	} {
+		var out strings.Builder
+		if err := writeTailLine(&out, l, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		line := strings.TrimSpace(out.String())
+		if took := inspect.Span(time.Duration(l.TookMS * 1e6)); !strings.Contains(line, " "+took) || inspect.Visible(strings.TrimRight(out.String(), "\n")) > 160 {
+			t.Errorf("without %s, or too wide: %q", took, line)
 		}
 	}
 }

@@ -120,25 +120,25 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 	for i := range list {
 		d := &list[i]
 		costs = append(costs, d.Spent.Dollars())
-		guilty := ""
+		guilty, saves := "", ""
 		if d.Bottleneck != nil {
 			guilty = d.Bottleneck.String()
-			if saves := time.Duration(d.Bottleneck.SavesMS * 1e6); saves > 0 && d.Bottleneck.SpanID != d.SpanID { // it is no part of itself
-				guilty += fmt.Sprintf(" (%s earlier without)", inspect.Span(saves))
+			if t := time.Duration(d.Bottleneck.SavesMS * 1e6); t > 0 && d.Bottleneck.SpanID != d.SpanID { // it is no part of itself
+				saves = inspect.Span(t) + " earlier"
 			}
 		}
 		lasted := inspect.Span(d.Wall)
 		if d.Status != "" {
 			lasted += " " + d.Status
 		}
-		rows = append(rows, []string{
-			d.Started.In(now.Location()).Format("2006-01-02 15:04:05"), inspect.Clip(d.Pair(), 40), lasted,
-			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), costs[i], d.TraceID,
+		rows = append(rows, []string{ // whole, but for a terminal
+			d.Started.In(now.Location()).Format("2006-01-02 15:04:05"), inspect.Clip(d.Pair(), len(d.Pair())), lasted,
+			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, len(guilty)), saves, costs[i], d.TraceID,
 		})
 	}
 	shown, err := writeFitted(w, []column{
-		{name: zoned("began", now), drop: 4}, {name: "who → whom", least: 20}, {name: "took"}, {name: "where the time went", drop: 3}, {name: "mostly", drop: 2},
-		{name: "bottleneck", least: 16}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
+		{name: zoned("began", now), drop: 5}, {name: "who → whom", least: 20}, {name: "took"}, {name: "where the time went", drop: 4}, {name: "mostly", drop: 3},
+		{name: "bottleneck", least: 26, ends: true}, {name: "without it", drop: 2}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
 	}, rows)
 	if err != nil {
 		return err

@@ -372,18 +372,60 @@ func TestExplainTellsFindings(t *testing.T) {
 	in := incident("loop", time.Now().Add(-20*time.Minute), causes[9].slow)
 	for i := range in.spans {
 		if s := &in.spans[i]; s.ID == in.id("slow-run") {
-			for _, n := range []string{"5", "10"} {
+			for _, f := range [][3]string{{"repeat", "poll", "5"}, {"repeat", "poll", "10"}, {"silence", "", "402"}} {
 				s.Events = append(s.Events, msg.SpanEvent{Time: s.Start, Name: msg.EventFinding, Attrs: []msg.Attr{
-					{Key: msg.FindingKind, Value: "repeat"}, {Key: msg.FindingTool, Value: "poll"}, {Key: msg.FindingCount, Value: n},
+					{Key: msg.FindingKind, Value: f[0]}, {Key: msg.FindingTool, Value: f[1]}, {Key: msg.FindingCount, Value: f[2]},
 				}})
 			}
 		}
 	}
 	h.export(export.Batch{Spans: exporttest.Records(in.spans...)})
 	text, _ := h.run("explain", in.spans[0].TraceID.String())
-	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "diver called poll 10 times running with the same arguments and the same result.") {
-		t.Errorf("explanation:\n%s", text)
+	for _, want := range []string{
+		"diver called poll at least 10 times running with the same arguments and the same result.", // reported again at 20
+		"diver was silent for 6m42s and no recorded work explains it.",
+	} {
+		if words := strings.Join(strings.Fields(text), " "); strings.Count(words, want) != 1 || strings.Contains(words, "at least 5 times") {
+			t.Errorf("no %q in the explanation:\n%s", want, text)
+		}
 	}
+}
+
+// TestLostInTheBackground: the turn took 20 s, and a delegation whose result never came as long as its run, wherever it is shown.
+func TestLostInTheBackground(t *testing.T) {
+	h := newHome(t)
+	in := newTurn("dredging", time.Now().Add(-20*time.Minute))
+	in.run("turn", "", "pilot", 0, 20)
+	d := in.delegation("aside", "turn", "pilot", "dredger", 5, 20)
+	d.Delegate.Async, d.State, d.Outcome, d.ErrorType = true, msg.SpanIdle, msg.OutcomeCancelled, "no_result"
+	in.run("aside-run", "aside", "dredger", 5, 605)
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...), Messages: exporttest.Records(in.messages()...)})
+	if out, _ := h.run("show", "dredging"); !strings.Contains(out, "delegation → dredger (Task)  10m00s · lost\n") {
+		t.Errorf("show:\n%s", out)
+	}
+	trace := in.spans[0].TraceID.String()
+	if out, _ := h.run("slow"); !strings.Contains(out, "10m00s lost") {
+		t.Errorf("slow:\n%s", out)
+	}
+	s := h.site()
+	s.has("/trace/"+trace, " · 20s, and work that went on until 10m05s · ", "lost")
+	s.has("/session/dredging", "lost", "10m00s")
+}
+
+// TestShowCorrectsClocks: the steps of a delegate whose clock is an hour off are where they were in the turn, and the correction is named.
+func TestShowCorrectsClocks(t *testing.T) {
+	h := newHome(t)
+	in := newTurn("clocks", time.Now().Add(-20*time.Minute))
+	in.run("turn", "", "pilot", 0, 50)
+	in.delegation("set", "turn", "pilot", "clockmaker", 5, 46)
+	in.run("set-run", "set", "clockmaker", 3605, 3645)
+	in.tool("wind", "set-run", "Bash", 3610, 3640)
+	h.export(export.Batch{Spans: exporttest.Records(in.spans...), Messages: exporttest.Records(in.messages()...)})
+	out, _ := h.run("show", "clocks")
+	if words := strings.Join(strings.Fields(out), " "); strings.Contains(out, "+1h00m") || !strings.Contains(words, "+11s tool Bash") || !strings.Contains(words, "By the clocks, the times of clockmaker were moved 59m59s earlier") {
+		t.Errorf("show:\n%s", out)
+	}
+	h.site().has("/session/clocks", "By the clocks, the times of clockmaker were moved 59m59s earlier")
 }
 
 func TestSlowSaysWhenThereIsNothing(t *testing.T) {

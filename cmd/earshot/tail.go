@@ -211,8 +211,9 @@ func writeTailLine(w io.Writer, l inspect.TailLine, now time.Time) error {
 	if l.Name != "" {
 		what += " " + l.Name
 	}
+	took := ""
 	if l.TookMS > 0 {
-		what += " " + inspect.Span(time.Duration(l.TookMS*1e6))
+		took = " " + inspect.Span(time.Duration(l.TookMS*1e6))
 	}
 	head := clock(l.TS, now) + "  " + inspect.Pad(inspect.First(l.Session, 8), 8)
 	if agent := cell(inspect.Agent(l.Agent, l.Format), 14); width >= 100 {
@@ -222,10 +223,13 @@ func writeTailLine(w io.Writer, l inspect.TailLine, now time.Time) error {
 	if width < 80 {
 		kind = 14
 	}
-	head += "  " + cell(what, kind)
-	text := inspect.Clip(l.Text, max(10, width-inspect.Visible(head)-2))
+	head += "  " + inspect.Pad(inspect.Clip(what, kind-len(took))+took, kind)
+	text := l.Text
 	if l.Error {
 		text = "error: " + text
+	}
+	text = inspect.Clip(text, max(10, width-inspect.Visible(head)-2))
+	if l.Error {
 		if color {
 			text = "\x1b[31m" + text + "\x1b[0m"
 		}

@@ -242,3 +242,24 @@ func TestBackground(t *testing.T) {
 		}
 	}
 }
+
+// A response goes on while its first call runs: without the response the call begins earlier, by as much of the
+// response as it waited for.
+func TestCallWithinItsResponse(t *testing.T) {
+	chat := func(id string, start, end int64) Span {
+		return Span{ID: id, Parent: "run", Kind: Chat, Name: "m", Start: start, End: end}
+	}
+	run := New([]Span{
+		{ID: "run", Kind: Run, Name: "pilot", Start: 0, End: 110},
+		chat("ask", 0, 12),
+		{ID: "x", Parent: "run", Kind: Tool, Name: "sound", Start: 10, End: 100},
+		chat("answer", 100, 110),
+	}).Node("run")
+	got := make(map[string]int64)
+	for _, c := range run.Bottlenecks(2) {
+		got[c.Name] = c.Saves
+	}
+	if got["m"] != 20 || got["sound"] != 88 { // the call without time leaves the response, which ended at 12
+		t.Errorf("without the model %d earlier, want 20; without the call %d, want 88", got["m"], got["sound"])
+	}
+}

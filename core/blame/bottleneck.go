@@ -115,7 +115,8 @@ func (r *replay) length(n *Node, from, to int64) int64 {
 	type replayed struct {
 		node     *Node
 		from, to int64
-		end      int64 // in the replay, since from
+		begin    int64 // in the replay, since from
+		end      int64 // likewise
 		aside    bool  // it ran in the background while the caller did other work first
 		waits    bool  // no work: the caller begins to wait for background work
 	}
@@ -153,15 +154,22 @@ func (r *replay) length(n *Node, from, to int64) int64 {
 		}
 		atEnded, atStart = atEnded.until(ended), atStart.until(until)
 	}
+	var response *replayed // that began last
 	for i := range steps {
 		s := &steps[i]
 		pass(s.from)
-		s.end = now + s.from - ended
+		s.begin = now + s.from - ended
 		if !s.aside {
-			s.end -= atStart.sum - atEnded.sum
+			s.begin -= atStart.sum - atEnded.sum
 		}
-		if !s.waits {
+		if response != nil && s.node.call() && s.from == s.node.Start && response.from < s.from && s.from < response.to {
+			s.begin = max(now, response.begin+r.length(response.node, response.from, s.from))
+		}
+		if s.end = s.begin; !s.waits {
 			s.end += r.length(s.node, s.from, s.to)
+		}
+		if s.node.Kind == Chat {
+			response = s
 		}
 	}
 	pass(to)

@@ -70,9 +70,10 @@
 //
 // The duration of a span without a group of segments is computed by a replay in which each
 // step waits for all steps that had ended when it started, and then takes its own time. A
-// step that ended meanwhile and gates nothing saves nothing. Background work starts at its
-// recorded start, until the caller waits for it. The saving is at most the group's time on
-// the critical path.
+// call that starts while a response is still streaming waits for as much of the response as
+// there was. A step that ended meanwhile and gates nothing saves nothing. Background work
+// starts at its recorded start, until the caller waits for it. The saving is at most the
+// group's time on the critical path.
 //
 // # Clocks
 //

@@ -335,8 +335,33 @@ func (o *oracle) lengthOf(n *Node, from, to int64, gone func(slot) bool) int64 {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return int(steps[i].a - steps[j].a) })
+	// The response that a call is part of is the last that had begun, if it went on.
+	asked, begun := make([]int, len(steps)), make([]int64, len(steps))
+	for at, i := range order {
+		asked[i] = -1
+		if s := steps[i]; s.n != nil && (s.n.Kind == Tool || s.n.Kind == Delegation) && s.a == s.n.Start {
+			for _, j := range slices.Backward(order[:at]) {
+				if r := steps[j]; r.n != nil && r.n.Kind == Chat {
+					if r.a < s.a && s.a < r.b {
+						asked[i] = j
+					}
+					break
+				}
+			}
+		}
+	}
 	for _, i := range order {
-		if done[i] = after(steps[i].a, i); steps[i].n != nil {
+		done[i] = after(steps[i].a, i)
+		if j := asked[i]; j >= 0 {
+			ended := int64(0)
+			for k, s := range steps {
+				if k != i && s.b <= steps[i].a {
+					ended = max(ended, done[k])
+				}
+			}
+			done[i] = max(ended, begun[j]+o.lengthOf(steps[j].n, steps[j].a, steps[i].a, gone))
+		}
+		if begun[i] = done[i]; steps[i].n != nil {
 			done[i] += o.lengthOf(steps[i].n, steps[i].a, steps[i].b, gone)
 		}
 	}

@@ -29,3 +29,12 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
+
+// TestPercent: a part that is not all of a whole is not 100 % of it.
+func TestPercent(t *testing.T) {
+	for want, of := range map[string][2]int64{"0%": {0, 10}, "<1%": {1, 1000}, "99%": {994, 1000}, ">99%": {996, 1000}, "100%": {1000, 1000}} {
+		if got := percent(of[0], of[1]); got != want {
+			t.Errorf("%d of %d is %s, want %s", of[0], of[1], got, want)
+		}
+	}
+}

@@ -210,9 +210,28 @@ func (p *printer) changes(list []Change) {
 	}
 }
 
-// WriteChanges draws changes as a table, on a narrow terminal as lines.
-func WriteChanges(w io.Writer, list []Change, st Style) error {
+// side names a sample.
+func (p *printer) side(name string, s Sample, ran bool) {
+	text := name + "  "
+	if s.Version != "" {
+		text += "version " + Clip(s.Version, 30) + ", "
+	}
+	text += Stamp(s.From, p.zone()) + " to " + Stamp(s.To, p.zone())
+	if !ran {
+		text += ": nothing ran; --since names a longer time"
+	}
+	p.folded("", text)
+}
+
+// WriteChanges names A and B, and draws their changes as a table, on a narrow terminal as lines.
+func WriteChanges(w io.Writer, a, b Sample, list []Change, st Style) error {
 	p := &printer{w: w, Style: st}
+	p.side("A", a, slices.ContainsFunc(list, func(c Change) bool { return c.A.Count > 0 }))
+	p.side("B", b, slices.ContainsFunc(list, func(c Change) bool { return c.B.Count > 0 }))
+	if len(list) == 0 {
+		return p.err
+	}
+	p.line("", "")
 	if 0 < st.Width && st.Width < changesWidth {
 		p.changes(list)
 		return p.err

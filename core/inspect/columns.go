@@ -73,3 +73,13 @@ func Clip(s string, n int) string {
 	}
 	return First(s, n-1) + "…"
 }
+
+// Middle folds a text to one line of at most n columns, and cuts its middle, the end being worth more: names of many parts
+// differ in their last one.
+func Middle(s string, n int) string {
+	s = printable(strings.Join(strings.Fields(s), " "))
+	if Visible(s) <= n {
+		return s
+	}
+	return First(s, n/3) + "…" + Last(s, n-1-n/3)
+}

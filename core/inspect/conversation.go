@@ -434,6 +434,9 @@ func (b *builder) spans(ctx context.Context, q Querier, id Ref) error {
 			if s.Error = errType; errType == "" {
 				s.Error = message
 			}
+			if facts.state == "idle" && s.Status != "" && (s.Kind == "tool" || s.Kind == "delegation") {
+				s.Status, s.Error = "lost", ""
+			}
 			s.span = s.blamed(parent, agent)
 			facts.on(&s.span)
 			b.add(s, agent)
@@ -493,12 +496,24 @@ func (b *builder) end(ctx context.Context) error {
 	}
 	slices.SortStableFunc(b.roots, func(x, y *Turn) int { return x.Started.Compare(y.Started) })
 	for _, t := range b.roots {
+		t.Root.extend()
 		t.Prompt, t.Steps = t.Root.Input, t.Root.Steps
 		if err := b.turn(t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// extend has steps without an end of their own, and delegations in the background, last as long as the work below
+// them, as package blame does.
+func (s *Step) extend() {
+	for _, c := range s.Steps {
+		c.extend()
+		if aside := c.Kind == "delegation" && c.span.Async; !aside && (s.span.Open || s.Kind == "delegation" && s.span.Async) {
+			s.Duration = max(s.Duration, c.Started.Add(c.Duration).Sub(s.Started))
+		}
+	}
 }
 
 // rest passes on the turns without spans, and the messages that belong to no turn.

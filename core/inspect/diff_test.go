@@ -46,7 +46,7 @@ func TestNarrowDifference(t *testing.T) {
 	list := []Change{{Kind: "delegation", Name: long, To: long, A: Stats{Count: 3, P50: 1, P95: 2}, B: Stats{Count: 4, P50: 3, P95: 9}, DeltaMS: 7, Time: []TimePart{{Bucket: "tool", Name: "Bash", Delta: 7}}}}
 	for _, width := range []int{0, 60, 80, 120} {
 		var out, changes bytes.Buffer
-		if err := errors.Join(d.Write(&out, Style{Width: width}), WriteChanges(&changes, list, Style{Width: width})); err != nil {
+		if err := errors.Join(d.Write(&out, Style{Width: width}), WriteChanges(&changes, Sample{Version: "2.1.230"}, Sample{Version: long}, list, Style{Width: width})); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"c0ffee00-51d2-4f0b-8a3e-9d7b6c5a4e21", "run pilot", "delegation diver", "tool Bash", "in A: wind north", "←"} {

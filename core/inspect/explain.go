@@ -152,8 +152,11 @@ func percent(part, whole int64) string {
 		return "0%"
 	}
 	p := 100 * float64(part) / float64(whole)
-	if p > 0 && p < 1 {
+	switch {
+	case p > 0 && p < 1:
 		return "<1%"
+	case p >= 99.5 && part < whole:
+		return ">99%"
 	}
 	return fmt.Sprintf("%.0f%%", p)
 }
@@ -220,8 +223,8 @@ func (e *Explanation) troubles(t *Trace) {
 	}
 	for i := range e.Works {
 		w := t.Works[e.Works[i].SpanID]
-		if n := len(w.Findings); n > 0 { // the last finding of a loop includes the earlier ones
-			e.say("%s %s.", w.Actor(), w.Findings[n-1])
+		for _, f := range w.Findings {
+			e.say("%s %s.", w.Actor(), f)
 		}
 	}
 	if failed > 0 {

@@ -329,19 +329,30 @@ func (t *Trace) path(n *blame.Node) []PathStep {
 // notes lists the clock corrections at or below n.
 func (t *Trace) notes(n *blame.Node) (out []string) {
 	for _, s := range t.Tree.Shifts() {
-		run := t.Tree.Node(s.ID)
-		for at := run; at != nil; at = at.Parent() {
+		for at := t.Tree.Node(s.ID); at != nil; at = at.Parent() {
 			if at == n {
-				how := "later"
-				if s.By < 0 {
-					how = "earlier"
-				}
-				out = append(out, fmt.Sprintf("the times of %s were moved %s %s: %s", or(run.Name, "a run"), Span(time.Duration(max(s.By, -s.By))), how, s.Why))
+				out = append(out, clockNote(t.Tree, s))
 				break
 			}
 		}
 	}
 	return out
+}
+
+// ClockNotes lists all clock corrections.
+func ClockNotes(tree *blame.Tree) (out []string) {
+	for _, s := range tree.Shifts() {
+		out = append(out, clockNote(tree, s))
+	}
+	return out
+}
+
+func clockNote(tree *blame.Tree, s blame.Shift) string {
+	how := "later"
+	if s.By < 0 {
+		how = "earlier"
+	}
+	return fmt.Sprintf("the times of %s were moved %s %s: %s", or(tree.Node(s.ID).Name, "a run"), Span(time.Duration(max(s.By, -s.By))), how, s.Why)
 }
 
 // Latest returns when the last delegation that has ended did so; zero when there

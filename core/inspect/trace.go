@@ -404,12 +404,24 @@ func (f spanColumns) on(s *blame.Span) {
 	}
 }
 
-// findings adds the anomalies that were detected in a run.
+// findings adds the anomalies that were detected in a run, of each kind and tool the largest: one that goes on is
+// reported again when it has doubled.
 func (s *Work) findings(f spanColumns) {
+	var found []finding
 	for i, name := range f.names[:min(len(f.names), len(f.attrs))] {
-		if strings.TrimPrefix(name, "earshot.") == "finding" {
-			s.Findings = append(s.Findings, finding(f.attrs[i]))
+		if strings.TrimPrefix(name, "earshot.") != "finding" {
+			continue
 		}
+		count, _ := strconv.ParseInt(f.attrs[i]["earshot.finding.count"], 10, 64)
+		n := finding{kind: f.attrs[i]["earshot.finding.kind"], tool: f.attrs[i]["earshot.finding.tool"], count: count}
+		if at := slices.IndexFunc(found, func(o finding) bool { return o.kind == n.kind && o.tool == n.tool }); at < 0 {
+			found = append(found, n)
+		} else {
+			found[at].count = max(found[at].count, n.count)
+		}
+	}
+	for _, n := range found {
+		s.Findings = append(s.Findings, n.String())
 	}
 }
 
@@ -434,21 +446,27 @@ func (s *Work) events(f spanColumns) {
 	}
 }
 
-// finding describes an anomaly in words.
-func finding(attrs map[string]string) string {
-	tool, n := or(attrs["earshot.finding.tool"], "a tool"), attrs["earshot.finding.count"]
-	switch kind := attrs["earshot.finding.kind"]; kind {
+// finding is an anomaly. Its count is that of the last report: there may have been up to twice as many.
+type finding struct {
+	kind, tool string
+	count      int64
+}
+
+// String describes it in words.
+func (f finding) String() string {
+	tool := or(f.tool, "a tool")
+	switch f.kind {
 	case "repeat":
-		return "called " + tool + " " + n + " times running with the same arguments and the same result"
+		return fmt.Sprintf("called %s at least %d times running with the same arguments and the same result", tool, f.count)
 	case "ping_pong":
-		return "went to and fro between two calls, " + tool + " the last, for " + n + " results"
+		return fmt.Sprintf("made the same few calls in turn, %s the last, for at least %d results", tool, f.count)
 	case "error_storm":
-		return "saw " + tool + " fail " + n + " times running"
+		return fmt.Sprintf("saw %s fail at least %d times running", tool, f.count)
 	case "fan_out":
-		return "had " + n + " delegations at work at once"
+		return fmt.Sprintf("had at least %d delegations at work at once", f.count)
 	case "silence":
-		return "was silent for " + n + " seconds and no recorded work explains it"
+		return fmt.Sprintf("was silent for %s and no recorded work explains it", Span(time.Duration(f.count)*time.Second))
 	default:
-		return kind + " " + tool + " " + n
+		return fmt.Sprintf("%s %s %d", f.kind, tool, f.count)
 	}
 }

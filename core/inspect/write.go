@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/blame"
 )
 
 // Style is the form of a printed conversation.
@@ -127,7 +129,11 @@ func (p *printer) turn(t *Turn, n int) {
 		if t.Root != nil {
 			p.line("", p.dim(fmt.Sprintf("behind the scenes (%s)", plural(count(t.Steps), "step"))))
 		}
-		p.steps(t.Steps, "", t.Started)
+		tree := t.Tree()
+		p.steps(t.Steps, "", t.Started, tree)
+		for _, note := range ClockNotes(tree) {
+			p.folded("", printable("By the clocks, "+note+"."))
+		}
 	}
 	if t.Answer != "" {
 		p.text("", p.green("answer    "), t.Answer)
@@ -137,19 +143,27 @@ func (p *printer) turn(t *Turn, n int) {
 // shownElsewhere bounds the runs of other sessions that a call shows: it may have been sent to all agents.
 const shownElsewhere = 8
 
-func (p *printer) steps(list []*Step, indent string, zero time.Time) {
+func (p *printer) steps(list []*Step, indent string, zero time.Time, tree *blame.Tree) {
 	for i, s := range list {
 		branch, below := "├─ ", "│  "
 		if i == len(list)-1 {
 			branch, below = "└─ ", "   "
 		}
-		p.step(s, indent+branch, indent+below, zero)
-		p.steps(s.Steps, indent+below, zero)
+		p.step(s, indent+branch, indent+below, startOf(s, tree).Sub(zero))
+		p.steps(s.Steps, indent+below, zero, tree)
 	}
 }
 
-func (p *printer) step(s *Step, first, rest string, zero time.Time) {
-	at := p.dim(fmt.Sprintf("%8s ", after(s.Started.Sub(zero))))
+// startOf is when a step began, by the clock of the turn.
+func startOf(s *Step, tree *blame.Tree) time.Time {
+	if n := tree.Node(s.SpanID); n != nil {
+		return time.Unix(0, n.Start)
+	}
+	return s.Started
+}
+
+func (p *printer) step(s *Step, first, rest string, since time.Duration) {
+	at := p.dim(fmt.Sprintf("%8s ", after(since)))
 	name, what := printable(s.Name), ""
 	switch s.Kind {
 	case "chat":

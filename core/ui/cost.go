@@ -89,7 +89,7 @@ func (p *costPage) spent(u *UI, r request) (out []section, err error) {
 			}
 			switch {
 			case b.filter == "":
-				row.Href = r.State.In(address.Range{From: row.Name + "T00:00:00Z", To: row.Name + "T23:59:59Z"}).String()
+				row.Href = r.State.In(address.Range{From: row.Name + "T00:00:00Z", To: row.Name + "T23:59:59.999Z"}).String()
 			case row.Name == "":
 				row.Name = "none is known"
 			case b.filter == "agent" && strings.HasPrefix(row.Name, "("): // one without a name, which no filter picks

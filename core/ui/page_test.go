@@ -35,6 +35,24 @@ func TestThePagesShareTheirState(t *testing.T) {
 	}
 }
 
+// TestLongNamesDiffer: names of many parts are cut where they are alike.
+func TestLongNamesDiffer(t *testing.T) {
+	u, err := New(canned{}, &price.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	values := []string{"mcp__harbour_inventory_and_logistics__count_the_buoys_in_sector_17", "mcp__harbour_inventory_and_logistics__count_the_buoys_in_sector_18"}
+	if err := u.fails.ExecuteTemplate(&page, "filters", filters{Choices: []choice{{Name: "tool", Label: "tool", Values: values}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []string{"sector_17<", "sector_18<"} {
+		if !strings.Contains(page.String(), end) {
+			t.Errorf("no %s in\n%s", end, page.String())
+		}
+	}
+}
+
 // TestThemeIsKept: the button works without a script, and leads nowhere but to the page it is on.
 func TestThemeIsKept(t *testing.T) {
 	u, err := New(canned{}, &price.Table{})

@@ -197,7 +197,7 @@ func (s *shownTrace) page(ctx context.Context, q inspect.Querier, v traceView, r
 func (s *shownTrace) draw(v traceView, r *inspect.WaterfallRow, number int) traceRow {
 	from, to := r.Times()
 	out := traceRow{
-		Number: number, Span: r.SpanID, Depth: r.Depth, Kind: r.Kind, Name: inspect.Clip(r.Label(), 60), Status: inspect.Clip(strings.TrimSpace(r.Status+" "+r.Error), 40),
+		Number: number, Span: r.SpanID, Depth: r.Depth, Kind: r.Kind, Name: inspect.Middle(r.Label(), 44), Status: inspect.Clip(strings.TrimSpace(r.Status+" "+r.Error), 40),
 		Bar: v.at(from, to, 2), Took: inspect.Span(time.Duration(to - from)), Cost: r.Spent.Dollars(),
 	}
 	if n := r.Spent.Tokens.Total(); n > 0 {
@@ -298,6 +298,7 @@ type tracePage struct {
 	Agent       string // whose turn it is
 	Started     time.Time
 	Wall        time.Duration
+	Aside       time.Duration // until the end of work that outlived the turn
 	Steps       int
 	Failed      int
 	Running     bool
@@ -360,6 +361,9 @@ func (u *UI) trace(r request) (string, any, error) {
 	}
 	if roots := s.Tree.Roots(); len(roots) > 0 && roots[0].Kind == blame.Run {
 		p.Agent = s.Works[roots[0].ID].Actor()
+		if took := time.Duration(roots[0].Wall()); len(roots) == 1 && took < p.Wall && inspect.Span(took) != inspect.Span(p.Wall) && s.Works[roots[0].ID].Status != "running" {
+			p.Wall, p.Aside = took, p.Wall
+		}
 	}
 	if len(s.Spans) <= explained || r.State.Get("why") != "" {
 		p.Why = s.why()

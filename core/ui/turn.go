@@ -25,6 +25,7 @@ type turnPage struct {
 	Views    []link
 	Earlier  string
 	Later    string
+	Notes    []string // on clocks
 }
 
 // link is a way to another view of the turn; To is empty for the one that is shown.
@@ -54,6 +55,9 @@ type step struct {
 	from, to int64
 	gates    []blame.Segment
 }
+
+// Failed reports whether it failed, or its result never came.
+func (s step) Failed() bool { return s.Status == "error" || s.Status == "lost" }
 
 // Hint distinguishes the step from others of its kind.
 func (s step) Hint() string {
@@ -121,7 +125,7 @@ func newTurn(number int, t *inspect.Turn, w window) turnPage {
 			s.Alone += time.Duration(p.To - p.From)
 		}
 	}
-	out.All = len(out.Steps)
+	out.All, out.Notes = len(out.Steps), inspect.ClockNotes(tree)
 	if w.only != "" || out.All > w.size {
 		out.Strip = strip(out.Steps, start, end)
 	}
@@ -164,7 +168,7 @@ func (t *turnPage) draw(start, end int64, zero time.Time) {
 func (w window) of(steps []step) ([]step, int) {
 	switch w.only {
 	case "failed":
-		steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.Status != "error" })
+		steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !s.Failed() })
 	case "longest":
 		steps = slices.Clone(steps)
 		slices.SortStableFunc(steps, func(a, b step) int { return cmp.Or(cmp.Compare(b.Alone, a.Alone), cmp.Compare(b.Duration, a.Duration)) })
@@ -181,7 +185,7 @@ func strip(steps []step, start, end int64) []stripe {
 	scale := columns / max(float64(end-start), 1)
 	for _, s := range steps {
 		kind, weight := s.Kind, 1.0
-		if s.Status == "error" {
+		if s.Failed() {
 			kind, weight = "failed", 1e9
 		}
 		for _, p := range s.gates {

@@ -166,6 +166,7 @@ var functions = template.FuncMap{
 	"length":       func(ms float64) string { return inspect.Span(millis(ms)) },
 	"signed":       func(a, b float64) string { return inspect.Signed(b - a) },
 	"clip":         inspect.Clip,
+	"middle":       inspect.Middle,
 	"base":         inspect.Base,
 	"cut":          func(s string, n int) string { return cut(clean(s), n) },
 	"when":         func(t time.Time) string { return when(t, time.Now()) },

@@ -265,8 +265,20 @@ func (g handler) count(r *run, m *msg.Message) msg.SpanID {
 		g.closeChat(r)
 		g.attribute(r, c, c.Usage)
 		r.Input = max(r.Input, c.Last)
+	} else if g.flushing && m.Usage.Provenance == msg.TranscriptFinal && g.awaits(r) { // it is over, though nothing has followed it
+		g.out.pending = append(g.out.pending, pending{kind: chatOver, group: g.group, run: r, chat: c})
 	}
 	return g.ids.chat(c)
+}
+
+// awaits reports whether the run waits for the result of a call.
+func (cs *calls) awaits(r *run) bool {
+	for _, c := range cs.Open {
+		if c.Run == r.ID && !c.Async && c.pending() {
+			return true
+		}
+	}
+	return false
 }
 
 // weaker reports whether counts of a response are none to replace those that are known: of a copy of its transcript that was

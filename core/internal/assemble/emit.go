@@ -36,7 +36,7 @@ type pending struct {
 	kind  pendingKind
 	group *group
 	run   *run
-	chat  *chat     // of chatClosed
+	chat  *chat     // of chatClosed and chatOver
 	call  completed // of callCompleted, callChanged and tokensKnown
 }
 
@@ -44,6 +44,7 @@ type pendingKind uint8
 
 const (
 	chatClosed pendingKind = iota
+	chatOver               // by a flush; its stream has yet to close it
 	callCompleted
 	callChanged // after it completed
 	tokensKnown // of a completed call
@@ -72,6 +73,8 @@ func (o *outbox) emit() {
 		switch p.kind {
 		case chatClosed:
 			o.span(g, p.chat.render(&g.ids, r, msg.SpanClosed), r, 0)
+		case chatOver:
+			o.span(g, p.chat.render(&g.ids, r, msg.SpanIdle), r, 0)
 		case runEvicted:
 			o.ended(g, r)
 		default:

@@ -79,6 +79,14 @@ func TestProvisional(t *testing.T) {
 			[]msg.Message{said("a", "r1", 3), part(msg.Message{Key: "usage:r1", Kind: msg.Usage, Run: "a", ResponseID: "r1", Time: 3}, 7)},
 			[]msg.Message{said("a", "r1", 5), tokens("a", "r1", 5, 9), end},
 		},
+		"a response whose call runs": {
+			[]msg.Message{user("a", 1), said("a", "r1", 3), called("a", "c", "look", 3)}, []msg.Message{toldInFull("r1", 3)},
+			[]msg.Message{tokens("a", "r1", 3, 9), result("a", "c", 8), said("a", "r2", 9), end},
+		},
+		"a response that goes on beside its call": {
+			[]msg.Message{user("a", 1), said("a", "r1", 3), called("a", "c", "look", 3)}, []msg.Message{toldInFull("r1", 3)},
+			[]msg.Message{said("a", "r1", 5), tokens("a", "r1", 5, 9), result("a", "c", 8), end},
+		},
 		"a call whose arguments are cut": {
 			[]msg.Message{user("a", 1)}, []msg.Message{called("a", "c", "look", 2)}, []msg.Message{called("a", "c", "look", 6), result("a", "c", 8), end},
 		},
@@ -129,6 +137,33 @@ func TestProvisional(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" || len(open) > 0 {
 				t.Errorf("%s, and %s (-not flushed +flushed):\n%s%d are open", name, between, diff, len(open))
 			}
+		}
+	}
+}
+
+// toldInFull is the usage that a flush has of a response that is over, before its stream closes it.
+func toldInFull(resp string, t int64) msg.Message {
+	m := tokens("a", resp, t, 9)
+	m.Complete, m.Usage.Provenance = msg.Partial, msg.TranscriptFinal
+	return m
+}
+
+// TestAnswerOfARunningCall: while a call runs, the response that made it is there, and one that goes on is not.
+func TestAnswerOfARunningCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		before []msg.Message
+		shown  bool
+	}{
+		"its call runs":        {[]msg.Message{user("a", 1), said("a", "r1", 3), called("a", "c", "look", 3)}, true},
+		"nothing waits for it": {[]msg.Message{user("a", 1), said("a", "r1", 3)}, false},
+	} {
+		w, table := newHarness(t), byStart{}
+		w.emitted = table.add
+		w.apply(c.before...)
+		w.flush(1, toldInFull("r1", 3))
+		w.commit()
+		if got := strings.Join(table.shows(), ", "); strings.Contains(got, "chat r1 1-3") != c.shown {
+			t.Errorf("%s: the rows are %s", name, got)
 		}
 	}
 }

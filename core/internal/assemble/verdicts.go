@@ -192,9 +192,10 @@ func (j judging) agentName(r *run) string {
 	return j.names.of(r)
 }
 
-// mark makes a verdict the one that was reported last, if it is another.
+// mark makes a verdict the one that was reported last, if it is another. A loop that goes on is the same: between two of them a run
+// is healthy, and when it began is reckoned back from when its last record was read.
 func (j judging) mark(m *verdict.Mark, v verdict.Verdict) (change, bool) {
-	if m.Kind == v.Kind && (m.Kind == verdict.Healthy || m.Since == v.Since) {
+	if m.Kind == v.Kind && (m.Kind == verdict.Healthy || m.Kind == verdict.Looping || m.Since == v.Since) {
 		return change{}, false
 	}
 	c := change{was: *m}

@@ -17,7 +17,8 @@ type watched struct {
 	*harness
 	now    int64 // in seconds
 	n      uint64
-	stream uint64 // that is read, of each run but a
+	stream uint64        // that is read, of each run but a
+	late   time.Duration // after which a message is read
 }
 
 // read reads messages now; a message has its own time.
@@ -32,7 +33,7 @@ func (w *watched) read(list ...msg.Message) {
 		if m.Run != "a" && w.stream != 0 {
 			stream = w.stream
 		}
-		if _, err := w.a.Apply(&m, stream, 1, time.Unix(0, t0+w.now*sec), m.Time); err != nil {
+		if _, err := w.a.Apply(&m, stream, 1, time.Unix(0, t0+w.now*sec), m.Time+int64(w.late)); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -117,6 +118,21 @@ func TestVerdictOfALoop(t *testing.T) {
 	}
 	if !strings.Contains(held, "run [") || !strings.Contains(held, "looping") || !strings.Contains(held, "held_s 101") {
 		t.Errorf("the event of its span: %s", held)
+	}
+}
+
+// TestALoopIsOneVerdict: its records are read now sooner, now later after they were written.
+func TestALoopIsOneVerdict(t *testing.T) {
+	w := &watched{harness: newHarness(t)}
+	w.read(user("a", 0))
+	for i := range int64(12) {
+		w.until(10 * i)
+		w.late = time.Duration(i%3) * 300 * time.Millisecond
+		w.read(makes(fmt.Sprint("c", i), 10*i), ends(fmt.Sprint("c", i), "FAIL", 10*i))
+	}
+	w.until(130)
+	if got := w.judged(); len(got) != 1 || !strings.HasPrefix(got[0], "run looping of a since ") {
+		t.Errorf("twelve equal results made the verdicts %q", got)
 	}
 }
 
@@ -262,7 +278,7 @@ func TestVerdictOfALoopInPart(t *testing.T) {
 			m.Session, m.Complete, m.Key = "s", msg.Partial, m.Tool.CallID+m.Kind.String()
 			m.Host = msg.Host{Tenant: "default", Format: "f", Source: "src", Ver: uint64(w.now)}
 			m.Time = t0 + m.Time*sec
-			if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, t0+w.now*sec), m.Time); err != nil {
+			if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, t0+w.now*sec), m.Time+int64(w.late)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -114,3 +114,24 @@ func TestValuesAreBound(t *testing.T) {
 		t.Error(sql)
 	}
 }
+
+// TestHoursBehindTheClockChange: of two hours with one name the hour of now is the later one, when it is now.
+func TestHoursBehindTheClockChange(t *testing.T) {
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Skip(err)
+	}
+	before := time.Local
+	time.Local = zone
+	defer func() { time.Local = before }()
+	now := time.Date(2026, 11, 1, 6, 30, 12, 5, time.UTC) // 1:30 EST; 1:30 EDT was an hour ago
+	for from, want := range map[string]time.Time{
+		"now/h": now.Truncate(time.Hour), "now/m": now.Truncate(time.Minute), "now/s": now.Truncate(time.Second),
+		"now-1h/h": now.Truncate(time.Hour).Add(-time.Hour), "now/d": time.Date(2026, 11, 1, 4, 0, 0, 0, time.UTC),
+	} {
+		got, to, err := Range{From: from, To: from}.At(now)
+		if err != nil || !got.Equal(want) || from == "now/h" && !to.Equal(want.Add(time.Hour-time.Millisecond)) {
+			t.Errorf("%s is %s to %s, want from %s: %v", from, got, to, want, err)
+		}
+	}
+}

@@ -166,10 +166,12 @@ func truncate(t time.Time, unit string) time.Time {
 		day, hour, minute, second = day-(int(t.Weekday())+6)%7, 0, 0, 0 // weeks begin on Monday
 	case "d":
 		hour, minute, second = 0, 0, 0
-	case "h":
-		minute, second = 0, 0
+	case "h": // by the time since it began: two hours have one name at a change of the clock
+		return t.Add(-time.Duration(minute)*time.Minute - time.Duration(second)*time.Second - time.Duration(t.Nanosecond()))
 	case "m":
-		second = 0
+		return t.Add(-time.Duration(second)*time.Second - time.Duration(t.Nanosecond()))
+	case "s":
+		return t.Add(-time.Duration(t.Nanosecond()))
 	}
 	return time.Date(year, month, day, hour, minute, second, 0, t.Location())
 }
