@@ -84,7 +84,7 @@ func (ln *Line) input(content, text jsonv.Value) {
 	case text.HasPrefix(interruptText):
 		ln.Form.Interrupted(ln, text)
 	case origin.Equal("task-notification"), !origin.Exists() && IsNotice(text):
-		ln.Wake(false)
+		ln.woken()
 		ln.Form.Notice(ln, text)
 	case text.HasPrefix("<command-name>"), text.HasPrefix("<bash-input>"), text.HasPrefix("<bash-std"), text.HasPrefix("<local-command-"):
 		m := ln.Status(ln.ID(), "local_command")
@@ -92,7 +92,7 @@ func (ln *Line) input(content, text jsonv.Value) {
 	case FromAgent(origin, text):
 		ln.Relayed(content, text, ln.Root.Get("origin"))
 	case origin.In("auto-continuation", "observer-activity"): // the CLI goes on by itself
-		ln.Wake(false)
+		ln.woken()
 		ln.Injected(content)
 	case ln.Root.Get("isMeta").Bool(), ln.Root.Get("isSynthetic").Bool():
 		if ln.Run == "" && ln.Lane.Fired {
@@ -109,6 +109,16 @@ func (ln *Line) input(content, text jsonv.Value) {
 		}
 		ln.EmitInput(content, msg.Agent{Kind: msg.KindHuman})
 	}
+}
+
+// woken begins a run with a record that no person wrote, unless it belongs to the active one. A new id of a prompt says that it does not:
+// of a turn in print mode no record says that it is over.
+func (ln *Line) woken() {
+	if id := ln.PromptID(); id != "" && id != ln.Run && !ln.Lane.Child {
+		ln.Begin(id)
+		return
+	}
+	ln.Wake(false)
 }
 
 // Injected emits a text that the CLI put into the context.
@@ -206,7 +216,7 @@ func FromAgent(origin, text jsonv.Value) bool {
 // Relayed emits a message of another agent (SendMessage). The CLI does not name the call that
 // sent it.
 func (ln *Line) Relayed(content, text, origin jsonv.Value) {
-	ln.Wake(false)
+	ln.woken()
 	author := msg.Agent{ID: origin.Get("from").Str(), Name: origin.Get("name").Str(), Kind: msg.KindAgent}
 	if author == (msg.Agent{Kind: msg.KindAgent}) {
 		author.Name = attribute(text.Str(), "teammate_id")
