@@ -46,7 +46,7 @@ func format() record.Format[state] {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "claude-code",
-			Revision:      12,
+			Revision:      13,
 			Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
 			Transports:    []frame.Kind{frame.Line, frame.Body},
 			MetadataFiles: []string{"agent-*.meta.json"},
