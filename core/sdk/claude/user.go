@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"bytes"
 	"cmp"
 	"strings"
 
@@ -301,7 +302,7 @@ func (ln *Line) result(b, extra jsonv.Value) {
 		ln.Calls.Take(id)
 	}
 	m := ln.About(c, id, msg.ToolResult, "result:"+id)
-	outcome(m, b, extra)
+	ln.outcome(m, b, extra)
 	m.Content, m.Attachments = anthropic.Content(b.Get("content"))
 	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
 		spawn.Script(m, b.Get("content").Peek())
@@ -327,17 +328,41 @@ func (ln *Line) fetched(task jsonv.Value) {
 	}
 }
 
-// outcome records how a call ended.
-func outcome(m *msg.Message, b, extra jsonv.Value) {
+// outcome records how a call ended. Newer versions say why one was not made; before, the words of the result do, unless a person chose them.
+func (ln *Line) outcome(m *msg.Message, b, extra jsonv.Value) {
 	m.Role = msg.RoleTool
 	interrupted := extra.Get("interrupted").Bool()
 	if m.IsError = b.Get("is_error").Bool() || interrupted; !m.IsError {
 		return
 	}
-	m.Tool.ErrorType = "interrupted"
-	if !interrupted {
-		m.Tool.ErrorType = ErrorType(head(b.Get("content")))
+	content := b.Get("content")
+	switch kind := ln.notMade(b.Get("tool_use_id")); {
+	case interrupted, kind.Equal("interrupted"), kind.Equal("user-rejected") && bytes.Contains(content.Peek(), []byte(stoppedText)):
+		m.Tool.ErrorType = "interrupted"
+	case kind.Equal("cancelled"):
+		m.Tool.ErrorType = "cancelled"
+	case kind.In("user-rejected", "permission-rule", "automode-blocked", "automode-unavailable", "automode-parsing-error"):
+		m.Tool.ErrorType = "denied"
+	default:
+		m.Tool.ErrorType = ErrorType(head(content))
 	}
+}
+
+// stoppedText is in a result that begins like that of a call that a person refused.
+const stoppedText = "Correction to the text above: this call was stopped while running"
+
+// notMade returns why a call was not made, by the record of its result: toolDenialKind in a transcript, in a stream
+// tool_result_meta, a list of {id, non_execution_kind}.
+func (ln *Line) notMade(call jsonv.Value) (kind jsonv.Value) {
+	for meta := range ln.Root.Get("tool_result_meta").Elems() {
+		if meta.Get("id").PeekStr() == call.PeekStr() {
+			kind = meta.Get("non_execution_kind")
+		}
+	}
+	if !kind.Exists() {
+		kind = ln.Root.Get("toolDenialKind")
+	}
+	return kind
 }
 
 // MaxOpening is how many bytes of a result class its error.
