@@ -166,6 +166,9 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 	text := ln.Root.Get(member)
 	switch typ {
 	case "queue-operation":
+		if len(d.Lanes) == 0 && d.Begun == 0 {
+			d.Begun = ln.Time.Nanos
+		}
 		if claude.IsNotice(text) {
 			d.Notice(ln, text)
 			return
