@@ -47,8 +47,8 @@ func (d *transcript) envelope(ln *claude.Line) (again bool) {
 }
 
 // resumed reports whether the record is a copy in a session that newer versions resume under another name: with the ids and the time that it had,
-// and the promptId of the turn that was asked first in the new session, so that it does not tell its own. A response names the session of its request. What has no
-// such name is older than the first prompt of the file, which was queued before.
+// and the promptId of the turn that was asked first in the new session, in place of its own. A response names the session of its request. A record without
+// that is a copy if it is older than the first prompt of the file, which was queued before.
 func (d *transcript) resumed(ln *claude.Line, session string) bool {
 	if d.file.agent != "" {
 		return false

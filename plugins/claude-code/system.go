@@ -214,7 +214,7 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 	}
 }
 
-// request decodes what newer versions keep of the requests to the provider: when one was sent and what for, and, by their hashes, the
+// request decodes what newer versions keep of the requests to the provider: when one was sent, its purpose, and, by their hashes, the
 // instructions, the tools and the messages that it was made of, which the conversation has.
 //
 //	{id, querySource, shapeHash, params: {model, …}, base, keep, tail: [hash]}  {shapeHash, shape}  {hash, message}  {tools: [name]}

@@ -280,7 +280,7 @@ func (d *stream) result(ln *claude.Line) (rule string) {
 const maxHeld = 32
 
 // hold ends the turn that goes on when the next one begins. The CLI holds its result back while sub-agents go on
-// in the background, and goes on with what they answer.
+// in the background, and goes on with their answers.
 func (d *stream) hold(ln *claude.Line, l *claude.Lane) {
 	if l.Response == nil && l.Turn == (conversation.Counts{}) { // the prompt precedes system/init
 		return

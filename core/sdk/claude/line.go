@@ -27,7 +27,7 @@ type Line struct {
 	Chained bool
 	Parent  string
 	Copied  bool // a fork's copy of a record
-	History bool // a copy that does not tell its run
+	History bool // a copy whose run is not known
 
 	Emitted int    // messages
 	Last    string // key of the last of them

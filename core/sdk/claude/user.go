@@ -112,8 +112,8 @@ func (ln *Line) input(content, text jsonv.Value) {
 	}
 }
 
-// woken begins a run with a record that no person wrote, unless it belongs to the active one. A new id of a prompt says that it does not:
-// of a turn in print mode no record says that it is over.
+// woken begins a run with a record that no person wrote, unless it belongs to the active one. The id of another prompt means that it does not:
+// in print mode no record ends a turn.
 func (ln *Line) woken() {
 	if id := ln.PromptID(); id != "" && id != ln.Run && !ln.Lane.Child {
 		ln.Begin(id)
@@ -328,7 +328,7 @@ func (ln *Line) fetched(task jsonv.Value) {
 	}
 }
 
-// outcome records how a call ended. Newer versions say why one was not made; before, the words of the result do, unless a person chose them.
+// outcome records how a call ended. Newer versions write why one was not made; in older ones it follows from the words of the result, unless a person chose them.
 func (ln *Line) outcome(m *msg.Message, b, extra jsonv.Value) {
 	m.Role = msg.RoleTool
 	interrupted := extra.Get("interrupted").Bool()
