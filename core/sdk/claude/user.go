@@ -85,7 +85,7 @@ func (ln *Line) input(content, text jsonv.Value) {
 	case text.HasPrefix(interruptText):
 		ln.Form.Interrupted(ln, text)
 	case origin.Equal("task-notification"), !origin.Exists() && IsNotice(text):
-		ln.woken()
+		woken(ln)
 		ln.Form.Notice(ln, text)
 	case text.HasPrefix("<command-name>"), text.HasPrefix("<bash-input>"), text.HasPrefix("<bash-std"), text.HasPrefix("<local-command-"):
 		m := ln.Status(ln.ID(), "local_command")
@@ -93,7 +93,7 @@ func (ln *Line) input(content, text jsonv.Value) {
 	case FromAgent(origin, text):
 		ln.Relayed(content, text, ln.Root.Get("origin"))
 	case origin.In("auto-continuation", "observer-activity"): // the CLI goes on by itself
-		ln.woken()
+		woken(ln)
 		ln.Injected(content)
 	case ln.Root.Get("isMeta").Bool(), ln.Root.Get("isSynthetic").Bool():
 		if ln.Run == "" && ln.Lane.Fired {
@@ -114,7 +114,7 @@ func (ln *Line) input(content, text jsonv.Value) {
 
 // woken begins a run with a record that no person wrote, unless it belongs to the active one. The id of another prompt means that it does not:
 // in print mode no record ends a turn.
-func (ln *Line) woken() {
+func woken(ln *Line) {
 	if id := ln.PromptID(); id != "" && id != ln.Run && !ln.Lane.Child {
 		ln.Begin(id)
 		return
@@ -217,7 +217,7 @@ func FromAgent(origin, text jsonv.Value) bool {
 // Relayed emits a message of another agent (SendMessage). The CLI does not name the call that
 // sent it.
 func (ln *Line) Relayed(content, text, origin jsonv.Value) {
-	ln.woken()
+	woken(ln)
 	author := msg.Agent{ID: origin.Get("from").Str(), Name: origin.Get("name").Str(), Kind: msg.KindAgent}
 	if author == (msg.Agent{Kind: msg.KindAgent}) {
 		author.Name = attribute(text.Str(), "teammate_id")
@@ -302,7 +302,7 @@ func (ln *Line) result(b, extra jsonv.Value) {
 		ln.Calls.Take(id)
 	}
 	m := ln.About(c, id, msg.ToolResult, "result:"+id)
-	ln.outcome(m, b, extra)
+	outcome(m, ln.Root, b, extra)
 	m.Content, m.Attachments = anthropic.Content(b.Get("content"))
 	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
 		spawn.Script(m, b.Get("content").Peek())
@@ -329,14 +329,14 @@ func (ln *Line) fetched(task jsonv.Value) {
 }
 
 // outcome records how a call ended. Newer versions write why one was not made; in older ones it follows from the words of the result, unless a person chose them.
-func (ln *Line) outcome(m *msg.Message, b, extra jsonv.Value) {
+func outcome(m *msg.Message, record, b, extra jsonv.Value) {
 	m.Role = msg.RoleTool
 	interrupted := extra.Get("interrupted").Bool()
 	if m.IsError = b.Get("is_error").Bool() || interrupted; !m.IsError {
 		return
 	}
 	content := b.Get("content")
-	switch kind := ln.notMade(b.Get("tool_use_id")); {
+	switch kind := notMade(record, b.Get("tool_use_id")); {
 	case interrupted, kind.Equal("interrupted"), kind.Equal("user-rejected") && bytes.Contains(content.Peek(), []byte(stoppedText)):
 		m.Tool.ErrorType = "interrupted"
 	case kind.Equal("cancelled"):
@@ -353,14 +353,14 @@ const stoppedText = "Correction to the text above: this call was stopped while r
 
 // notMade returns why a call was not made, by the record of its result: toolDenialKind in a transcript, in a stream
 // tool_result_meta, a list of {id, non_execution_kind}.
-func (ln *Line) notMade(call jsonv.Value) (kind jsonv.Value) {
-	for meta := range ln.Root.Get("tool_result_meta").Elems() {
+func notMade(record, call jsonv.Value) (kind jsonv.Value) {
+	for meta := range record.Get("tool_result_meta").Elems() {
 		if meta.Get("id").PeekStr() == call.PeekStr() {
 			kind = meta.Get("non_execution_kind")
 		}
 	}
 	if !kind.Exists() {
-		kind = ln.Root.Get("toolDenialKind")
+		kind = record.Get("toolDenialKind")
 	}
 	return kind
 }
