@@ -29,7 +29,7 @@ func (d *transcript) envelope(ln *claude.Line) (again bool) {
 		if id := fork.Get("messageUuid"); id.Is(jsonv.String) {
 			ln.UUID = id
 		}
-	case d.resumed(ln, ident.Of(session)):
+	case resumed(d, ln, ident.Of(session)):
 		ln.Copied, ln.History, ln.Name = true, true, cmp.Or(d.Resumes, d.SessionOf(session, d.file.session))
 	default:
 		ln.Name = d.SessionOf(session, d.file.session)
@@ -49,7 +49,7 @@ func (d *transcript) envelope(ln *claude.Line) (again bool) {
 // resumed reports whether the record is a copy in a session that newer versions resume under another name: with the ids and the time that it had,
 // and the promptId of the turn that was asked first in the new session, in place of its own. A response names the session of its request. A record without
 // that is a copy if it is older than the first prompt of the file, which was queued before.
-func (d *transcript) resumed(ln *claude.Line, session string) bool {
+func resumed(d *transcript, ln *claude.Line, session string) bool {
 	if d.file.agent != "" {
 		return false
 	}

@@ -174,7 +174,7 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 			return
 		}
 	case "api-request", "api-request-shape", "api-request-blob", "tools-used":
-		d.request(ln, typ)
+		requested(ln, typ)
 		return
 	case "summary", "ai-title", "custom-title", "agent-name", "mode", "permission-mode", "agent-setting", "agent-color", "last-prompt", "file-history-snapshot", "file-history-delta",
 		"bridge-session", "pr-link", "frame-link", "cost-state", "worktree-state", "atis-latch", "continued-in", "relocated",
@@ -214,11 +214,11 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 	}
 }
 
-// request decodes what newer versions keep of the requests to the provider: when one was sent, its purpose, and, by their hashes, the
+// requested decodes the parts that newer versions keep of the requests to the provider: when one was sent, its purpose, and, by their hashes, the
 // instructions, the tools and the messages that it was made of, which the conversation has.
 //
 //	{id, querySource, shapeHash, params: {model, …}, base, keep, tail: [hash]}  {shapeHash, shape}  {hash, message}  {tools: [name]}
-func (d *transcript) request(ln *claude.Line, typ string) {
+func requested(ln *claude.Line, typ string) {
 	root := ln.Root
 	key := cmp.Or(ident.First(root.Get("id"), root.Get("hash"), root.Get("shapeHash")), ln.Hash("tools"))
 	m := ln.Status(typ+":"+key, typ)

@@ -105,7 +105,9 @@ func (ln *Line) input(content, text jsonv.Value) {
 		ln.Wake(false)
 		ln.EmitInput(content, ln.Lane.task(ln, text))
 	default:
-		if id := ln.PromptID(); id == "" || id != ln.Run {
+		// A stream has a prompt that was queued during a turn when the turn takes it up; the next turn begins behind the result.
+		queued := !ln.Chained && ln.Run != "" && (ln.Lane.Response != nil || ln.Lane.Turn != conversation.Counts{})
+		if id := ln.PromptID(); !queued && (id == "" || id != ln.Run) {
 			ln.Begin(cmp.Or(id, ln.ID()))
 		}
 		ln.EmitInput(content, msg.Agent{Kind: msg.KindHuman})

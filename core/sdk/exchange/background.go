@@ -35,7 +35,7 @@ func isNotice(prompt string) bool {
 
 // noticed adds the results of sub-agents of which a text has notices, and reports whether it has any notice. A command in the
 // background had its result before.
-func (e *Exchange) noticed(out *decoder.Output, text string) (any bool) {
+func noticed(e *Exchange, out *decoder.Output, text string) (any bool) {
 	for {
 		_, rest, ok := strings.Cut(text, noticeTag)
 		body, after, closed := strings.Cut(rest, noticeEnd)

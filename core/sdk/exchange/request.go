@@ -220,14 +220,14 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 				m.Agent.Kind, m.Signal = msg.KindAgent, msg.NoSignal
 			}
 			e.Last = m.Key
-			if text := it.Text.String(); e.noticed(out, text) && isNotice(text) {
+			if text := it.Text.String(); noticed(e, out, text) && isNotice(text) {
 				m = &out.Messages[at]
 				m.Kind, m.Hidden, m.Agent.Kind = msg.System, true, msg.KindAgent
 			}
 		case it.Who == Beside:
 			m := e.Message(out, msg.User, "beside:"+msg.HashKey(e.Run, it.Text.String()))
 			m.Role, m.Content, m.Attachments, m.Hidden = msg.RoleUser, it.Text, it.Attachments, true
-			e.noticed(out, it.Text.String())
+			noticed(e, out, it.Text.String())
 		case it.Who == Result && it.CallID != "" && isLaunch(it):
 			m := e.Status(out, "ack:"+it.CallID, "async_launched")
 			m.Content, m.ParentKey, m.Tool.CallID, m.Delegation.Async = it.Text, "call:"+it.CallID, it.CallID, true
