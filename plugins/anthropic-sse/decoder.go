@@ -34,7 +34,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "anthropic-sse", Revision: 13, Provider: "anthropic",
+		Name: "anthropic-sse", Revision: 14, Provider: "anthropic",
 		Summary: "Anthropic Messages API: requests, event streams and whole responses.",
 		Request: messages.Request, Event: messages.Event, Lines: true, Many: true, Rest: unknown.NewKeeper(leavesOut),
 		Retrieved: func(origin string) string { return exchange.Resource(origin, "batches") },

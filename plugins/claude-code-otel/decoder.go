@@ -6,8 +6,9 @@
 //   - gen_ai.response.id has the id of the request (req_…), as request_id has.
 //   - Numbers and booleans of tool_result and user_prompt are strings.
 //   - There is no span of a sub-agent: its requests and calls name it in agent_id, and are below the call
-//     that caused it. An agent that the main one runs has no parent_agent_id. Log events have neither, so logs alone
-//     have no tree.
+//     that caused it. An agent that the main one runs has no parent_agent_id. Log events of newer versions name the
+//     sub-agent too, and not the call.
+//   - tool.blocked_on_user has the time of the decision on each call: a person decided only if its source is one.
 //   - After the first prompt of a session the span of the interaction may be missing, and each request and call is then a
 //     root of a trace of its own: they are of the turn of their session.
 //   - A rejected call has a tool_decision and no tool_result; its span has no tool.execution below it.
@@ -15,6 +16,7 @@
 package claudecodeotel
 
 import (
+	"cmp"
 	_ "embed"
 	"strings"
 
@@ -29,7 +31,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "claude-code-otel", Revision: 4, Provider: "anthropic",
+		Name: "claude-code-otel", Revision: 5, Provider: "anthropic",
 		Summary: "OpenTelemetry of Claude Code: log events, and the spans of its beta.",
 		Names:   names, Beside: true, Direct: true, Rootless: true,
 		Rules: rules, Event: event, LeavesOut: leavesOut,
@@ -80,7 +82,7 @@ func rules(s *otlp.Span) {
 		s.Kind = otlp.Tool
 		delegate(s)
 	case "tool.blocked_on_user":
-		s.Kind, s.Waits = otlp.Step, true
+		s.Kind, s.Waits = otlp.Step, asked(s.Has("source"))
 		if s.Has("decision") == "reject" {
 			s.Lift, s.Failed, s.ErrorType = true, true, "denied"
 		}
@@ -95,11 +97,16 @@ func rules(s *otlp.Span) {
 	subagent(s)
 }
 
+// asked reports whether a person decided on a call: a span of each call has the time of the decision, also of one that the configuration,
+// the mode or a hook made at once.
+func asked(source string) bool { return source == "" || strings.HasPrefix(source, "user") }
+
 // subagent makes the run of a sub-agent that of its spans.
 func subagent(s *otlp.Span) {
 	if s.AgentID == "" {
 		return
 	}
+	s.Above = cmp.Or(s.Above, s.Run)
 	s.Run = s.AgentID // as in transcripts
 }
 
@@ -127,11 +134,15 @@ func event(s *otlp.Span, name string, body otlp.Value) bool {
 	if text := body.Text(); text != "" && text != "claude_code."+name {
 		s.Attr("body", text)
 	}
+	subagent(s)
 	switch name {
 	case "user_prompt":
 		s.Kind = otlp.Prompt
 	case "api_request", "assistant_response":
 		s.Kind, s.Tier, s.Cost = otlp.Chat, msg.Tier(s.Has("speed")), msg.Dollars(s.Has("cost_usd"))
+		if s.AgentID == "" && s.Run != "" {
+			s.Agent = cmp.Or(s.Agent, "claude-code")
+		}
 	case "api_error", "api_retries_exhausted":
 		s.Kind, s.Failed = otlp.Chat, true
 	case "tool_result":

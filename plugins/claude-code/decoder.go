@@ -20,6 +20,8 @@
 //     attachment, user line, and again in a fork), each time as pseudo-XML.
 //   - A fork begins with a copy of its origin's lines. Their messages have the
 //     origin's session and keys, so that they are the same messages and count once.
+//     Newer versions write the copies of a session that is resumed under another name without a mark, and with
+//     another promptId; a response has the origin's name in requestSessionId.
 //   - The file of a helper that answers from the whole conversation, which compacts it (acompact) or
 //     answers a question of /btw (aside_question), begins in many versions with a copy of all of it, under
 //     the same session, uuids and times. Other versions refer to it (fork-context-ref).
@@ -46,7 +48,7 @@ func format() record.Format[state] {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "claude-code",
-			Revision:      12,
+			Revision:      13,
 			Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
 			Transports:    []frame.Kind{frame.Line, frame.Body},
 			MetadataFiles: []string{"agent-*.meta.json"},
@@ -76,6 +78,8 @@ type state struct {
 	claude.State
 	Notified bounded.Set[uint64] `json:",omitzero"`  // digests of the notices that were emitted, oldest first
 	Referred bool                `json:",omitempty"` // the file refers to the conversation that it goes on with, and does not copy it
+	Begun    int64               `json:",omitempty"` // when the first prompt was queued, of a file that begins with it
+	Resumes  string              `json:",omitempty"` // the session whose records the file began with
 }
 
 // Read decodes one line, or a whole file that is one document.

@@ -29,6 +29,8 @@ func (d *transcript) envelope(ln *claude.Line) (again bool) {
 		if id := fork.Get("messageUuid"); id.Is(jsonv.String) {
 			ln.UUID = id
 		}
+	case resumed(d, ln, ident.Of(session)):
+		ln.Copied, ln.History, ln.Name = true, true, cmp.Or(d.Resumes, d.SessionOf(session, d.file.session))
 	default:
 		ln.Name = d.SessionOf(session, d.file.session)
 		if l := d.fork(ln.Name); l != nil && ln.Time.Nanos != 0 && ln.Time.Nanos <= l.Until { // without its origin
@@ -42,6 +44,20 @@ func (d *transcript) envelope(ln *claude.Line) (again bool) {
 	}
 	ln.Parent, _ = find(ln.Lane, claude.Digest(parent.Peek()))
 	return again
+}
+
+// resumed reports whether the record is a copy in a session that newer versions resume under another name: with the ids and the time that it had,
+// and the promptId of the turn that was asked first in the new session, in place of its own. A response names the session of its request. A record without
+// that is a copy if it is older than the first prompt of the file, which was queued before.
+func resumed(d *transcript, ln *claude.Line, session string) bool {
+	if d.file.agent != "" {
+		return false
+	}
+	if of := ident.Of(ln.Root.Get("requestSessionId")); of != "" && of != session {
+		d.Resumes = of
+		return true
+	}
+	return ln.Time.Nanos != 0 && ln.Time.Nanos < d.Begun
 }
 
 // flat reads the envelope of a record that is part of no chain.

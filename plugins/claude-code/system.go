@@ -166,10 +166,16 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 	text := ln.Root.Get(member)
 	switch typ {
 	case "queue-operation":
+		if len(d.Lanes) == 0 && d.Begun == 0 {
+			d.Begun = ln.Time.Nanos
+		}
 		if claude.IsNotice(text) {
 			d.Notice(ln, text)
 			return
 		}
+	case "api-request", "api-request-shape", "api-request-blob", "tools-used":
+		requested(ln, typ)
+		return
 	case "summary", "ai-title", "custom-title", "agent-name", "mode", "permission-mode", "agent-setting", "agent-color", "last-prompt", "file-history-snapshot", "file-history-delta",
 		"bridge-session", "pr-link", "frame-link", "cost-state", "worktree-state", "atis-latch", "continued-in", "relocated",
 		"attribution-snapshot", "content-replacement", "tag", "task-summary", "speculation-accept", "launched", "started", "result", "failed",
@@ -205,5 +211,19 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 	case "launched", "started", "result", "failed":
 		m.SetAttr("agent_id", ln.Root.Get("agentId").Str())
 		m.SetAttr("workflow", d.file.workflow)
+	}
+}
+
+// requested decodes the parts that newer versions keep of the requests to the provider: when one was sent, its purpose, and, by their hashes, the
+// instructions, the tools and the messages that it was made of, which the conversation has.
+//
+//	{id, querySource, shapeHash, params: {model, …}, base, keep, tail: [hash]}  {shapeHash, shape}  {hash, message}  {tools: [name]}
+func requested(ln *claude.Line, typ string) {
+	root := ln.Root
+	key := cmp.Or(ident.First(root.Get("id"), root.Get("hash"), root.Get("shapeHash")), ln.Hash("tools"))
+	m := ln.Status(typ+":"+key, typ)
+	m.SetAttr("query_source", ident.Of(root.Get("querySource")))
+	for _, member := range [...]string{"shape", "message", "params", "base", "tail", "cacheControl", "thread", "requestDigest"} {
+		root.Get(member).MarkRead()
 	}
 }

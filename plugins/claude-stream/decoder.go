@@ -19,7 +19,8 @@
 //   - With partial messages each text arrives in pieces and as a whole.
 //   - A sub-agent's lines are among those of its leader and name the call that caused
 //     it (parent_tool_use_id). Its own id is in task_started, or in its answer.
-//   - The result line repeats the last text.
+//   - The result line repeats the last text. While sub-agents go on in the background it is held
+//     back: the next turn, of their notices, may begin and even end before it.
 //   - A file may have a line twice: where a shipper of logs sent it again, or the output was
 //     appended to a file that had it. The uuid, in older versions the ids of responses and calls,
 //     show that it is the same. Two runs that resume one session have ids of their own.
@@ -76,7 +77,8 @@ type stream struct {
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	claude.State
-	Asked []asked `json:",omitempty"` // requests without an answer, oldest first
+	Asked []asked       `json:",omitempty"` // requests without an answer, oldest first
+	Held  []claude.Lane `json:",omitempty"` // turns that ended without their result, oldest first
 	// Seen are digests of the uuids of lines, and of the piece that a line has. Results are the runs
 	// that have a result, and the ids of those lines. Both have the last ones.
 	Seen    bounded.Set[uint64] `json:",omitzero"`

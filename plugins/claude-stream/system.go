@@ -58,6 +58,9 @@ func (d *stream) beside(ln *claude.Line, typ string) {
 // init decodes system/init, with which every turn begins.
 func (d *stream) init(ln *claude.Line) {
 	l := ln.Lane
+	if ln.Run != "" && !l.Child {
+		d.hold(ln, l)
+	}
 	if ln.Run == "" && !l.Child && claude.IsID(ln.UUID) { // without an id all of them are alike
 		l.Init = ln.ID()
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -230,9 +231,18 @@ func (d *stream) result(ln *claude.Line) (rule string) {
 	if ln.Run == "" && d.Results.Has(ln.ID()) {
 		return claude.RuleRepeated
 	}
-	for _, o := range d.Lanes {
-		if o.Session == l.Session {
-			ln.Finish(ln, o)
+	if h, ok := d.release(l, root.Get("usage")); ok {
+		current := *l
+		*l, ln.Run, ln.Time = h, h.ID, h.Spoke
+		defer func() {
+			current.Before = current.Before.Add(l.Before).Less(h.Before.Add(h.Turn))
+			*l = current
+		}()
+	} else {
+		for _, o := range d.Lanes {
+			if o.Session == l.Session {
+				ln.Finish(ln, o)
+			}
 		}
 	}
 	ln.Wake(false)
@@ -279,6 +289,44 @@ func (d *stream) result(ln *claude.Line) (rule string) {
 	return ""
 }
 
+// maxHeld is how many turns are remembered whose result is to come.
+const maxHeld = 32
+
+// hold ends the turn that goes on when the next one begins. The CLI holds its result back while sub-agents go on
+// in the background, and goes on with their answers.
+func (d *stream) hold(ln *claude.Line, l *claude.Lane) {
+	if l.Response == nil && l.Turn == (conversation.Counts{}) { // the prompt precedes system/init
+		return
+	}
+	if l.Response != nil {
+		l.Spoke = l.Response.At
+	}
+	ln.Finish(ln, l)
+	d.Held = bounded.Push(d.Held, *l, maxHeld)
+	l.Run, l.Text, ln.Run = conversation.Run{}, new(conversation.LastText), ""
+	l.Before, l.Turn = l.Before.Add(l.Turn), conversation.Counts{}
+}
+
+// release returns the turn before the current one whose result has that usage: the oldest whose sum it is, or, where it
+// is not that of the current one, the oldest.
+func (d *stream) release(l *claude.Lane, usage jsonv.Value) (h claude.Lane, ok bool) {
+	if len(d.Held) == 0 || !usage.Is(jsonv.Object) {
+		return h, false
+	}
+	total := anthropic.Usage(usage)
+	sums := func(l *claude.Lane) bool {
+		turn := l.Turn
+		if l.Response != nil && !l.Response.Done {
+			turn = turn.Add(l.Response.Summed())
+		}
+		return total.SameInput(turn) || total.SameInput(l.Before.Add(turn))
+	}
+	if h, ok = bounded.Take(&d.Held, func(h claude.Lane) bool { return h.Session == l.Session && sums(&h) }); ok || sums(l) {
+		return h, ok
+	}
+	return bounded.Take(&d.Held, func(h claude.Lane) bool { return h.Session == l.Session })
+}
+
 // remainder emits the tokens that the turn's responses lack: their lines have the output as
 // it was then, the result line has all of it. It sums up the turn, or, where the process
 // takes several prompts, all turns so far; the other classes, which are exact in each line,
@@ -290,7 +338,7 @@ func (d *stream) remainder(ln *claude.Line, l *claude.Lane) {
 	}
 	total := l.Bill(usage).Counts
 	rest, ok := total.Sub(l.Turn)
-	if !ok || total.Input != l.Turn.Input || total.CacheRead != l.Turn.CacheRead || total.CacheWrite != l.Turn.CacheWrite {
+	if !ok || !total.SameInput(l.Turn) {
 		if since, more := total.Sub(l.Before.Add(l.Turn)); more {
 			rest, ok = since, true
 		}

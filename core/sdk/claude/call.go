@@ -163,7 +163,7 @@ func (ln *Line) answered(id, child string, b, extra jsonv.Value, c *Call) {
 		kind = msg.ToolResult
 	}
 	m := ln.About(c, id, kind, "result:"+id)
-	outcome(m, b, extra)
+	outcome(m, ln.Root, b, extra)
 	m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
 	if c != nil {
 		m.Delegation.To = c.To

@@ -27,6 +27,7 @@ type Line struct {
 	Chained bool
 	Parent  string
 	Copied  bool // a fork's copy of a record
+	History bool // a copy whose run is not known
 
 	Emitted int    // messages
 	Last    string // key of the last of them
@@ -37,7 +38,7 @@ type Line struct {
 // Reset makes ln the line of a record.
 func (ln *Line) Reset(root jsonv.Value, out *decoder.Output) {
 	ln.Root, ln.Out, ln.UUID = root, out, root.Get("uuid") // by field: a copy of the struct costs write barriers
-	ln.Time, ln.Name, ln.Lane, ln.Run, ln.Parent, ln.Copied = conversation.Time{}, "", nil, "", "", false
+	ln.Time, ln.Name, ln.Lane, ln.Run, ln.Parent, ln.Copied, ln.History = conversation.Time{}, "", nil, "", "", false, false
 	ln.Emitted, ln.Last, ln.key, ln.digest = 0, "", "", 0
 }
 
@@ -79,6 +80,9 @@ func (ln *Line) Hash(names ...string) string {
 // Begin begins a run of the main conversation. A sub-agent has one run.
 func (ln *Line) Begin(id string) {
 	l := ln.Lane
+	if ln.History {
+		return
+	}
 	if !l.Child {
 		ln.Finish(ln, l)
 		for _, o := range ln.Lanes {

@@ -90,6 +90,7 @@ type Lane struct {
 	Text   *conversation.LastText `json:",omitempty"` // of the run
 	Turn   conversation.Counts    `json:",omitzero"`  // of the run's responses that have ended
 	Before conversation.Counts    `json:",omitzero"`  // of the runs before
+	Spoke  conversation.Time      `json:",omitzero"`  // the time of the last response of a turn that awaits its result
 }
 
 // Step is a record that a later one may name as its parent.

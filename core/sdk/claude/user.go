@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"bytes"
 	"cmp"
 	"strings"
 
@@ -84,7 +85,7 @@ func (ln *Line) input(content, text jsonv.Value) {
 	case text.HasPrefix(interruptText):
 		ln.Form.Interrupted(ln, text)
 	case origin.Equal("task-notification"), !origin.Exists() && IsNotice(text):
-		ln.Wake(false)
+		woken(ln)
 		ln.Form.Notice(ln, text)
 	case text.HasPrefix("<command-name>"), text.HasPrefix("<bash-input>"), text.HasPrefix("<bash-std"), text.HasPrefix("<local-command-"):
 		m := ln.Status(ln.ID(), "local_command")
@@ -92,7 +93,7 @@ func (ln *Line) input(content, text jsonv.Value) {
 	case FromAgent(origin, text):
 		ln.Relayed(content, text, ln.Root.Get("origin"))
 	case origin.In("auto-continuation", "observer-activity"): // the CLI goes on by itself
-		ln.Wake(false)
+		woken(ln)
 		ln.Injected(content)
 	case ln.Root.Get("isMeta").Bool(), ln.Root.Get("isSynthetic").Bool():
 		if ln.Run == "" && ln.Lane.Fired {
@@ -104,11 +105,23 @@ func (ln *Line) input(content, text jsonv.Value) {
 		ln.Wake(false)
 		ln.EmitInput(content, ln.Lane.task(ln, text))
 	default:
-		if id := ln.PromptID(); id == "" || id != ln.Run {
+		// A stream has a prompt that was queued during a turn when the turn takes it up; the next turn begins behind the result.
+		queued := !ln.Chained && ln.Run != "" && (ln.Lane.Response != nil || ln.Lane.Turn != conversation.Counts{})
+		if id := ln.PromptID(); !queued && (id == "" || id != ln.Run) {
 			ln.Begin(cmp.Or(id, ln.ID()))
 		}
 		ln.EmitInput(content, msg.Agent{Kind: msg.KindHuman})
 	}
+}
+
+// woken begins a run with a record that no person wrote, unless it belongs to the active one. The id of another prompt means that it does not:
+// in print mode no record ends a turn.
+func woken(ln *Line) {
+	if id := ln.PromptID(); id != "" && id != ln.Run && !ln.Lane.Child {
+		ln.Begin(id)
+		return
+	}
+	ln.Wake(false)
 }
 
 // Injected emits a text that the CLI put into the context.
@@ -206,7 +219,7 @@ func FromAgent(origin, text jsonv.Value) bool {
 // Relayed emits a message of another agent (SendMessage). The CLI does not name the call that
 // sent it.
 func (ln *Line) Relayed(content, text, origin jsonv.Value) {
-	ln.Wake(false)
+	woken(ln)
 	author := msg.Agent{ID: origin.Get("from").Str(), Name: origin.Get("name").Str(), Kind: msg.KindAgent}
 	if author == (msg.Agent{Kind: msg.KindAgent}) {
 		author.Name = attribute(text.Str(), "teammate_id")
@@ -291,7 +304,7 @@ func (ln *Line) result(b, extra jsonv.Value) {
 		ln.Calls.Take(id)
 	}
 	m := ln.About(c, id, msg.ToolResult, "result:"+id)
-	outcome(m, b, extra)
+	outcome(m, ln.Root, b, extra)
 	m.Content, m.Attachments = anthropic.Content(b.Get("content"))
 	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
 		spawn.Script(m, b.Get("content").Peek())
@@ -317,17 +330,41 @@ func (ln *Line) fetched(task jsonv.Value) {
 	}
 }
 
-// outcome records how a call ended.
-func outcome(m *msg.Message, b, extra jsonv.Value) {
+// outcome records how a call ended. Newer versions write why one was not made; in older ones it follows from the words of the result, unless a person chose them.
+func outcome(m *msg.Message, record, b, extra jsonv.Value) {
 	m.Role = msg.RoleTool
 	interrupted := extra.Get("interrupted").Bool()
 	if m.IsError = b.Get("is_error").Bool() || interrupted; !m.IsError {
 		return
 	}
-	m.Tool.ErrorType = "interrupted"
-	if !interrupted {
-		m.Tool.ErrorType = ErrorType(head(b.Get("content")))
+	content := b.Get("content")
+	switch kind := notMade(record, b.Get("tool_use_id")); {
+	case interrupted, kind.Equal("interrupted"), kind.Equal("user-rejected") && bytes.Contains(content.Peek(), []byte(stoppedText)):
+		m.Tool.ErrorType = "interrupted"
+	case kind.Equal("cancelled"):
+		m.Tool.ErrorType = "cancelled"
+	case kind.In("user-rejected", "permission-rule", "automode-blocked", "automode-unavailable", "automode-parsing-error"):
+		m.Tool.ErrorType = "denied"
+	default:
+		m.Tool.ErrorType = ErrorType(head(content))
 	}
+}
+
+// stoppedText is in a result that begins like that of a call that a person refused.
+const stoppedText = "Correction to the text above: this call was stopped while running"
+
+// notMade returns why a call was not made, by the record of its result: toolDenialKind in a transcript, in a stream
+// tool_result_meta, a list of {id, non_execution_kind}.
+func notMade(record, call jsonv.Value) (kind jsonv.Value) {
+	for meta := range record.Get("tool_result_meta").Elems() {
+		if meta.Get("id").PeekStr() == call.PeekStr() {
+			kind = meta.Get("non_execution_kind")
+		}
+	}
+	if !kind.Exists() {
+		kind = record.Get("toolDenialKind")
+	}
+	return kind
 }
 
 // MaxOpening is how many bytes of a result class its error.

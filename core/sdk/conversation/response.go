@@ -49,6 +49,23 @@ func (c Counts) Add(o Counts) Counts {
 	}
 }
 
+// Less returns c without o, and 0 where o is higher.
+func (c Counts) Less(o Counts) Counts {
+	o = Counts{
+		min(c.Input, o.Input), min(c.Output, o.Output), min(c.CacheRead, o.CacheRead), min(c.CacheWrite, o.CacheWrite), min(c.Reasoning, o.Reasoning),
+		min(c.CacheWrite1h, o.CacheWrite1h),
+	}
+	return Counts{
+		c.Input - o.Input, c.Output - o.Output, c.CacheRead - o.CacheRead, c.CacheWrite - o.CacheWrite, c.Reasoning - o.Reasoning,
+		c.CacheWrite1h - o.CacheWrite1h,
+	}
+}
+
+// SameInput reports whether the classes of the input are equal.
+func (c Counts) SameInput(o Counts) bool {
+	return c.Input == o.Input && c.CacheRead == o.CacheRead && c.CacheWrite == o.CacheWrite
+}
+
 // Sub returns c without o; ok is false when o is higher in a class. Reasoning, and the cache of an
 // hour, which not each count has, do not decide.
 func (c Counts) Sub(o Counts) (rest Counts, ok bool) {

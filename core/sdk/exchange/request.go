@@ -213,15 +213,27 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 			m.Role, m.Content, m.Hidden = msg.RoleSystem, it.Text, true
 		case i < fresh:
 		case it.Who == Prompt:
+			at := len(out.Messages)
 			m := e.Message(out, msg.User, "prompt:"+msg.HashKey(e.Run, it.Text.String()))
 			m.Role, m.Content, m.Attachments, m.Signal = msg.RoleUser, it.Text, it.Attachments, msg.RunStart
 			if m.Agent = (msg.Agent{Kind: msg.KindHuman}); e.Caller.Agent != "" { // the agent above it has written it
 				m.Agent.Kind, m.Signal = msg.KindAgent, msg.NoSignal
 			}
 			e.Last = m.Key
+			if text := it.Text.String(); noticed(e, out, text) && isNotice(text) {
+				m = &out.Messages[at]
+				m.Kind, m.Hidden, m.Agent.Kind = msg.System, true, msg.KindAgent
+			}
 		case it.Who == Beside:
 			m := e.Message(out, msg.User, "beside:"+msg.HashKey(e.Run, it.Text.String()))
 			m.Role, m.Content, m.Attachments, m.Hidden = msg.RoleUser, it.Text, it.Attachments, true
+			noticed(e, out, it.Text.String())
+		case it.Who == Result && it.CallID != "" && isLaunch(it):
+			m := e.Status(out, "ack:"+it.CallID, "async_launched")
+			m.Content, m.ParentKey, m.Tool.CallID, m.Delegation.Async = it.Text, "call:"+it.CallID, it.CallID, true
+			m.Signal = msg.Link
+			e.spawned(m, it.Text.String())
+			e.Last = "result:" + it.CallID
 		case it.Who == Result && it.CallID != "":
 			m := e.Message(out, msg.ToolResult, "result:"+it.CallID)
 			m.Role, m.Content, m.Attachments, m.ParentKey = msg.RoleTool, it.Text, it.Attachments, "call:"+it.CallID

@@ -66,7 +66,7 @@ func (d *stream) record(s *Span, out *decoder.Output) {
 		run = cmp.Or(t.Run, "turn:"+session)
 	}
 	p := place{run: run, session: session}
-	if run != "" && run != t.Run && s.Kind != Note {
+	if run != "" && run != t.Run && (s.Kind != Note || s.Above != "") {
 		if s.Above == "" {
 			t.Run = run
 		}
