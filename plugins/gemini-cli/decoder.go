@@ -44,7 +44,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:          "gemini-cli",
-			Revision:      5,
+			Revision:      6,
 			Summary:       "Chats of Gemini CLI, also as it prints them, and of Qwen Code, with their sub-agents.",
 			Transports:    []frame.Kind{frame.Line, frame.Body},
 			MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},
@@ -71,6 +71,7 @@ type chat struct {
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	Session string                                       `json:",omitempty"`
+	Dir     string                                       `json:",omitempty"` // the first of its workspace
 	Agent   msg.Agent                                    `json:",omitzero"`
 	Run     conversation.Run                             `json:",omitzero"`
 	Last    conversation.Time                            `json:",omitzero"`  // of the last message of the run
