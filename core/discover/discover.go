@@ -65,7 +65,8 @@ type Machine struct {
 // place is where a program keeps its transcripts.
 type place struct {
 	name, format string
-	env          string // a folder that replaces home
+	env          string // a folder that replaces home, or data
+	inside       string // where it is in that folder
 	home         string // below the home directory
 	wrap         string // below Earshot's data, in the place of home
 	data         string // instead of home: below the directory of a person's data
@@ -97,7 +98,7 @@ var places = []place{
 		},
 	},
 	{
-		name: "Gemini CLI", format: "gemini-cli", home: ".gemini", globs: []string{"tmp/*/chats/**/*.jsonl", "tmp/*/chats/session-*.json"}, below: "tmp", projects: true,
+		name: "Gemini CLI", format: "gemini-cli", env: "GEMINI_CLI_HOME", inside: ".gemini", home: ".gemini", globs: []string{"tmp/*/chats/**/*.jsonl", "tmp/*/chats/session-*.json"}, below: "tmp", projects: true,
 		is: func(rel string) (bool, bool) {
 			_, chat, ok := strings.Cut(rel, "/chats/")
 			document, _ := filepath.Match("session-*.json", chat)
@@ -106,11 +107,11 @@ var places = []place{
 		},
 	},
 	{
-		name: "Qwen Code", format: "gemini-cli", home: ".qwen", globs: []string{"projects/**/*.jsonl"}, below: "projects", projects: true,
+		name: "Qwen Code", format: "gemini-cli", env: "QWEN_HOME", home: ".qwen", globs: []string{"projects/**/*.jsonl"}, below: "projects", projects: true,
 		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") }),
 	},
 	{
-		name: "Copilot CLI", format: "copilot", home: ".copilot", globs: []string{"session-state/*/events.jsonl"}, below: "session-state",
+		name: "Copilot CLI", format: "copilot", env: "COPILOT_HOME", home: ".copilot", globs: []string{"session-state/*/events.jsonl"}, below: "session-state",
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 1 && strings.HasSuffix(rel, "/events.jsonl") }),
 	},
 	{
@@ -164,11 +165,11 @@ var places = []place{
 	extension("Roo Code", "rooveterinaryinc.roo-cline", "tasks/*/{ui_messages,history_item}.json"),
 	extension("Kilo Code before OpenCode", "kilocode.kilo-code", "tasks/*/{ui_messages,history_item}.json"),
 	{
-		name: "Pi", format: "pi", home: ".pi/agent", globs: []string{"sessions/**/*.jsonl"}, below: "sessions", projects: true,
+		name: "Pi", format: "pi", env: "PI_CODING_AGENT_DIR", home: ".pi/agent", globs: []string{"sessions/**/*.jsonl"}, below: "sessions", projects: true,
 		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") }),
 	},
 	{
-		name: "OpenClaw", format: "openclaw", home: ".openclaw", globs: []string{"agents/*/sessions/*.jsonl"}, below: "agents", projects: true,
+		name: "OpenClaw", format: "openclaw", env: "OPENCLAW_STATE_DIR", home: ".openclaw", globs: []string{"agents/*/sessions/*.jsonl"}, below: "agents", projects: true,
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 2 && strings.HasSuffix(rel, ".jsonl") }),
 	},
 	{
@@ -194,10 +195,10 @@ var places = []place{
 		},
 	},
 	{name: "Kilo Code", format: "opencode", data: "kilo", globs: []string{"kilo*.db"}, database: true, is: file("kilo*.db")}, // made of OpenCode
-	{name: "Crush", format: "crush", data: "crush", home: ".crush", listed: "projects.json", globs: []string{"crush.db"}, database: true, is: file("crush.db")},
+	{name: "Crush", format: "crush", env: "CRUSH_GLOBAL_DATA", data: "crush", home: ".crush", listed: "projects.json", globs: []string{"crush.db"}, database: true, is: file("crush.db")},
 	{
-		name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db"),
-		before: &place{data: "goose/sessions", globs: []string{"*.jsonl"}, is: lines(below("", ".jsonl"))},
+		name: "Goose", format: "goose", env: "GOOSE_PATH_ROOT", inside: "data/sessions", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db"),
+		before: &place{env: "GOOSE_PATH_ROOT", inside: "data/sessions", data: "goose/sessions", globs: []string{"*.jsonl"}, is: lines(below("", ".jsonl"))},
 	},
 	{
 		name: "Hermes", format: "hermes", env: "HERMES_HOME", home: ".hermes", globs: []string{"state.db"}, database: true, is: file("state.db"),
@@ -398,14 +399,14 @@ func (m Machine) root(p place) string {
 	if p.wrap != "" {
 		root = filepath.Join(m.Data, filepath.FromSlash(p.wrap))
 	}
-	if p.env != "" && m.Getenv(p.env) != "" {
-		root = m.Getenv(p.env)
-	}
 	if p.data != "" {
 		root = filepath.Join(m.Home, ".local", "share", filepath.FromSlash(p.data))
 		if dir := m.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 			root = filepath.Join(dir, filepath.FromSlash(p.data))
 		}
+	}
+	if p.env != "" && m.Getenv(p.env) != "" {
+		root = filepath.Join(m.Getenv(p.env), filepath.FromSlash(p.inside))
 	}
 	return root
 }

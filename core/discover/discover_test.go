@@ -3,6 +3,7 @@ package discover
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -207,6 +208,36 @@ func TestFindFilesOfOlderVersions(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestFindElsewhere: each program reads the variable that moves its sessions.
+func TestFindElsewhere(t *testing.T) {
+	for name, c := range map[string]struct{ variable, file string }{
+		"Gemini CLI":  {"GEMINI_CLI_HOME", ".gemini/tmp/reef/chats/session-1.jsonl"},
+		"Qwen Code":   {"QWEN_HOME", "projects/-reef/chats/1.jsonl"},
+		"Copilot CLI": {"COPILOT_HOME", "session-state/1/events.jsonl"},
+		"Pi":          {"PI_CODING_AGENT_DIR", "sessions/--reef--/1.jsonl"},
+		"OpenClaw":    {"OPENCLAW_STATE_DIR", "agents/main/sessions/1.jsonl"},
+		"Goose":       {"GOOSE_PATH_ROOT", "data/sessions/sessions.db"},
+		"Kimi Code":   {"KIMI_CODE_HOME", "sessions/wd_a/session_1/agents/main/wire.jsonl"},
+	} {
+		home := t.TempDir()
+		path := filepath.Join(home, "elsewhere", filepath.FromSlash(c.file))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("12345"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		env := map[string]string{c.variable: filepath.Join(home, "elsewhere"), "XDG_DATA_HOME": filepath.Join(home, "data")}
+		got, err := Machine{Home: home, Data: filepath.Join(home, "own"), Getenv: func(k string) string { return env[k] }}.Find(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(got.Agents, func(a Agent) bool { return a.Name == name }); got.Agents[i].Files != 1 || !slices.Contains(Variables(), c.variable) {
+			t.Errorf("%s: %d files with %s, want 1", name, got.Agents[i].Files, c.variable)
+		}
 	}
 }
 

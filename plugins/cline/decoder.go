@@ -13,6 +13,8 @@
 //   - An assistant message is one response of the model. inputTokens includes the cached tokens.
 //   - The results of calls are user messages, and so are the notes of Cline: each has a userRunSpan of 0. A prompt that steers
 //     the work has that too.
+//   - A failed operation is a result with success false, and no error of its call. A request that failed is an assistant
+//     message that is displayed as an error.
 //   - ts is when a message was complete: a call begins at that of its response.
 //   - A session that was restored begins with copies of the messages before. Its id begins with the time at which it began.
 //   - The file of a sub-agent names its session and never the call: its first prompt is the task of the call.
@@ -21,6 +23,7 @@ package cline
 import (
 	"cmp"
 	_ "embed"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -42,7 +45,7 @@ func New() decoder.Factory {
 	return record.Format[struct{}]{
 		Info: decoder.Info{
 			Name:       "cline",
-			Revision:   2,
+			Revision:   3,
 			Summary:    "Sessions of Cline, with those of its sub-agents and teammates.",
 			Transports: []frame.Kind{frame.Body},
 			Documents:  []string{"*.json"},
@@ -195,6 +198,8 @@ func (d *stream) message(v jsonv.Value) {
 		d.copied(v)
 	case v.Get("role").Equal("user"):
 		d.user(v)
+	case v.Get("role").Equal("assistant") && v.Path("metadata", "displayRole").Equal("error"):
+		d.failed(v)
 	case v.Get("role").Equal("assistant"):
 		d.response(v)
 	default:
@@ -367,6 +372,16 @@ func (d *stream) response(v jsonv.Value) {
 	}
 }
 
+// failed decodes the message with which Cline says that a request has failed, and the run with it.
+func (d *stream) failed(v jsonv.Value) {
+	t := texts(v.Get("content"))
+	key := d.named("error", t.Joined())
+	m := d.add(msg.Error, key)
+	m.ParentKey, d.last = d.last, key
+	m.IsError, m.Content, m.Model, m.Provider = true, t.Joined(), ident.Of(v.Path("modelInfo", "id")), ident.Of(v.Path("modelInfo", "provider"))
+	d.end = &conversation.Response{ID: key, Stop: "error", At: d.At}
+}
+
 // call reads a call of a response.
 func (d *stream) call(b jsonv.Value, response string) *call {
 	c := &call{human: b.Get("name").Equal("ask_question")}
@@ -424,9 +439,29 @@ func (d *stream) result(b jsonv.Value) {
 	if has.Fill(m); !blocks {
 		m.Content = content.JSON()
 	}
-	if failed := b.Get("is_error").Bool(); failed {
+	if b.Get("is_error").Bool() || failed(content) {
 		m.IsError, m.Tool.ErrorType = true, conversation.ErrorClass(conversation.Cut(m.Content.String(), ident.Max), "denied", "denied", "not approved", "denied", "aborted", "interrupted", "cancelled", "interrupted")
 	}
+}
+
+// failed reports whether a result is of operations of which one has failed, or of an agent that has:
+//
+//	[{query, result, error?, success}] | {query, result, error?, success} | {text, iterations, finishReason, usage}
+func failed(content jsonv.Value) bool {
+	if content.HasPrefix("{") {
+		var of struct {
+			Success      *bool
+			FinishReason string
+		}
+		_ = json.Unmarshal([]byte(content.Str()), &of) // a text that is no JSON has neither
+		return of.Success != nil && !*of.Success || of.FinishReason == "error" || of.FinishReason == "aborted"
+	}
+	for x := range jsonv.Each(content) {
+		if x.Get("success").Is(jsonv.False) {
+			return true
+		}
+	}
+	return false
 }
 
 // stop ends the run, if it is over: with a response that has no calls, or before the next prompt.
@@ -436,8 +471,8 @@ func (d *stream) stop(next bool) {
 	}
 	at, key, reason := d.At, d.last, "interrupted"
 	if d.At = d.before; d.end != nil {
-		d.At, key, reason = d.end.At, d.end.ID, "stop"
+		d.At, key, reason = d.end.At, d.end.ID, cmp.Or(d.end.Stop, "stop")
 	}
-	d.s.Run.Finish(d.add(msg.Stop, "stop:"+key), reason, d.end == nil)
+	d.s.Run.Finish(d.add(msg.Stop, "stop:"+key), reason, reason != "stop")
 	d.At = at
 }

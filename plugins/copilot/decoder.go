@@ -9,7 +9,9 @@
 //     it. Both were the same once. Its prompt is a user.message of the source agent-<id>.
 //   - A message has its output tokens only. The other classes are in session.shutdown,
 //     cumulative for each model over all agents, and in newer versions over resumed runs; a
-//     block of records may be written twice. inputTokens has the cached ones.
+//     block of records may be written twice. inputTokens has the cached ones. Versions of autumn 2026 have
+//     session.usage_record before each message, with all classes, and no tokens in the message.
+//   - A command that has run is a success to the program, whatever its exit code.
 //   - tool.execution_start repeats the call of the message, hooks repeat prompts, calls and
 //     results, and promptRequest the permissionRequest.
 package copilot
@@ -37,7 +39,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "copilot",
-			Revision:   7,
+			Revision:   8,
 			Summary:    "Event logs of GitHub Copilot CLI.",
 			Transports: []frame.Kind{frame.Line},
 		},

@@ -37,7 +37,9 @@ func (d *stream) record() bool {
 	case "assistant.message":
 		d.message()
 	case "assistant.usage":
-		d.usage()
+		d.usage(v)
+	case "session.usage_record":
+		d.usage(v.Get("usage"))
 	case "assistant.turn_end":
 		m := (*msg.Message)(nil)
 		if l := d.lane; l.ID == "" && l.Run.Active() && (l.Run.Failed || l.Last != "" && !l.Calls) {
@@ -263,16 +265,21 @@ func sumOf(text jsonv.Value) conversation.Sum {
 	return conversation.SumOf(text.Escaped())
 }
 
-// usage decodes the tokens of a response, which a live stream has beside its messages.
-func (d *stream) usage() {
-	v, l := d.data, d.lane
+// usage decodes the tokens of a response: a record of newer versions, before its message, or what a live stream has after it.
+func (d *stream) usage(v jsonv.Value) {
+	l := d.lane
+	if id := ident.Peek(v.Get("apiCallId")); id != "" && !d.Seen.Add("usage:"+id, maxSeen) {
+		d.Root.MarkRead() // the other record of the response
+		return
+	}
 	c, out := countsOf(v), int64(v.Get("outputTokens").Uint())
+	c.Reasoning = v.Get("reasoningTokens").Uint()
 	c.Output = uint64(max(0, out-max(0, l.Ahead)))
 	l.Ahead -= out
 	r := conversation.Response{ID: cmp.Or(ident.First(v.Get("apiCallId"), v.Get("providerCallId")), d.id), Model: cmp.Or(ident.Of(v.Get("model")), l.Model), Run: l.Run.ID, At: d.At}
 	m := d.count(&r, c, msg.Provider)
 	m.Key += "/usage"
-	conversation.Attrs(m, v, "finishReason", "initiator", "serviceRequestId")
+	conversation.Attrs(m, v, "finishReason", "initiator", "interactionType", "serviceRequestId")
 }
 
 // count emits tokens, and remembers that the model has them.
@@ -508,6 +515,12 @@ func (d *stream) result() {
 			m.Tool.ErrorType = "denied"
 		case code.Equal("timeout"):
 			m.Tool.ErrorType = "timeout"
+		}
+	}
+	if code := v.Path("shellExecution", "exitCode"); code.Is(jsonv.Number) {
+		m.SetAttr("exit_code", code.Digits())
+		if code.Int() != 0 && !failed { // the program calls it a success: it has run
+			m.IsError, m.Tool.ErrorType = true, "tool_error"
 		}
 	}
 	conversation.Attrs(m, v, "error.code", "model")

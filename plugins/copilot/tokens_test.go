@@ -20,8 +20,12 @@ func TestTokensAreTheTotals(t *testing.T) {
 		"twice":  {Input: 400, Output: 24, CacheRead: 300},
 		// A version whose totals begin again with each run of the program.
 		// The pieces of a response repeat its tokens, and auto names no model.
-		"chunks":  {Input: 400, Output: 60, CacheRead: 500},
-		"resumed": {Input: 400 + 600 + 80, Output: 25 + 34 + 3, CacheRead: 600 + 900},
+		"chunks": {Input: 400, Output: 60, CacheRead: 500},
+		// Each response has a record of its own, in the runs of the program, of sub-agents and before it is killed.
+		"usage":        {Input: 160 + 70, Output: 45 + 7, CacheRead: 140, Reasoning: 5},
+		"usage_agents": {Input: 250 + 64 + 44, Output: 40 + 6 + 4},
+		"usage_killed": {Input: 80, Output: 8},
+		"resumed":      {Input: 400 + 600 + 80, Output: 25 + 34 + 3, CacheRead: 600 + 900},
 	} {
 		var sum msg.Tokens
 		for _, m := range decodertest.Play(t, New(), name) {

@@ -38,7 +38,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "crush",
-			Revision:   1,
+			Revision:   2,
 			Summary:    "Sessions of Crush, in its database.",
 			Transports: []frame.Kind{frame.Line},
 			Tables: json.RawMessage(`{"tables":[
@@ -421,5 +421,24 @@ func (d *stream) result(v jsonv.Value) {
 	}
 	if m.IsError = v.Get("is_error").Bool(); m.IsError {
 		m.Tool.ErrorType = conversation.ErrorClass(conversation.Cut(m.Content.String(), ident.Max), "denied", "denied", "cancelled", "interrupted", "", "tool_error")
+		return
+	}
+	if c.Name == "bash" || c.Name == "job_output" {
+		command(m)
+	}
+}
+
+// command reads how a command ended, whose result is no error, from its last line before <cwd>: Exit code 1, or that it was aborted.
+func command(m *msg.Message) {
+	text := m.Content.String()
+	if strings.HasSuffix(text, "</cwd>") {
+		text = text[:max(0, strings.LastIndex(text, "\n\n<cwd>"))]
+	}
+	line := text[strings.LastIndexByte(text, '\n')+1:]
+	if code, ok := strings.CutPrefix(line, "Exit code "); ok && code != "" && strings.Trim(code, "-0123456789") == "" {
+		m.IsError, m.Tool.ErrorType = true, "tool_error"
+		m.SetAttr("exit_code", code)
+	} else if line == "Command was aborted before completion" {
+		m.IsError, m.Tool.ErrorType = true, "interrupted"
 	}
 }

@@ -40,11 +40,14 @@ func (d *chat) head(v jsonv.Value) {
 		if part := v.Get(name); part.Exists() {
 			part.MarkRead()
 			if m := d.status(name+":"+msg.HashKey(id, string(part.Peek())), name, at); m != nil {
-				if m.Content = part.Text(); name == "summary" && !sub {
+				if m.Content = part.Text(); name == "summary" && !sub && !d.Run.Child {
 					m.Title = conversation.Excerpt(part)
 				}
 			}
 		}
+	}
+	for dir := range v.Get("directories").Elems() {
+		d.Dir = cmp.Or(d.Dir, ident.Peek(dir))
 	}
 	for m := range v.Get("messages").Elems() {
 		d.message(m)
@@ -115,10 +118,16 @@ func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 		m.Run, m.Role, m.Agent, m.Content = "", msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, text
 		return
 	}
+	if _, list, ok := strings.Cut(words, "**Workspace Directories:**\n  - "); ok && added {
+		d.Dir, _, _ = strings.Cut(conversation.Cut(list, ident.Max), "\n")
+	}
 	if !added {
 		d.begin(id)
 	}
-	d.prompt(id, at, text, files).Hidden = added
+	m := d.prompt(id, at, text, files)
+	if m.Hidden = added; m.Signal == msg.RunStart {
+		m.Client.Project = d.Dir
+	}
 	if typed.Exists() && whole.String() != text.String() {
 		d.prompt("context:"+id, at, whole, nil).Hidden = true
 	}
@@ -240,7 +249,7 @@ func (d *chat) ended(id, name, agent string, v jsonv.Value, at conversation.Time
 	}
 	conversation.Causes(m, agent)
 	fails(m, v.Get("status"), jsonv.Value{})
-	if name == "complete_task" && d.Run.Child {
+	if name == "complete_task" && d.Run.Child && !m.IsError {
 		d.end("end:"+d.Run.ID, at, "stop")
 	}
 }
@@ -275,6 +284,7 @@ func (d *chat) result(id, name string, fr jsonv.Value, at conversation.Time) *ms
 	var failed bool
 	m.Content, m.Attachments, failed = gemini.Result(fr)
 	conversation.Failed(m, failed)
+	ending(m)
 	return m
 }
 

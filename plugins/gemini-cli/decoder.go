@@ -75,6 +75,7 @@ type chat struct {
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	Session string                    `json:",omitempty"`
+	Dir     string                    `json:",omitempty"` // the first of its workspace
 	Agent   msg.Agent                 `json:",omitzero"`
 	Run     conversation.Run          `json:",omitzero"`
 	Last    conversation.Time         `json:",omitzero"`  // of the last message of the run

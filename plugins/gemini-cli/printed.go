@@ -159,6 +159,7 @@ func (p printed) result(v jsonv.Value) {
 			m.Content = what.Text()
 		}
 	}
+	ending(m)
 }
 
 // over ends the run, with the tokens of each model. Those of thoughts are the difference to the total.

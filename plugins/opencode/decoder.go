@@ -13,7 +13,9 @@
 //     excludes them later: the equation with the total decides.
 //   - The session of a sub-agent names its parent session and never the call. The call names the
 //     session in its metadata, once it has begun.
-//   - A fork begins with copies of the messages before it, under new ids: they are older than their session.
+//   - A fork begins with copies of the messages before it, under new ids: they are older than their session, and
+//     than their ids. A database may have them before the session.
+//   - The call of a command is completed whatever its exit code, and also if it was stopped.
 //   - Compaction, and the result of a task in the background, are synthetic user messages.
 //   - Newer servers send each event a second time as sync, and as session.next.*, which is a step of the
 //     work: a text, a call, its end. Version 2 has these alone, as session.* with data instead of properties.
@@ -42,7 +44,7 @@ func New() decoder.Factory {
 	return record.Format[state]{
 		Info: decoder.Info{
 			Name:       "opencode",
-			Revision:   13,
+			Revision:   14,
 			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 			Documents:  []string{"*.json"},
@@ -257,7 +259,7 @@ func (d *state) known(id string) *message {
 
 // remember keeps a message, which is of the time at which it was seen first unless its record has another.
 func (d *stream) remember(m message) *message {
-	m.Response = conversation.Response{ID: m.ID, At: d.At}
+	m.Response, m.Copied = conversation.Response{ID: m.ID, At: d.At}, d.Seen.Has("copied:"+m.ID)
 	d.Messages = bounded.Push(d.Messages, &m, maxMessages)
 	return &m
 }

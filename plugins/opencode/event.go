@@ -3,6 +3,7 @@ package opencode
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -148,9 +149,13 @@ func (d *stream) message(v jsonv.Value) *message {
 		return rec
 	}
 	d.At = conversation.TimeOf(v.Path("time", "created"))
-	if rec.Copied = 0 < d.At.Nanos && d.At.Nanos < s.Began; rec.Copied {
+	rec.Response.At = d.At
+	if rec.older(s) || !rec.User && madeAfter(id, d.At.Nanos) {
+		d.forked(rec)
+		if asked := d.known(ident.Peek(v.Get("parentID"))); asked != nil {
+			d.forked(asked)
+		}
 		v.MarkRead()
-		rec.Response.At = d.At
 		return rec
 	}
 	rec.Agent, rec.Response = ident.Peek(v.First("agent", "mode")), conversation.Response{ID: id, At: d.At}
@@ -170,6 +175,27 @@ func (d *stream) message(v jsonv.Value) *message {
 	conversation.Attrs(m, v, "agent", "mode", "variant", "path.cwd", "path.root", "model.modelID", "model.providerID", "model.variant")
 	m.SetAttr("tools", conversation.ShortJSON(v.Get("tools")))
 	return rec
+}
+
+// older reports whether a message is older than its session: a fork has copied it.
+func (m *message) older(s *session) bool {
+	return 0 < m.Response.At.Nanos && m.Response.At.Nanos < s.Began
+}
+
+// madeAfter reports whether an id was made after that time, up to a year later: a database has the messages that a fork copies
+// before the session. An id begins with the lower 36 bits of its milliseconds.
+func madeAfter(id string, at int64) bool {
+	const apart, year, wrap, digits = 100, 365 * 24 * 3600 * 1000, 1 << 36, 9
+	_, made, _ := strings.Cut(id, "_")
+	ms, err := strconv.ParseUint(made[:min(len(made), digits)], 16, 64)
+	later := (ms - uint64(at/1e6)) % wrap
+	return err == nil && len(made) > digits && at > 0 && apart <= later && later < year
+}
+
+// forked remembers that a fork has copied a message, for its parts.
+func (d *stream) forked(rec *message) {
+	rec.Copied = true
+	d.Seen.Add("copied:"+rec.ID, maxSeen)
 }
 
 // end decodes the end of a response: its tokens, where no step has them, its error, and that of

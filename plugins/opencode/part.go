@@ -31,6 +31,7 @@ func (d *stream) part(v jsonv.Value) bool {
 		return id != "" && rec.ID != ""
 	}
 	d.At = conversation.TimeOf(v.Get("time").First("end", "created", "start")).Or(d.At).Or(rec.Response.At)
+	rec.Copied = rec.Copied || rec.User && rec.older(d.find(rec.Session))
 	rec.Response.At = d.At
 	if rec.Copied {
 		d.copied(rec, id, typ, v)
@@ -112,7 +113,7 @@ func (d *stream) messageOf(v jsonv.Value, typ string) *message {
 	}
 	s := d.find(d.id(v, "sessionID", "session_id"))
 	rec := message{ID: id, Session: s.ID, User: typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)}
-	if !rec.User && !d.single { // a file of the storage has no run
+	if !d.Seen.Has("copied:"+id) && !rec.User && !d.single { // a file of the storage has no run
 		s.Last = id
 		if rec.Run = s.Run.Going(); rec.Run == "" {
 			rec.Run = s.turn(id, false)
@@ -145,10 +146,16 @@ func (d *state) piece(rec *message, kind msg.Kind, id string, text jsonv.Value) 
 // said adds a text of the model that is complete. One without characters is hidden by its provider.
 func (d *stream) said(rec *message, kind msg.Kind, id string, text jsonv.Value) {
 	d.Parts.Drop(d.Parts.Part(id))
-	if text.MarkRead(); d.Seen.Add(id, maxSeen) && len(text.Escaped()) > 0 {
+	if text.Is(jsonv.String) {
+		text.MarkRead()
+	}
+	if d.Seen.Add(id, maxSeen) && len(text.Escaped()) > 0 {
 		rec.Response.Said(d.partOf(rec, kind, id), text.Text())
 	}
 }
+
+// ends are the classes of errors of agents in the background, by the beginning of their state.
+var ends = map[string]string{"error": "tool_error", "cance": "interrupted"}
 
 // injected decodes a text that OpenCode put into the context: the answer of an agent in the
 // background, or a file.
@@ -159,7 +166,8 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) *msg.Messag
 		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
 			m := c.Result(d.partOf(cmp.Or(d.known(c.Message), rec), msg.ToolResult, "result:"+c.ID))
-			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`) || strings.HasPrefix(rest, ` state="cancelled"`)
+			m.Content, m.Tool.ErrorType = text.Text(), ends[conversation.Cut(strings.TrimPrefix(rest, ` state="`), 5)]
+			m.IsError = m.Tool.ErrorType != ""
 			m.SetAttr("part_id", id)
 			return m
 		}
@@ -276,6 +284,7 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 	}
 	conversation.Attrs(m, v, "title")
 	if !fault.Exists() && !v.Get("status").Equal("error") {
+		shell(m, v)
 		return
 	}
 	text, typ := jsonv.Or(fault.Get("message"), fault), fault.Get("type")
@@ -287,6 +296,29 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 		m.Tool.ErrorType = "denied"
 	}
 	conversation.Attrs(m, fault, "type")
+}
+
+// shell reads how a command ended, whose call is completed whatever its exit code, and also if it was stopped:
+//
+//	{output: "…\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>", metadata: {exit: 1 | null}}
+func shell(m *msg.Message, v jsonv.Value) {
+	extra := v.First("metadata", "structured")
+	exit, output := jsonv.Or(extra.Get("exit"), extra.Path("metadata", "exit")), v.Get("output").PeekStr()
+	note := ""
+	if rest, ok := strings.CutSuffix(output, "metadata>"); ok {
+		note = rest[max(0, strings.LastIndex(rest, "metadata>\n")):]
+	}
+	class := ""
+	switch {
+	case strings.Contains(note, "User aborted the command"):
+		class = "interrupted"
+	case strings.Contains(note, "terminated command after exceeding timeout"):
+		class = "timeout"
+	case exit.Is(jsonv.Number) && exit.Int() != 0:
+		class = "tool_error"
+	}
+	m.SetAttr("exit_code", exit.Digits())
+	m.IsError, m.Tool.ErrorType = class != "", class
 }
 
 // content reads a list of texts and files, or one of them: {text} | {url | uri | data, mime, filename | name}.

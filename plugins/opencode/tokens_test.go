@@ -20,7 +20,9 @@ func TestTokens(t *testing.T) {
 		"turn":   {Input: 1600, Output: 122, CacheRead: 3600, CacheWrite: 20, Reasoning: 40, Provenance: msg.Provider, Stated: 37_500_000_000},
 		"export": {Input: 13168, Output: 604, CacheRead: 24064, Reasoning: 201, Provenance: msg.Provider, Stated: 50_000_000_000},
 		// as the rows of the sessions add them up, without the part that the fork repeats
-		"kept":        {Input: 345 + 30 + 50 + 30 + 33, Output: 89 + 4 + 6 + 5 + 4, CacheRead: 30, CacheWrite: 5, Reasoning: 8, Provenance: msg.Provider, Stated: 18_000_000_000},
+		"kept": {Input: 345 + 30 + 50 + 30 + 33, Output: 89 + 4 + 6 + 5 + 4, CacheRead: 30, CacheWrite: 5, Reasoning: 8, Provenance: msg.Provider, Stated: 18_000_000_000},
+		// a fork whose copies come before its session
+		"forked_rows": {Input: 100 + 110 + 120, Output: 20 + 21 + 22, Provenance: msg.Provider, Stated: 960_000_000},
 		"kept-export": {Input: 90, Output: 14, Reasoning: 2, Provenance: msg.Provider, Stated: 5_000_000_000},
 	} {
 		var sum msg.Tokens

@@ -21,6 +21,7 @@ package pi
 import (
 	"cmp"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +40,7 @@ import (
 // New returns the factory of decoders of the sessions under a name.
 func New(name, summary string, leavesOut []byte) decoder.Factory {
 	return record.Format[state]{
-		Info:      decoder.Info{Name: name, Revision: 9, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		Info:      decoder.Info{Name: name, Revision: 10, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
 		LeavesOut: leavesOut,
 		State:     1,
 		Open: func(r *record.Current, s *state) record.Reader {
@@ -149,7 +150,7 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 	known := v.Get("type").In("session", "message", "message_end", "model_change", "thinking_level_change", "compaction", "branch_summary",
 		"custom", "custom_message", "label", "session_info", "agent_start", "agent_end", "agent_settled", "turn_start", "turn_end", "message_start", "message_update",
 		"tool_execution_start", "tool_execution_update", "tool_execution_end", "queue_update", "compaction_start", "compaction_end", "auto_compaction_start", "auto_compaction_end",
-		"auto_retry_start", "auto_retry_end", "extension_error", "leaf", "mode_change", "entry_appended")
+		"auto_retry_start", "auto_retry_end", "extension_error", "leaf", "mode_change", "context_edit", "entry_appended")
 	if !known {
 		return false
 	}
@@ -178,6 +179,7 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		d.Model, d.Provider = cmp.Or(ident.Of(v.Get("modelId")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider) // of version 1
 		m := d.status("session:"+d.session(), typ)
 		m.SetAttr("version", v.Get("version").Digits())
+		m.Client.Project = ident.Peek(v.Get("cwd"))
 		conversation.Attrs(m, v, "id", "cwd", "parentSession", "branchedFrom")
 		if from := v.First("parentSession", "branchedFrom").PeekStr(); from != "" {
 			d.From, d.Forked, d.Before = sessionOf(from), d.At, beganAt(from)
@@ -200,7 +202,7 @@ func (d *stream) record(typ string, v jsonv.Value) bool {
 		d.release()
 		v.Get("messages").MarkRead()
 		if d.Run.Active() && !v.Get("willRetry").Bool() {
-			d.stop("stop", "stop:"+d.Run.ID)
+			d.stop(conversation.Outcome(d.Failures > 0), "stop:"+d.Run.ID)
 		}
 	case "agent_start", "turn_start", "turn_end", "message_start", "message_update", "tool_execution_start", "tool_execution_update", "tool_execution_end", "entry_appended":
 		switch typ {
@@ -310,6 +312,9 @@ func (d *stream) message(v jsonv.Value) {
 		}
 		m.Content = text(v.Get("content"), &m.Attachments)
 	case role.Equal("assistant"):
+		if d.Failures > 0 { // nobody asked since: it is another try
+			d.Run.Ended = false
+		}
 		d.Run.Wake(key)
 		d.answer(v, key)
 	case role.Equal("toolResult"):
@@ -352,13 +357,13 @@ func (d *stream) answer(v jsonv.Value, key string) {
 			d.Unknown(ident.Of(typ), b).Key = "unknown:" + part
 		}
 	}
-	fault, again := v.Get("errorMessage"), false
+	fault, goesOn := v.Get("errorMessage"), false
 	if d.Failures++; stop != "error" {
 		d.Failures = 0
 	}
 	if fault.Exists() {
 		m := d.add(msg.Error, key+"/error")
-		if again = stop == "error" && d.Failures <= maxRetries && retried(fault.PeekStr()); again && m.Signal == msg.NoSignal {
+		if goesOn = stop == "error" && d.Failures <= maxRetries && retried(fault.PeekStr()); goesOn && m.Signal == msg.NoSignal {
 			m.Signal = msg.Retry
 		}
 		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), cmp.Or(conversation.Cut(stop, ident.Max), "error")
@@ -372,7 +377,7 @@ func (d *stream) answer(v jsonv.Value, key string) {
 	}
 	m := &d.Out.Messages[first]
 	conversation.Attrs(m, v, "api", "rawStopReason", "responseModel")
-	if !again && (!calls || slices.Contains([]string{"stop", "length", "aborted"}, stop)) {
+	if !goesOn && (!calls || slices.Contains([]string{"stop", "length", "aborted"}, stop)) {
 		d.stop(cmp.Or(r.Stop, "stop"), "stop:"+key)
 	}
 }
@@ -405,17 +410,17 @@ func (d *stream) beside(key, model string, u jsonv.Value) {
 // maxRetries is how often Pi asks again by default.
 const maxRetries = 3
 
+// again are the words of errors after which Pi asks again; unless they are of an account.
+var again = regexp.MustCompile(`(?i)overloaded|server_busy|servers are currently busy|experiencing high demand|at capacity|rate.?limit|too many requests|\b(429|50[0234]|52[049])\b|` +
+	`service.?(is.?)?(temporarily.?)?unavailable|server.?error|internal.?error|provider.?returned.?(an.?)?error|upstream.?connect|upstream.?request.?failed|upstream_stream_read_error|(forward|retrying) upstream|stream was interrupted|http/?2 |network.?error|` +
+	`connection.?(error|refused|lost|closed|reset)|websocket|socket hang up|socket connection was closed|other side closed|fetch failed|request to \S+ failed|getaddrinfo|` +
+	`\b(ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN)\b|reset before headers|timed? out|timeout|terminated|ended without|stream ended before|stream disconnected before`)
+
 // retried reports whether Pi asks again after an error in those words. Its sessions have the error of each
 // response, and no record of the retry or of the end of them.
 func retried(fault string) bool {
-	fault = strings.ToLower(fault)
-	for _, words := range [...]string{"overloaded", "rate limit", "rate_limit", "too many requests", "429", "500", "502", "503", "504", "529", "service unavailable", "server error", "internal error",
-		"connection error", "connection refused", "other side closed", "fetch failed", "upstream connect", "reset before headers", "terminated"} {
-		if strings.Contains(fault, words) {
-			return !strings.Contains(fault, "quota") && !strings.Contains(fault, "usage limit")
-		}
-	}
-	return false
+	account := strings.Contains(strings.ToLower(fault), "quota") || strings.Contains(strings.ToLower(fault), "usage limit")
+	return !account && again.MatchString(fault)
 }
 
 // call decodes a call: {id, name, arguments}.
