@@ -170,11 +170,12 @@ func TestKeys(t *testing.T) {
 		user("u1", `[{"type":"tool_result","tool_use_id":"c1","content":"x"}]`),
 		`{"type":"assistant","uuid":"a3","requestId":"r1","message":{"id":"1","content":[{"type":"text","text":"x"}],"usage":{"input_tokens":1}}}`,
 		`{"type":"assistant","uuid":"a4","requestId":"r2","message":{"id":"1","content":[{"type":"text","text":"y"}],"usage":{"input_tokens":1}}}`,
-		user("u2", `"<command-name>/cost</command-name>"`), user("u3", `"again"`),
+		user("u2", `"<command-name>/cost</command-name>"`), user("u3", `"again"`), // while it answers
+		assistant("a5", "m2", `{"type":"text","text":"z"}`, 1, 1),
 	) {
 		got = append(got, m.Key)
 	}
-	want := []string{"u0", "u0/1", "m1/thinking", "m1/text", "m1/text/1", "call:c1", "result:c1", "usage:m1", "1/text", "usage:1", "1:r2/text", "u2", "usage:1:r2", "u3"}
+	want := []string{"u0", "u0/1", "m1/thinking", "m1/text", "m1/text/1", "call:c1", "result:c1", "usage:m1", "1/text", "usage:1", "1:r2/text", "u2", "u3", "usage:1:r2", "m2/text"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
