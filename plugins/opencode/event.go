@@ -150,7 +150,7 @@ func (d *stream) message(v jsonv.Value) *message {
 	}
 	d.At = conversation.TimeOf(v.Path("time", "created"))
 	rec.Response.At = d.At
-	if rec.older(s) || !rec.User && madeAfter(id, d.At.Nanos) {
+	if rec.older(s) || !rec.User && copies(rec.Session, id, d.At.Nanos) {
 		d.forked(rec)
 		if asked := d.known(ident.Peek(v.Get("parentID"))); asked != nil {
 			d.forked(asked)
@@ -182,18 +182,27 @@ func (m *message) older(s *session) bool {
 	return 0 < m.Response.At.Nanos && m.Response.At.Nanos < s.Began
 }
 
-// madeAfter reports whether an id was made after that time, up to a year later: a database has the messages that a fork copies
-// before the session. An id begins with the lower 36 bits of its milliseconds.
-func madeAfter(id string, at int64) bool {
-	const apart, year, wrap, digits = 100, 365 * 24 * 3600 * 1000, 1 << 36, 9
+// copies reports whether a fork copied a message of that time, by the ids alone: a database has the copies before the session. The
+// session was made after the message, and the copy's id within minutes of it.
+func copies(session, id string, at int64) bool {
+	const most, year, wrap = 10 * 60 * 1000, 365 * 24 * 3600 * 1000, 1 << 36
+	made, known := madeAt(session)
+	own, ok := madeAt(id)
+	made = wrap - 1 - made // newer sessions are before older ones
+	age := (made - uint64(at/1e6)) % wrap
+	return ok && known && at > 0 && 0 < age && age < year && (own-made)%wrap < most
+}
+
+// madeAt are the lower 36 bits of the milliseconds at which an id was made.
+func madeAt(id string) (ms uint64, ok bool) {
+	const digits = 9
 	_, made, _ := strings.Cut(id, "_")
 	ms, err := strconv.ParseUint(made[:min(len(made), digits)], 16, 64)
-	later := (ms - uint64(at/1e6)) % wrap
-	return err == nil && len(made) > digits && at > 0 && apart <= later && later < year
+	return ms, err == nil && len(made) > digits
 }
 
 // forked remembers that a fork has copied a message, for its parts.
-func (d *stream) forked(rec *message) {
+func (d *state) forked(rec *message) {
 	rec.Copied = true
 	d.Seen.Add("copied:"+rec.ID, maxSeen)
 }
