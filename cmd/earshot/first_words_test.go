@@ -47,7 +47,7 @@ func TestFirstWords(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a command that was interrupted says no untruth of what it has not done.
+// TestInterrupted: a command that was interrupted states nothing that it has not done.
 func TestInterrupted(t *testing.T) {
 	h := newHome(t)
 	ctx, stop := context.WithCancel(t.Context())

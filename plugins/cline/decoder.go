@@ -372,7 +372,7 @@ func (d *stream) response(v jsonv.Value) {
 	}
 }
 
-// failed decodes the message with which Cline says that a request has failed, and the run with it.
+// failed decodes Cline's message that a request has failed, and the run with it.
 func (d *stream) failed(v jsonv.Value) {
 	t := texts(v.Get("content"))
 	key := d.named("error", t.Joined())

@@ -11,7 +11,7 @@
 //     cumulative for each model over all agents, and in newer versions over resumed runs; a
 //     block of records may be written twice. inputTokens has the cached ones. Versions of autumn 2026 have
 //     session.usage_record before each message, with all classes, and no tokens in the message.
-//   - A command that has run is a success to the program, whatever its exit code.
+//   - A command that has run is a success to the program, with each exit code.
 //   - tool.execution_start repeats the call of the message, hooks repeat prompts, calls and
 //     results, and promptRequest the permissionRequest.
 package copilot
@@ -86,7 +86,7 @@ type state struct {
 	Waits   conversation.Waits        `json:",omitempty"`
 	Seen    bounded.Set[string]       `json:",omitzero"`  // records
 	Counted []counted                 `json:",omitempty"` // the tokens of usage messages
-	Totals  conversation.Counts       `json:",omitzero"`  // of all models, that the program told last
+	Totals  conversation.Counts       `json:",omitzero"`  // of all models, of the last record that has them
 	Before  conversation.Counts       `json:",omitzero"`  // the same, when the program was resumed
 	Turns   int                       `json:",omitempty"` // interactions since the last totals
 	Turn    string                    `json:",omitempty"` // the last of them

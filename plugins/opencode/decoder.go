@@ -15,7 +15,7 @@
 //     session in its metadata, once it has begun.
 //   - A fork begins with copies of the messages before it, under new ids: they are older than their session, and
 //     than their ids. A database may have them before the session.
-//   - The call of a command is completed whatever its exit code, and also if it was stopped.
+//   - The call of a command is completed with each exit code, and also if it was stopped.
 //   - Compaction, and the result of a task in the background, are synthetic user messages.
 //   - Newer servers send each event a second time as sync, and as session.next.*, which is a step of the
 //     work: a text, a call, its end. Version 2 has these alone, as session.* with data instead of properties.

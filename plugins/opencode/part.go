@@ -298,7 +298,7 @@ func (d calls) ended(rec *message, c *call, v jsonv.Value) {
 	conversation.Attrs(m, fault, "type")
 }
 
-// shell reads how a command ended, whose call is completed whatever its exit code, and also if it was stopped:
+// shell reads how a command ended, whose call is completed with each exit code, and also if it was stopped:
 //
 //	{output: "…\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>", metadata: {exit: 1 | null}}
 func shell(m *msg.Message, v jsonv.Value) {
