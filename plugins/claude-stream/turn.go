@@ -313,7 +313,7 @@ func (d *stream) release(l *claude.Lane, usage jsonv.Value) (h claude.Lane, ok b
 	if len(d.Held) == 0 || !usage.Is(jsonv.Object) {
 		return h, false
 	}
-	total := anthropic.Usage(usage)
+	total := l.Bill(usage).Counts
 	sums := func(l *claude.Lane) bool {
 		turn := l.Turn
 		if l.Response != nil && !l.Response.Done {

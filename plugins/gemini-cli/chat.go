@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/gemini"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -272,7 +273,7 @@ func (d *chat) results(parts, id jsonv.Value, at conversation.Time) (last *msg.M
 
 // result decodes the result of a call; nil when it was decoded before.
 func (d *chat) result(id, name string, fr jsonv.Value, at conversation.Time) *msg.Message {
-	if c := d.Calls.GetOpen(id); c != nil && c.Task && fr.Path("response", "output").HasPrefix(launched) {
+	if c := d.Calls.GetOpen(id); c != nil && c.Task && fr.Path("response", "output").HasPrefix(claude.Launched) {
 		return qwen{d}.launched(c, fr, at)
 	}
 	if !d.isNew("result:" + id) {

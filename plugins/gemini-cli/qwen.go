@@ -87,9 +87,6 @@ func (d qwen) input(id string, v, parts jsonv.Value, at conversation.Time) {
 	}
 }
 
-// launched begins the result of a call whose sub-agent works in the background.
-const launched = "Background agent launched"
-
 // launched decodes the result of a call whose sub-agent works in the background: it has begun. A notification has its answer.
 func (d qwen) launched(c *call, fr jsonv.Value, at conversation.Time) *msg.Message {
 	if !d.isNew("ack:" + c.ID) {

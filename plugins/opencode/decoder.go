@@ -13,8 +13,8 @@
 //     excludes them later: the equation with the total decides.
 //   - The session of a sub-agent names its parent session and never the call. The call names the
 //     session in its metadata, once it has begun.
-//   - A fork begins with copies of the messages before it, under new ids: they are older than their session, and
-//     than their ids. A database may have them before the session.
+//   - A fork begins with copies of the messages before it, under new ids: they are older than their session, whose id
+//     and theirs have the time of the fork. A database may have them before the session.
 //   - The call of a command is completed with each exit code, and also if it was stopped.
 //   - Compaction, and the result of a task in the background, are synthetic user messages.
 //   - Newer servers send each event a second time as sync, and as session.next.*, which is a step of the

@@ -154,8 +154,8 @@ func (d *stream) said(rec *message, kind msg.Kind, id string, text jsonv.Value) 
 	}
 }
 
-// ends are the classes of errors of agents in the background, by the beginning of their state.
-var ends = map[string]string{"error": "tool_error", "cance": "interrupted"}
+// ends are the classes of errors of agents in the background, by their state.
+var ends = map[string]string{"error": "tool_error", "cancelled": "interrupted"}
 
 // injected decodes a text that OpenCode put into the context: the answer of an agent in the
 // background, or a file.
@@ -166,7 +166,8 @@ func (d *stream) injected(rec *message, id string, text jsonv.Value) *msg.Messag
 		if c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child }); c != nil {
 			d.Calls.End(c)
 			m := c.Result(d.partOf(cmp.Or(d.known(c.Message), rec), msg.ToolResult, "result:"+c.ID))
-			m.Content, m.Tool.ErrorType = text.Text(), ends[conversation.Cut(strings.TrimPrefix(rest, ` state="`), 5)]
+			state, _, _ := strings.Cut(strings.TrimPrefix(rest, ` state="`), `"`)
+			m.Content, m.Tool.ErrorType = text.Text(), ends[state]
 			m.IsError = m.Tool.ErrorType != ""
 			m.SetAttr("part_id", id)
 			return m

@@ -111,9 +111,15 @@ func (c *Call) wait(ln *Line, signal msg.Signal, key string) {
 	m.SetAttr("type", "human_wait")
 }
 
-// inBackground reports whether a result only acknowledges that the work has begun. Qwen Code says so in words alone.
-func inBackground(b, extra jsonv.Value) bool {
-	return Opening(b.Get("content")).HasPrefix("Background agent launched") || extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || forked(extra) && extra.Get("background").Bool() || extra.Get("status").In("async_launched", "teammate_spawned", "remote_launched")
+// Launched begins the result by which Qwen Code acknowledges that a sub-agent works in the background: in words alone.
+const Launched = "Background agent launched"
+
+// inBackground reports whether a result only acknowledges that the work has begun.
+func (ln *Line) inBackground(b, extra jsonv.Value) bool {
+	if ln.Lane.Fork == QwenCode {
+		return Opening(b.Get("content")).HasPrefix(Launched)
+	}
+	return extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || forked(extra) && extra.Get("background").Bool() || extra.Get("status").In("async_launched", "teammate_spawned", "remote_launched")
 }
 
 // launched decodes the acknowledgement of work in the background. The call stays open until a

@@ -159,6 +159,20 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
+// TestAnswersAreWords: an answer of a sub-agent of Claude Code is one in any words; Qwen Code has words alone for work that began.
+func TestAnswersAreWords(t *testing.T) {
+	for fork, want := range map[string]msg.Kind{"": msg.DelegationResult, QwenCode: msg.Status} {
+		f := newFormat()
+		f.lane("s", "").Fork = fork
+		got := f.decode(t,
+			assistant("a1", "m1", `{"type":"tool_use","id":"c1","name":"Agent","input":{"prompt":"look"}}`, 1, 1),
+			user("u1", `[{"type":"tool_result","tool_use_id":"c1","content":"Background agent launched successfully."}]`))
+		if last := got[len(got)-1]; last.Kind != want || last.Tool.CallID != "c1" {
+			t.Errorf("%q: %v", fork, last.Kind)
+		}
+	}
+}
+
 // TestKeys: keys are made of the ids of the protocol. Two requests may share a message id.
 func TestKeys(t *testing.T) {
 	var got []string
