@@ -30,8 +30,7 @@ func (d *stream) system(ln *claude.Line) {
 		m.Content = root.First("content", "output", "stdout", "message", "status", "error").Text()
 		m.Tool.CallID = ident.Of(root.Get("tool_use_id"))
 		conversation.AttrsAs(m, root, ident.Of, "hook_name", "hook_event", "outcome")
-		m.SetAttr("exit_code", root.Get("exit_code").Digits())
-		if code := root.Get("exit_code"); code.Is(jsonv.Number) && code.Int() != 0 {
+		if conversation.Exited(m, root.Get("exit_code")) {
 			m.IsError = true
 		}
 	}

@@ -517,11 +517,8 @@ func (d *stream) result() {
 			m.Tool.ErrorType = "timeout"
 		}
 	}
-	if code := v.Path("shellExecution", "exitCode"); code.Is(jsonv.Number) {
-		m.SetAttr("exit_code", code.Digits())
-		if code.Int() != 0 && !failed { // the program calls it a success: it has run
-			m.IsError, m.Tool.ErrorType = true, "tool_error"
-		}
+	if exited := conversation.Exited(m, v.Path("shellExecution", "exitCode")); !failed { // the program calls it a success: it has run
+		conversation.Failed(m, exited)
 	}
 	conversation.Attrs(m, v, "error.code", "model")
 	if interaction := v.Get("interactionId"); !ident.Is(interaction, c.Run) {

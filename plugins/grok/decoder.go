@@ -164,9 +164,14 @@ func (d *stream) add(kind msg.Kind, key string) *msg.Message {
 	return m
 }
 
+// stamp is the time of the record, as it is written.
+func (d *stream) stamp() string {
+	return string(d.Root.Path("params", "_meta", "agentTimestampMs").Peek())
+}
+
 // status adds a hidden message. It is named by its time, and by the facts that distinguish it from others of the same.
 func (d *stream) status(typ string, facts ...string) *msg.Message {
-	return record.Hide(d.add(msg.Status, typ+":"+msg.HashKey(append(facts, string(d.Root.Path("params", "_meta", "agentTimestampMs").Peek()))...)), typ)
+	return record.Hide(d.add(msg.Status, typ+":"+msg.HashKey(append(facts, d.stamp())...)), typ)
 }
 
 // update decodes an update by its kind.
@@ -218,11 +223,16 @@ func (d *stream) update(u, meta jsonv.Value) {
 	}
 }
 
-// knows notes whether the session is a sub-agent's, by the id of its first prompt: a UUID of version 7.
-func (d *stream) knows(prompt jsonv.Value) {
+// delegated reports whether a prompt is that of an agent above, by its id: a UUID of version 7.
+func delegated(prompt string) bool {
 	const version = 14 // its place in a UUID
-	if id := ident.Peek(prompt); !d.Known && d.into == "" && len(id) > version {
-		d.Known, d.Below = true, id[version] == '7'
+	return len(prompt) > version && prompt[version] == '7'
+}
+
+// knows notes whether the session is a sub-agent's, by its first prompt.
+func (d *stream) knows(prompt jsonv.Value) {
+	if id := ident.Peek(prompt); !d.Known && d.into == "" && id != "" {
+		d.Known, d.Below = true, delegated(id)
 	}
 	if prompt.Is(jsonv.String) {
 		prompt.MarkRead()
@@ -235,12 +245,9 @@ func (d *stream) prompt(u jsonv.Value) {
 	number := u.Path("_meta", "promptIndex").Digits()
 	if !d.Run.Active() || number != d.Prompt && number != "" {
 		if d.Run.Active() { // its process ended before it did
-			at := d.At
-			d.At = d.Before
-			d.finish("cancelled", true)
-			d.At = at
+			d.Before.Set(d.finish("cancelled", true))
 		}
-		d.Run.Begin("turn:" + msg.HashKey(number, string(d.Root.Path("params", "_meta", "agentTimestampMs").Peek())))
+		d.Run.Begin("turn:" + msg.HashKey(number, d.stamp()))
 		d.Prompt, d.Prompts, d.Response = number, 0, nil
 	}
 	m := d.add(msg.User, conversation.Ordinal("user:"+d.Run.ID, &d.Prompts))
@@ -286,10 +293,7 @@ func (d *stream) chunk(kind msg.Kind, u, meta jsonv.Value) {
 func (d *stream) complete(how msg.Completeness) {
 	if p := d.Open.Part(""); p != nil && !p.Empty() && d.Response != nil {
 		r := *d.Response
-		at := d.At
-		d.At = r.At
 		m := d.add(p.Kind, p.Key)
-		d.At = at
 		r.At.Set(m)
 		m.ParentKey = r.Last
 		r.Said(m, msg.Plain(string(p.Text)))
@@ -353,15 +357,14 @@ func (d *stream) called(u jsonv.Value) {
 	d.Calls.End(c)
 	m := c.Result(d.about(c, msg.ToolResult, "result:"+c.ID))
 	m.Content = texts
-	code := raw.Get("exit_code")
-	m.SetAttr("exit_code", code.Digits())
+	failed = conversation.Exited(m, raw.Get("exit_code")) || failed
 	switch {
 	case status.Equal("cancelled"):
 		m.IsError, m.Tool.ErrorType = true, "cancelled"
 	case raw.Get("timed_out").Bool():
 		m.IsError, m.Tool.ErrorType = true, "timeout"
 	default:
-		conversation.Failed(m, failed || code.Is(jsonv.Number) && code.Int() != 0)
+		conversation.Failed(m, failed)
 	}
 }
 
@@ -450,7 +453,7 @@ func (d *stream) end(u jsonv.Value) {
 	usage, failed := u.Get("usage"), !slices.Contains(good, reason)
 	tokens := msg.HashKey(string(usage.Get("inputTokens").Peek()), string(usage.Get("outputTokens").Peek()), string(usage.Get("modelCalls").Peek()))
 	switch {
-	case !usage.Is(jsonv.Object), d.Below, failed && tokens == d.Tokens: // those of the session above, or of the turn before
+	case !usage.Is(jsonv.Object), d.Below && delegated(id), failed && tokens == d.Tokens: // those of the session above, or of the turn before
 		usage.MarkRead()
 	default:
 		d.Tokens = tokens

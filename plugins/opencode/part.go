@@ -309,16 +309,15 @@ func shell(m *msg.Message, v jsonv.Value) {
 	if rest, ok := strings.CutSuffix(output, "metadata>"); ok {
 		note = rest[max(0, strings.LastIndex(rest, "metadata>\n")):]
 	}
-	class := ""
+	class, exited := "", conversation.Exited(m, exit)
 	switch {
 	case strings.Contains(note, "User aborted the command"):
 		class = "interrupted"
 	case strings.Contains(note, "terminated command after exceeding timeout"):
 		class = "timeout"
-	case exit.Is(jsonv.Number) && exit.Int() != 0:
+	case exited:
 		class = "tool_error"
 	}
-	m.SetAttr("exit_code", exit.Digits())
 	m.IsError, m.Tool.ErrorType = class != "", class
 }
 

@@ -35,6 +35,12 @@ func Fault(m *msg.Message, text jsonv.Value) {
 	}
 }
 
+// Exited writes the exit code of a command into the message of its result, and reports whether the command failed.
+func Exited(m *msg.Message, code jsonv.Value) (failed bool) {
+	m.SetAttr("exit_code", code.Digits())
+	return code.Is(jsonv.Number) && code.Int() != 0
+}
+
 // Failed makes a result that of a tool that failed, if it did.
 func Failed(m *msg.Message, failed bool) {
 	if failed {
