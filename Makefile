@@ -77,7 +77,7 @@ decoders:
 # Modules of their own: spans through a real collector, which takes a minute or two to build once, and the changes of a small package.
 collector: vettool
 	cd bench/collector && $(VET) . && $(GO) test -vet=off -timeout 15m .
-	$(GO) test -C core/internal/tools -count=1 -vet=off -run '^TestChanges$$' ./mutate
+	$(GO) test -C core/internal/tools -count=1 -vet=off -run '^Test(Changes|External)$$' ./mutate ./own
 
 # A deb of the programs in bin, installed in an empty root.
 installed:

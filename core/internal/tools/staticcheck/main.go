@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"honnef.co/go/tools/analysis/lint"
@@ -18,9 +17,9 @@ import (
 	"honnef.co/go/tools/staticcheck"
 	"honnef.co/go/tools/stylecheck"
 	"honnef.co/go/tools/unused"
-)
 
-const module = "github.com/earshot-dev/earshot"
+	"github.com/earshot-dev/earshot/core/internal/tools/own"
+)
 
 // ofIR are the analyzers that a check of this module needs of other modules only for facts that follow from the IR.
 var ofIR = []string{"buildir", "fact_purity", "nilness", "SA5012"}
@@ -61,15 +60,9 @@ func limit(a *analysis.Analyzer, seen map[*analysis.Analyzer]bool) {
 	}
 	run := a.Run
 	a.Run = func(pass *analysis.Pass) (any, error) {
-		if external(pass.Pkg.Path()) {
+		if own.External(pass.Pkg.Path()) {
 			return nil, nil
 		}
 		return run(pass)
 	}
-}
-
-// external reports whether a package is neither of this module nor of the standard library.
-func external(path string) bool {
-	first, _, _ := strings.Cut(path, "/")
-	return strings.Contains(first, ".") && path != module && !strings.HasPrefix(path, module+"/")
 }

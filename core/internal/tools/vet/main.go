@@ -10,9 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-)
 
-const module = "github.com/earshot-dev/earshot"
+	"github.com/earshot-dev/earshot/core/internal/tools/own"
+)
 
 func main() {
 	args := os.Args[1:]
@@ -30,7 +30,7 @@ func main() {
 			VetxOnly               bool // as a dependency, for its facts
 		}
 		fail(json.Unmarshal(b, &unit))
-		if unit.VetxOnly && external(unit.ImportPath) {
+		if unit.VetxOnly && own.External(unit.ImportPath) {
 			fail(os.WriteFile(unit.VetxOutput, nil, 0o600))
 			return
 		}
@@ -38,12 +38,6 @@ func main() {
 	c := exec.Command(os.Getenv("VET"), args...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	fail(c.Run())
-}
-
-// external reports whether a package is neither of this module nor of the standard library.
-func external(path string) bool {
-	first, _, _ := strings.Cut(path, "/")
-	return strings.Contains(first, ".") && path != module && !strings.HasPrefix(path, module+"/")
 }
 
 func fail(err error) {
