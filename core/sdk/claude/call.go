@@ -115,8 +115,8 @@ func (c *Call) wait(ln *Line, signal msg.Signal, key string) {
 const Launched = "Background agent launched"
 
 // inBackground reports whether a result only acknowledges that the work has begun.
-func (ln *Line) inBackground(b, extra jsonv.Value) bool {
-	if ln.Lane.Fork == QwenCode {
+func (l *Lane) inBackground(b, extra jsonv.Value) bool {
+	if l.Fork == QwenCode {
 		return Opening(b.Get("content")).HasPrefix(Launched)
 	}
 	return extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || forked(extra) && extra.Get("background").Bool() || extra.Get("status").In("async_launched", "teammate_spawned", "remote_launched")

@@ -285,7 +285,7 @@ func (ln *Line) result(b, extra jsonv.Value) {
 		c.Delegation, c.To = true, cmp.Or(c.To, ident.Of(extra.Get("commandName")))
 	}
 	if c != nil && c.Delegation || c == nil && child != "" {
-		if !b.Get("is_error").Bool() && ln.inBackground(b, extra) {
+		if !b.Get("is_error").Bool() && ln.Lane.inBackground(b, extra) {
 			ln.launched(id, b, extra, c)
 			return
 		}
