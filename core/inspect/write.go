@@ -275,7 +275,11 @@ func (p *printer) paint(code, s string) string {
 
 // ended is how a step ended, with the reason: a step that a person stopped or denied is no failure.
 func (p *printer) ended(s *Step) string {
-	text := printable(strings.TrimSpace(s.Status + " " + s.Error))
+	text := s.Status
+	if s.Error != s.Status {
+		text += " " + s.Error
+	}
+	text = printable(strings.TrimSpace(text))
 	if s.Status == "cancelled" {
 		return text
 	}

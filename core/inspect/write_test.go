@@ -7,6 +7,15 @@ import (
 	"time"
 )
 
+// TestEndedOnce: a reason that is the status is there once.
+func TestEndedOnce(t *testing.T) {
+	for _, c := range [][3]string{{"cancelled", "cancelled", "cancelled"}, {"error", "error", "error"}, {"error", "timeout", "error timeout"}, {"error", "", "error"}, {"", "stuck", "stuck"}} {
+		if got := new(printer).ended(&Step{Status: c[0], Error: c[1]}); got != c[2] {
+			t.Errorf("%q %q: %q", c[0], c[1], got)
+		}
+	}
+}
+
 // TestNarrowTurn: no line of a turn is wider than the terminal, whatever the names of its tools, and each fact of it is there.
 func TestNarrowTurn(t *testing.T) {
 	long := "mcp__" + strings.Repeat("潮汐", 60)
